@@ -1,0 +1,78 @@
+# Laneway's tasks. `make` lists them. Each one makes the environment it needs in .venv.
+#   PYTHON=python3.12   the interpreter for .venv (default: the first 3.11 or newer on PATH)
+#   ARGS="-k fencing"   more arguments for pytest, the benchmarks or the crash suite
+
+.DEFAULT_GOAL := help
+RUN := .venv/bin/python -m
+# One pytest process per core, and a PostgreSQL for each: more than eight only get in each other's way.
+PYTEST := $(RUN) pytest -n logical --maxprocesses 8
+export PYTHON
+
+.PHONY: help
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: env-runtime ## See it work: embedded PostgreSQL, a worker and a sample workload (ONCE=1: run to the end)
+	@$(RUN) laneway demo $(if $(ONCE),--once)
+
+.PHONY: test check
+test: lint types imports tests ## Everything that must pass: lint, types, import contracts, tests
+check: test
+
+.PHONY: lint
+lint: env ## Style and likely bugs
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+
+.PHONY: types
+types: env ## Types of src and tests, strictly
+	$(RUN) mypy
+
+.PHONY: imports
+imports: env ## Who may import whom
+	@.venv/bin/python -c 'from importlinter.cli import lint_imports_command as main; main()' --no-logo
+
+.PHONY: tests
+tests: env ## The tests alone (ARGS="tests/store -k claim")
+	$(PYTEST) $(ARGS)
+
+.PHONY: test-matrix
+test-matrix: env ## Store, engine and migration tests on PostgreSQL 14 and 18
+	@set -e; for major in 14 18; do \
+		bin=$$(.venv/bin/python scripts/fetch_postgres.py $$major); \
+		LANEWAY_PG_BIN="$$bin" $(PYTEST) tests/store tests/engine tests/migration $(ARGS); \
+	done
+
+.PHONY: crash
+crash: env ## Kill, stop and cut off real processes, and count what went wrong (installs pgbouncer)
+	@scripts/need_debian.sh pgbouncer pgbouncer
+	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run $(ARGS)
+
+.PHONY: bench
+bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
+	@$(RUN) bench.run $(ARGS)
+
+.PHONY: format
+format: env ## Rewrite the code in the house style
+	$(RUN) ruff check --fix-only .
+	$(RUN) ruff format .
+
+.PHONY: docs
+docs: env ## Write the documents that are drawn from the code
+	.venv/bin/python scripts/write_docs.py
+
+.PHONY: lock
+lock: env ## Renew requirements/ (ARGS=--upgrade: take the newest of everything)
+	@scripts/lock.sh $(ARGS)
+
+.PHONY: env env-runtime
+env: ## Make .venv with all tools
+	@scripts/env.sh dev
+env-runtime:
+	@scripts/env.sh runtime
+
+.PHONY: clean
+clean: ## Remove .venv, downloads and caches
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

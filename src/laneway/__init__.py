@@ -1,0 +1,69 @@
+"""Laneway: job dispatch on PostgreSQL.
+
+    from laneway import Laneway, Context
+
+    lw = Laneway()
+
+    @lw.handler("greet")
+    async def greet(ctx: Context, name: str) -> str:
+        return f"hello {name}"
+
+Only the names below are public. They load on first use, so that `import laneway` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from laneway.client import JobHandle
+    from laneway.config import Settings
+    from laneway.domain.job import Job
+    from laneway.domain.retry import RetryPolicy
+    from laneway.domain.verdicts import Cancel, Retry, Snooze
+    from laneway.engine.context import Context, SyncContext
+    from laneway.errors import LanewayError
+    from laneway.wiring import Laneway
+
+_HOMES = {
+    "Cancel": "laneway.domain.verdicts",
+    "Context": "laneway.engine.context",
+    "Job": "laneway.domain.job",
+    "JobHandle": "laneway.client",
+    "Laneway": "laneway.wiring",
+    "LanewayError": "laneway.errors",
+    "Retry": "laneway.domain.verdicts",
+    "RetryPolicy": "laneway.domain.retry",
+    "Settings": "laneway.config",
+    "Snooze": "laneway.domain.verdicts",
+    "SyncContext": "laneway.engine.context",
+}
+
+__all__ = [
+    "Cancel",
+    "Context",
+    "Job",
+    "JobHandle",
+    "Laneway",
+    "LanewayError",
+    "Retry",
+    "RetryPolicy",
+    "Settings",
+    "Snooze",
+    "SyncContext",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'laneway' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

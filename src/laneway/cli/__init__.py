@@ -1,0 +1,13 @@
+"""The command line: parse, call one control verb, render.
+
+main.py      the tree of commands; `main` is the entry point. Start reading here.
+session.py   settings, database and principal of one run
+exits.py     exit codes, and the one place that turns an error into a message
+output.py    stdout for data, stderr for the rest; JSON, colour, text made safe for terminals
+inputs.py    what arguments may look like: job ids, durations, times, payloads
+tables.py    jobs, lanes and workers as tables
+jobs.py, watch.py, lanes.py, workers.py, worker.py, db.py, doctor.py   the commands
+
+Nothing heavy is imported before a command needs it: `laneway --help` must stay quick.
+Uses wiring, control, store (never the driver), config, domain and errors; nothing uses it.
+"""

@@ -1,0 +1,68 @@
+"""Exit codes, and the one place that turns an error into a message and a code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from enum import IntEnum
+
+import typer
+
+from laneway import errors
+from laneway.cli.output import note, visible
+
+
+class ExitCode(IntEnum):
+    """What the shell learns."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    REFUSED = 4
+    UNREACHABLE = 5
+    INTERRUPTED = 130
+
+
+# The first match counts, so a subclass stands before its parent.
+_CODES: tuple[tuple[type[errors.LanewayError], ExitCode], ...] = (
+    (errors.JobFailed, ExitCode.FAILED),
+    (errors.InvalidInput, ExitCode.USAGE),
+    (errors.ConfigError, ExitCode.USAGE),
+    (errors.NotFound, ExitCode.NOT_FOUND),
+    (errors.Refused, ExitCode.REFUSED),
+    (errors.NeedsDatabase, ExitCode.REFUSED),
+    (errors.DatabaseUnavailable, ExitCode.UNREACHABLE),
+)
+
+
+def exit_code(error: BaseException) -> ExitCode:
+    """The code an error ends with."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
+
+
+def report(error: Exception) -> ExitCode:
+    """Says in one line what went wrong; answers the code to exit with."""
+    if os.environ.get("LANEWAY_DEBUG"):
+        sys.stderr.write(_without_password("".join(traceback.format_exception(error))))
+    message = str(error) or type(error).__name__
+    if not isinstance(error, errors.LanewayError):
+        message = f"unexpected {type(error).__name__}: {message} (LANEWAY_DEBUG=1 shows where)"
+    note(f"laneway: {visible(_without_password(message))}")
+    return exit_code(error)
+
+
+def fail(message: str, code: ExitCode) -> typer.Exit:
+    """Says why and makes what to raise."""
+    note(f"laneway: {visible(message)}")
+    return typer.Exit(code)
+
+
+def _without_password(text: str) -> str:
+    from laneway.config import redact_dsn
+
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL", "LANEWAY_LISTEN_DSN"):
+        if dsn := os.environ.get(name):
+            text = text.replace(dsn, redact_dsn(dsn))
+    return text

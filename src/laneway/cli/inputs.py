@@ -1,0 +1,135 @@
+"""What arguments may look like; what breaks a rule is a usage error that names the rule."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+if TYPE_CHECKING:
+    from laneway.domain.payload import PayloadLimits
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+
+
+def job_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no job id: it must be a full UUID, 32 hexadecimal digits "
+            "(ids are not abbreviated)"
+        ) from None
+
+
+def duration(text: str) -> float:
+    """Seconds from `90`, `1.5s`, `500ms`, `5m`, `2h`, `1d`."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no duration: write 90, 500ms, 30s, 5m, 2h or 1d")
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+def moment(text: str) -> datetime:
+    """A time from ISO 8601 with its zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no time: write ISO 8601, for example 2030-01-31T08:00:00Z"
+        ) from None
+    if at.utcoffset() is None:
+        raise typer.BadParameter(f"{text!r} names no time zone: append Z or an offset")
+    return at
+
+
+def since(text: str) -> datetime:
+    """A time, or how long ago."""
+    if _DURATION.fullmatch(text.strip()):
+        return datetime.now(UTC) - timedelta(seconds=duration(text))
+    return moment(text)
+
+
+def names(text: str) -> list[str]:
+    """`a,b` as a list; an empty text is an empty list."""
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def slots(text: str) -> str:
+    if text != "unbounded" and not text.isdecimal():
+        raise typer.BadParameter(f"{text!r}: write a whole number, or `unbounded`")
+    return text
+
+
+def payload(
+    text: str | None, file: str | None, arguments: list[str], limits: PayloadLimits
+) -> object:
+    """The payload from JSON text, a file or stdin (`-`), with `--arg` values laid over it."""
+    from laneway.errors import InvalidInput
+
+    if text is not None and file is not None:
+        raise InvalidInput("payload", "give it as an argument or by --file, not both")
+    if text == "-" or file == "-":
+        value = parse_json(sys.stdin.read(), "stdin", limits)
+    elif file is not None:
+        value = parse_json(_read(file), file, limits)
+    else:
+        value = parse_json(text, "payload", limits) if text is not None else {}
+    if not arguments:
+        return value
+    if not isinstance(value, dict):
+        raise InvalidInput("--arg", "the payload it adds to must be a JSON object")
+    return {**value, **dict(_argument(each) for each in arguments)}
+
+
+def parse_json(text: str, source: str, limits: PayloadLimits) -> object:
+    """The JSON value; an error names line and column."""
+    from laneway.domain.payload import decode
+    from laneway.errors import InvalidInput
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            source, f"is not JSON at line {error.lineno} column {error.colno}: {error.msg}"
+        ) from None
+    except (ValueError, RecursionError):
+        pass  # a number or a depth of which decode knows the rule
+    return decode(text, limits, field=source)
+
+
+def _read(file: str) -> str:
+    from laneway.errors import InvalidInput
+
+    try:
+        return Path(file).read_text("utf-8")
+    except OSError as error:
+        raise InvalidInput("--file", f"cannot read {file}: {error.strerror}") from None
+    except UnicodeError:
+        raise InvalidInput("--file", f"{file} is not UTF-8 text") from None
+
+
+def _argument(text: str) -> tuple[str, object]:
+    from laneway.errors import InvalidInput
+
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidInput("--arg", f"write name=value, not {text!r}")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value  # what is not JSON is text
+
+
+JobId = Annotated[UUID, typer.Argument(metavar="ID", parser=job_id, help="A job's id, in full.")]
+JobIds = Annotated[
+    list[UUID], typer.Argument(metavar="ID…", parser=job_id, help="Ids of jobs, in full.")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]

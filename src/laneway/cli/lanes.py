@@ -1,0 +1,158 @@
+"""`laneway lanes …`, `laneway pause`, `laneway resume`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laneway.cli import inputs, session
+from laneway.cli.inputs import Json
+from laneway.cli.output import note, show, show_json, show_json_lines, visible
+
+if TYPE_CHECKING:
+    from laneway.domain.lane import Lane
+
+app = typer.Typer(no_args_is_help=True, help="Look at lanes and tune them while they work.")
+
+Name = Annotated[str, typer.Argument(metavar="LANE", help="The lane's name.")]
+MaxSlots = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N", parser=inputs.slots, help="Jobs at once in the whole cluster; or `unbounded`."
+    ),
+]
+PollInterval = Annotated[int | None, typer.Option(metavar="MS", help="100 to 120000.")]
+StaleTimeout = Annotated[int | None, typer.Option(metavar="MINUTES", help="1 to 1440.")]
+LeaseSeconds = Annotated[int | None, typer.Option(metavar="S", help="2 to 3600.")]
+JobTypes = Annotated[
+    str | None, typer.Option(metavar="A,B", help="All job types of the lane, separated by commas.")
+]
+
+
+def _change(
+    max_slots: str | None,
+    poll_interval_ms: int | None,
+    stale_timeout_minutes: int | None,
+    lease_seconds: int | None,
+    job_types: str | None,
+) -> dict[str, object]:
+    given: dict[str, object] = {
+        "poll_interval_ms": poll_interval_ms,
+        "stale_timeout_minutes": stale_timeout_minutes,
+        "lease_seconds": lease_seconds,
+        "job_types": inputs.names(job_types) if job_types is not None else None,
+    }
+    change = {name: value for name, value in given.items() if value is not None}
+    if max_slots is not None:
+        change["max_slots"] = None if max_slots == "unbounded" else int(max_slots)
+    return change
+
+
+def _said(lane: Lane, done: str, as_json: bool) -> None:
+    if as_json:
+        show_json(lane.to_dict())
+    else:
+        note(f"lane {lane.name}: {done}")
+
+
+@app.command()
+def ls(as_json: Json = False) -> None:
+    """List the lanes with slots in use, depth and oldest wait."""
+    from laneway.control import lanes
+
+    found = session.run(lanes.inspect)
+    if as_json:
+        show_json_lines(each.to_dict() for each in found)
+        return
+    from laneway.cli import tables
+
+    show(tables.lanes(found))
+
+
+@app.command()
+def create(
+    lane: Name,
+    max_slots: MaxSlots = None,
+    poll_interval_ms: PollInterval = None,
+    stale_timeout_minutes: StaleTimeout = None,
+    lease_seconds: LeaseSeconds = None,
+    job_types: JobTypes = None,
+    as_json: Json = False,
+) -> None:
+    """Create a lane: 1 slot, a poll every 5 s and stale after 30 min unless said otherwise."""
+    from laneway.control import lanes
+
+    given = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
+    by = session.principal()
+    made = session.run(lambda db: lanes.create(db, {"name": lane, **given}, by=by))
+    _said(made, "created", as_json)
+
+
+@app.command("set")
+def set_(
+    lane: Name,
+    max_slots: MaxSlots = None,
+    poll_interval_ms: PollInterval = None,
+    stale_timeout_minutes: StaleTimeout = None,
+    lease_seconds: LeaseSeconds = None,
+    job_types: JobTypes = None,
+    as_json: Json = False,
+) -> None:
+    """Change a lane; in force within one poll interval, without a restart."""
+    from laneway.control import lanes
+
+    change = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
+    by = session.principal()
+    changed = session.run(lambda db: lanes.tune(db, lane, change, by=by))
+    _said(changed, f"changed {', '.join(sorted(change))}", as_json)
+
+
+@app.command()
+def drain(lane: Name, as_json: Json = False) -> None:
+    """Claim nothing new in a lane; what runs finishes."""
+    from laneway.control import lanes
+
+    by = session.principal()
+    _said(session.run(lambda db: lanes.drain(db, lane, by=by)), "drains", as_json)
+
+
+@app.command("resume")
+def resume_lane(lane: Name, as_json: Json = False) -> None:
+    """Claim jobs of a drained lane again."""
+    from laneway.control import lanes
+
+    by = session.principal()
+    _said(session.run(lambda db: lanes.resume(db, lane, by=by)), "resumed", as_json)
+
+
+@app.command()
+def move(
+    job_type: Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")],
+    lane: Name,
+    as_json: Json = False,
+) -> None:
+    """Move a job type, with its waiting jobs, to another lane."""
+    from laneway.control import lanes
+
+    by = session.principal()
+    changed = session.run(lambda db: lanes.move_type(db, job_type, lane, by=by))
+    _said(changed, f"takes {visible(job_type)}", as_json)
+
+
+def pause() -> None:
+    """Shut the pause gate: nothing is claimed anywhere; what runs finishes."""
+    from laneway.control import lanes
+
+    by = session.principal()
+    session.run(lambda db: lanes.pause(db, by=by))
+    note("paused: nothing is claimed until `laneway resume`")
+
+
+def resume() -> None:
+    """Open the pause gate; drained lanes stay drained."""
+    from laneway.control import lanes
+
+    by = session.principal()
+    session.run(lambda db: lanes.resume_all(db, by=by))
+    note("resumed")

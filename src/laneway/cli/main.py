@@ -1,0 +1,113 @@
+"""The tree of commands, and the entry point."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from laneway.cli import db, doctor, jobs, lanes, output, session, worker, workers
+from laneway.cli.exits import report
+
+
+class Root(TyperGroup):
+    """Every error of every command ends here, whoever runs the program."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # Typer ends quietly
+        except Exception as error:
+            if type(error).__module__.startswith("typer"):
+                raise
+            raise typer.Exit(report(error)) from None
+
+
+app = typer.Typer(
+    name="laneway",
+    cls=Root,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "auto_envvar_prefix": "LANEWAY",
+    },
+    epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 database unreachable, "
+    "130 interrupted.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from laneway import __version__
+
+        output.line(f"laneway {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    database_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DSN",
+            envvar="LANEWAY_DATABASE_URL",
+            help="PostgreSQL to use. Prefer the variable: others can read arguments.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who asks for changes; by default user@host."),
+    ] = None,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour (NO_COLOR).")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            allow_from_autoenv=False,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Durable background jobs on the PostgreSQL you already have."""
+    output.use_color(not no_color)
+    session.use_principal(by)
+    if database_url:
+        # Worker processes and the user's own Laneway() read it from there.
+        os.environ["LANEWAY_DATABASE_URL"] = database_url
+
+
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(lanes.app, name="lanes")
+app.add_typer(workers.admin, name="admin")
+app.command()(lanes.pause)
+app.command()(lanes.resume)
+app.command()(workers.top)
+app.command()(worker.worker)
+app.command()(worker.demo)
+app.add_typer(db.app, name="db")
+app.command()(doctor.doctor)
+app.command()(worker.bench)
+
+
+def main() -> None:
+    """Runs the command line and exits."""
+    try:
+        app(prog_name="laneway")
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    # A reader that left early must not cost a traceback when Python ends.
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,114 @@
+"""Data on stdout, everything else on stderr. What jobs carry is never trusted by a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+# Wide enough that nothing is folded where a program reads.
+_UNFOLDED = 1000
+_CONTROL = re.compile(r"[\x7f-\x9f\u2028\u2029]")
+
+_no_color = False
+
+
+def use_color(allowed: bool) -> None:
+    """Whether colour may be used at all; a terminal and NO_COLOR decide the rest."""
+    global _no_color
+    _no_color = not allowed
+
+
+def console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(
+        file=stream,
+        no_color=_no_color or None,
+        color_system="auto" if stream.isatty() and not _no_color else None,
+        width=None if stream.isatty() else _UNFOLDED,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def is_terminal() -> bool:
+    """Whether a person looks at stdout."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def note(message: str) -> None:
+    """A line for people, on stderr."""
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
+
+
+def line(text: str) -> None:
+    """A line of data, on stdout."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def show(rendered: RenderableType) -> None:
+    """A table or the like, on stdout."""
+    console().print(rendered)
+
+
+def show_json(value: Mapping[str, object] | object) -> None:
+    """One JSON value on one line."""
+    line(to_json(value))
+
+
+def show_json_lines(values: Iterable[object]) -> None:
+    """JSON Lines."""
+    for value in values:
+        show_json(value)
+
+
+def to_json(value: object) -> str:
+    """JSON without characters that a terminal obeys or that break lines."""
+    text = json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def visible(text: object) -> str:
+    """Text on one line, with control characters written out instead of obeyed."""
+    said = str(text)
+    if said.isprintable():
+        return said
+    return "".join(c if c.isprintable() else _written_out(c) for c in said)
+
+
+def _written_out(character: str) -> str:
+    if character in "\r\n\t":
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def seconds(value: float | None) -> str:
+    """A duration as people say it: 450ms, 12s, 3m05s, 2h10m, 4d."""
+    if value is None:
+        return "-"
+    if value < 1:
+        return f"{max(0.0, value) * 1000:.0f}ms"
+    whole = int(value)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    if whole < 2 * 86400:
+        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d"

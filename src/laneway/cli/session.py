@@ -1,0 +1,70 @@
+"""Settings, database and principal of one run of the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from laneway.cli.output import note
+
+if TYPE_CHECKING:
+    from laneway.config import Settings
+    from laneway.store.database import Database
+
+T = TypeVar("T")
+
+_by: str | None = None
+
+
+def use_principal(name: str | None) -> None:
+    """Who is said to ask for changes; None: whoever runs the program."""
+    global _by
+    _by = name
+
+
+def principal() -> str:
+    """`--by`, else the account and host this runs under."""
+    if _by:
+        return _by
+    try:
+        account = getpass.getuser()
+    except (KeyError, OSError):
+        account = f"uid {os.getuid()}"  # a container without an entry for its account
+    return f"{account}@{socket.gethostname()}"
+
+
+def settings() -> Settings:
+    """The settings of this process."""
+    from laneway.config import Settings
+
+    return Settings.load()
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Database]:
+    """The configured database, or the embedded one; unreachable is said at once."""
+    from laneway.store.health import reach
+    from laneway.wiring import open_database
+
+    chosen = settings()
+    if chosen.conninfo is None:
+        note("no database configured (LANEWAY_DATABASE_URL): using embedded PostgreSQL")
+    else:
+        await reach(chosen.conninfo, chosen)
+    async with open_database(chosen, role="cli") as db:
+        yield db
+
+
+def run(verb: Callable[[Database], Awaitable[T]]) -> T:
+    """Runs one verb on the database."""
+
+    async def once() -> T:
+        async with opened() as db:
+            return await verb(db)
+
+    return asyncio.run(once())

@@ -1,0 +1,89 @@
+"""What this process knows of job types, and arguments checked by it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final, NamedTuple, Protocol
+
+from laneway.domain.arguments import Arguments, validate_against_schema
+from laneway.errors import InvalidInput
+from laneway.store import workers
+from laneway.store.statement import Statement
+
+FRESH_S: Final = 5.0
+_MOST_TYPES: Final = 1024
+
+Run = Callable[[Statement[dict[str, workers.Published]]], Awaitable[dict[str, workers.Published]]]
+
+
+class KnownHandler(Protocol):
+    """A handler of this process, as far as a submit needs it; None leaves it to the job type."""
+
+    @property
+    def arguments(self) -> Arguments: ...
+    @property
+    def priority(self) -> int | None: ...
+    @property
+    def max_retries(self) -> int | None: ...
+
+
+class KnownHandlers(Protocol):
+    """The handlers of this process."""
+
+    def get(self, job_type: str, /) -> KnownHandler | None: ...
+
+
+class _Read(NamedTuple):
+    until: float
+    schema: dict[str, Any] | None
+
+
+class Catalog:
+    """Handlers at hand, else schemas workers published, read again after five seconds."""
+
+    def __init__(self, handlers: KnownHandlers | None) -> None:
+        self._handlers = handlers
+        self._read: dict[str, _Read] = {}
+
+    def handler(self, job_type: str) -> KnownHandler | None:
+        return self._handlers.get(job_type) if self._handlers is not None else None
+
+    async def refresh(self, job_types: Collection[str], run: Run) -> None:
+        """Reads what is published of those of these types that are not known here."""
+        now = time.monotonic()
+        unknown = [
+            name
+            for name in job_types
+            if self.handler(name) is None
+            and ((read := self._read.get(name)) is None or read.until <= now)
+        ]
+        if not unknown:
+            return
+        found = await run(workers.published(unknown))
+        if len(self._read) + len(unknown) > _MOST_TYPES:
+            self._read.clear()
+        for name in unknown:
+            text = found[name].arguments if name in found else None
+            self._read[name] = _Read(now + FRESH_S, json.loads(text) if text else None)
+
+    def check(self, job_type: str, payload: object, text: str) -> None:
+        """Refuses a payload that is no arguments of this type; `text` is the payload as JSON."""
+        handler = self.handler(job_type)
+        if handler is not None:
+            validate: Callable[[object], object] = handler.arguments.validate
+        else:
+            read = self._read.get(job_type)
+            if read is None or read.schema is None:
+                return
+            schema = read.schema
+
+            def validate(value: object) -> object:
+                return validate_against_schema(schema, value)
+
+        try:
+            validate(payload)
+        except InvalidInput:
+            # What counts is what the worker will read: a tuple is a list by then, a model an object.
+            validate(json.loads(text))

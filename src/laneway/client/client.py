@@ -1,0 +1,249 @@
+"""The verbs of an application on its jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from laneway.client.catalog import Catalog, KnownHandlers
+from laneway.client.handle import JobHandle
+from laneway.client.spec import Given, make_batch, make_job, read_batch
+from laneway.config import Settings
+from laneway.domain.job import DEFAULT_WORKSPACE, Job
+from laneway.domain.lane import check_job_type
+from laneway.domain.payload import check_text, decode, escape_text
+from laneway.domain.states import TERMINAL, Status
+from laneway.errors import (
+    DatabaseUnavailable,
+    InvalidInput,
+    JobFailed,
+    LanewayError,
+    NotFound,
+    Refused,
+    SchemaMismatch,
+)
+from laneway.store import jobs, notify
+from laneway.store.batch import store_batch, submit_batch
+from laneway.store.database import Database
+from laneway.store.foreign import borrow
+from laneway.store.waker import Waker
+
+if TYPE_CHECKING:
+    from laneway.client.sync import SyncClient
+
+log = logging.getLogger(__name__)
+
+SHORTEST_POLL_S: Final = 0.01
+LONGEST_POLL_S: Final = 0.5
+_POLL_GROWTH: Final = 1.4
+_ONE_LOOK_S: Final = 1.0
+_REASON_BYTES: Final = 2000
+_NAME_BYTES: Final = 256
+
+
+class Client:
+    """Submits jobs, waits for them, cancels them. Belongs to one event loop; `sync` to none.
+
+    `conn=` runs a verb on a connection of the caller, inside its transaction and without
+    committing: psycopg, asyncpg, SQLAlchemy or Django, sync or async. A sync connection is used in
+    the calling thread and blocks it.
+    """
+
+    def __init__(
+        self, database: Database, settings: Settings, registry: KnownHandlers | None = None
+    ) -> None:
+        self.database = database
+        self.settings = settings
+        self.registry = registry
+        self._limits = settings.payload_limits
+        self._catalog = Catalog(registry)
+        self._waker = Waker(database, settings.wake_interval_ms)
+
+    @cached_property
+    def sync(self) -> SyncClient:
+        """The same verbs without an event loop."""
+        from laneway.client.sync import SyncClient
+
+        return SyncClient(self)
+
+    async def close(self) -> None:
+        """Sends what wake-ups are still due; the database stays with whoever opened it."""
+        await self._waker.close()
+        if "sync" in self.__dict__:
+            await asyncio.to_thread(self.sync.close)
+
+    async def submit(
+        self,
+        job_type: str,
+        payload: object = None,
+        *,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        unique_key: str | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        tags: Sequence[str] = (),
+        max_retries: int | None = None,
+        created_by: str | None = None,
+        conn: object = None,
+        wake: bool | None = None,
+    ) -> JobHandle:
+        """Submits one job; a live job with the same `unique_key` is answered instead.
+
+        Workers are woken after the commit. With `conn=` they find the job at their next poll,
+        unless `wake=True`. DatabaseUnavailable leaves open whether the job was stored: submit
+        again with a `unique_key` to be sure of one.
+        """
+        run = self.database.run if conn is None else borrow(conn).run
+        await self._catalog.refresh([check_job_type(job_type)], run)
+        job = make_job(
+            self._catalog,
+            self._limits,
+            job_type,
+            payload,
+            priority,
+            run_at,
+            delay,
+            unique_key,
+            workspace,
+            tags,
+            max_retries,
+            created_by,
+        )
+        made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
+        if conn is None and wake is not False and not made.duplicate:
+            self._wake([job_type])
+        return JobHandle(made.id, job_type, Status(made.status), made.duplicate, self)
+
+    async def submit_many(
+        self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
+    ) -> list[JobHandle]:
+        """Submits up to 1,000 jobs by COPY, all or none; answers in the order given.
+
+        Each is a NewJobSpec, `(job_type, payload)`, `(job_type, payload, {"priority": 5})`, or a
+        mapping with the names of `submit`.
+        """
+        specs = read_batch(new, self._limits)
+        run = self.database.run if conn is None else borrow(conn).run
+        await self._catalog.refresh({spec["job_type"] for spec in specs}, run)
+        ready = make_batch(self._catalog, self._limits, specs)
+        if conn is None:
+            made = await submit_batch(self.database, ready) if ready else []
+        else:
+            made = await store_batch(borrow(conn), ready)
+        told = {
+            job.job_type for job, answer in zip(ready, made, strict=True) if not answer.duplicate
+        }
+        if told and conn is None and wake is not False:
+            self._wake(told)
+        elif told and conn is not None and wake:
+            await borrow(conn).run(notify.wake(notify.wake_message(told)))
+        return [
+            JobHandle(answer.id, job.job_type, Status(answer.status), answer.duplicate, self)
+            for job, answer in zip(ready, made, strict=True)
+        ]
+
+    async def get(self, job_id: UUID | str) -> Job:
+        """The job with all its attempts."""
+        wanted = _id(job_id)
+        job = await self.database.run(jobs.get(wanted))
+        if job is None:
+            raise NotFound(f"no job {wanted}")
+        return replace(job, attempts=tuple(await self.database.run(jobs.get_attempts(wanted))))
+
+    async def cancel(
+        self,
+        job_id: UUID | str,
+        reason: str | None = None,
+        by: str | None = None,
+        *,
+        conn: object = None,
+    ) -> Status:
+        """Not yet running: cancelled at once. Running: its worker is asked to stop.
+
+        Answers the state the job is in by then; Refused when it had ended before.
+        """
+        wanted = _id(job_id)
+        for field, value, most in (("reason", reason, _REASON_BYTES), ("by", by, _NAME_BYTES)):
+            if value is not None:
+                check_text(value, field, max_bytes=most)
+        run = self.database.run if conn is None else borrow(conn).run
+        met = await run(jobs.cancel(wanted, by, reason))
+        if met.found_in is None:
+            raise NotFound(f"no job {wanted}")
+        found = Status(met.found_in)
+        if found in TERMINAL:
+            raise Refused(f"job {wanted} is {found}: it cannot be cancelled any more")
+        if conn is None:
+            running = found is Status.RUNNING
+            await self._tell(f"cancel {met.concerns}" if running else f"ended {wanted}")
+        return Status.RUNNING if found is Status.RUNNING else Status.CANCELLED
+
+    async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
+        """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
+
+        A database that cannot be reached is waited for as well.
+        """
+        wanted = _id(job_id)
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        pause = SHORTEST_POLL_S
+        while True:
+            trouble: DatabaseUnavailable | None = None
+            left = None if deadline is None else deadline - loop.time()
+            try:
+                # Also `timeout=0` gets one look.
+                async with asyncio.timeout(None if left is None else max(left, _ONE_LOOK_S)):
+                    seen = await self.database.run(jobs.wait(wanted))
+                if seen is None:
+                    raise NotFound(f"no job {wanted}")
+                if Status(seen[0]) in TERMINAL:
+                    return self._outcome(wanted, *seen)
+            except SchemaMismatch:
+                raise
+            except DatabaseUnavailable as error:
+                trouble = error
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                raise TimeoutError(f"job {wanted} did not end within {timeout} s") from trouble
+            rest = pause * random.uniform(0.8, 1.2)
+            await asyncio.sleep(rest if left is None else min(rest, left))
+            pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)
+
+    def _outcome(self, job_id: UUID, status: str, result: str | None, error: str | None) -> object:
+        if status == Status.COMPLETED:
+            return None if result is None else decode(result, self._limits, field="result")
+        told = decode(error, self._limits, field="error") if error is not None else None
+        why = ""
+        if isinstance(told, dict):
+            why = escape_text(f": {told.get('type')}: {told.get('message')}")
+        verb = "was cancelled" if status == Status.CANCELLED else "failed"
+        raise JobFailed(f"job {job_id} {verb}{why}")
+
+    def _wake(self, job_types: Iterable[str]) -> None:
+        if self.settings.listen:
+            self._waker.wake(job_types)
+
+    async def _tell(self, message: str) -> None:
+        # The cancel is stored; the worker's next heartbeat tells it as well.
+        if self.settings.listen:
+            try:
+                await self.database.run(notify.wake(message))
+            except LanewayError as error:
+                log.debug("not told (%s): %s", message, error)
+
+
+def _id(job_id: UUID | str) -> UUID:
+    if isinstance(job_id, UUID):
+        return job_id
+    try:
+        return UUID(job_id)
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidInput("id", "must be a UUID") from None

@@ -1,0 +1,103 @@
+"""The client without an event loop."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from laneway.client.client import Client
+from laneway.client.handle import JobHandle, SyncJobHandle
+from laneway.client.portal import Portal
+from laneway.store.database import Database
+from laneway.store.foreign import borrow, run_now
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
+
+def _blocking(
+    verb: Callable[Concatenate[Client, P], Coroutine[Any, Any, R]],
+    answer: Callable[[SyncClient, R], A],
+) -> Callable[Concatenate[SyncClient, P], A]:
+    """The verb as a plain call."""
+
+    @wraps(verb)
+    def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> A:
+        return answer(
+            self, self._run(lambda client: verb(client, *args, **kwargs), kwargs.get("conn"))
+        )
+
+    return call
+
+
+def _same(_client: SyncClient, answer: R) -> R:
+    return answer
+
+
+def _handle(client: SyncClient, made: JobHandle) -> SyncJobHandle:
+    return SyncJobHandle(made.id, made.job_type, made.status, made.duplicate, client)
+
+
+def _handles(client: SyncClient, made: list[JobHandle]) -> list[SyncJobHandle]:
+    return [_handle(client, one) for one in made]
+
+
+class SyncClient:
+    """The verbs of Client as plain calls, from any thread, also after a fork.
+
+    They run in one background thread with connections of its own, so that they work inside a
+    running event loop too, but block it. With `conn=` (a sync connection) they run directly, in
+    the calling thread.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._portal: Portal[Client] | None = None
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    submit = _blocking(Client.submit, _handle)
+    submit_many = _blocking(Client.submit_many, _handles)
+    get = _blocking(Client.get, _same)
+    cancel = _blocking(Client.cancel, _same)
+    wait = _blocking(Client.wait, _same)
+
+    def close(self) -> None:
+        """Stops the background thread and closes its connections; a later call starts anew."""
+        with self._lock:
+            portal, self._portal = self._portal, None
+        if portal is not None and self._pid == os.getpid():
+            portal.close()
+
+    def _run(self, work: Callable[[Client], Coroutine[Any, Any, R]], conn: object) -> R:
+        if conn is None:
+            return self._opened().run(work)
+        if borrow(conn).is_async:
+            found = f"{type(conn).__module__}.{type(conn).__qualname__}"
+            raise TypeError(f"conn is async ({found}): await the same verb of the async client")
+        return run_now(work(self._client))
+
+    def _opened(self) -> Portal[Client]:
+        if self._pid != os.getpid():
+            # The lock may have been held by a thread that the fork left behind.
+            self._lock = threading.Lock()
+            self._portal = None
+            self._pid = os.getpid()
+        with self._lock:
+            if self._portal is None:
+                self._portal = Portal(self._open, _close)
+            return self._portal
+
+    def _open(self) -> Client:
+        known = self._client
+        database = Database(known.database.dsn, known.settings, role="sync client")
+        return Client(database, known.settings, known.registry)
+
+
+async def _close(client: Client) -> None:
+    await client.close()
+    await client.database.close()

@@ -1,0 +1,394 @@
+"""Settings: from code, then `LANEWAY_*` variables, then `laneway.toml`, then the defaults below.
+
+    settings = Settings.load()                      # what the environment and the file say
+    settings = Settings.load(concurrency=8)         # the same, with one thing decided in code
+
+`LANEWAY_CONFIG` names another file. The database is `LANEWAY_DATABASE_URL`, else `DATABASE_URL`,
+else the file's `database_url`, else libpq's own variables when PGHOST or PGSERVICE is set, else
+embedded PostgreSQL. Nothing here ever prints a password.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+)
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from laneway.domain.lane import Lane
+from laneway.domain.payload import PayloadLimits, escape_text
+from laneway.errors import ConfigError, InvalidInput
+
+CONFIG_FILE: Final = "laneway.toml"
+_PREFIX: Final = "LANEWAY_"
+_HIDDEN: Final = "***"
+_DSN_FIELDS: Final = ("database_url", "listen_dsn")
+
+_SECRETS: Final = "|".join(("password", "sslpassword", "oauth_client_secret"))
+_QUERY_SECRET: Final = re.compile(rf"([?&](?:{_SECRETS})=)[^&#]*", re.IGNORECASE)
+_KEYWORD_SECRET: Final = re.compile(
+    rf"(\b(?:{_SECRETS})\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:\\.|[^\s\\])*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DRIVER: Final = re.compile(r"(postgres(?:ql)?)\+[a-z0-9_]+://", re.IGNORECASE)
+
+
+def redact_dsn(dsn: str) -> str:
+    """The connection string with every password in it replaced by `***`."""
+    scheme, _, rest = dsn.partition("://")
+    if not _URL.match(dsn):
+        return _KEYWORD_SECRET.sub(rf"\1{_HIDDEN}", dsn)
+    rest = _QUERY_SECRET.sub(rf"\1{_HIDDEN}", rest)
+    # The last @ of all: a password that forgot to escape its own @, / or ? must not show either.
+    userinfo, at, host = rest.rpartition("@")
+    if at and ":" in userinfo:
+        rest = f"{userinfo.partition(':')[0]}:{_HIDDEN}@{host}"
+    return f"{scheme}://{rest}"
+
+
+def _dsn(value: object) -> object:
+    """A PostgreSQL URL or a libpq keyword string; a SQLAlchemy driver suffix is dropped."""
+    if not isinstance(value, str):
+        return value
+    dsn = value.strip()
+    if "\x00" in dsn:
+        raise ValueError("must not hold a NUL character")
+    if _URL.match(dsn):
+        if _DRIVER.match(dsn):
+            dsn = _DRIVER.sub(r"\1://", dsn, count=1)
+        if not dsn.startswith(("postgresql://", "postgres://")):
+            raise ValueError("must be a PostgreSQL URL (postgresql://…)")
+    elif dsn and "=" not in dsn:
+        raise ValueError("must be a PostgreSQL URL (postgresql://…) or key=value pairs")
+    return dsn
+
+
+def _on_off(value: object) -> object:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return {"true": "on", "1": "on", "yes": "on", "false": "off", "0": "off", "no": "off"}.get(
+            word, word
+        )
+    return value
+
+
+def _lanes(value: object) -> object:
+    """Lanes from TOML or JSON text, a path to a file of either, or their parsed content."""
+    try:
+        if isinstance(value, str):
+            value = _lane_data(value)
+        lanes = tuple(_each_lane(value))
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    owner: dict[str, str] = {}
+    for i, lane in enumerate(lanes):
+        if any(lane.name == other.name for other in lanes[:i]):
+            raise ValueError(f"names the lane {lane.name} twice")
+        for job_type in lane.job_types:
+            if job_type in owner:
+                raise ValueError(
+                    f"puts the job type {job_type} into two lanes: {owner[job_type]}, {lane.name}"
+                )
+            owner[job_type] = lane.name
+    return lanes
+
+
+def _lane_data(text: str) -> object:
+    text = text.strip()
+    if not text:
+        return ()
+    if not text.startswith(("[", "{")) and "\n" not in text and "=" not in text:
+        try:
+            text = Path(text).expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise ValueError(f"names a file that cannot be read ({reason})") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is neither JSON nor TOML ({str(error)[:100]})") from None
+
+
+def _each_lane(data: object) -> Iterator[Lane]:
+    if isinstance(data, Mapping) and set(data) == {"lanes"}:
+        data = data["lanes"]
+    if isinstance(data, Mapping):
+        for name, settings in data.items():
+            if not isinstance(settings, Mapping):
+                raise InvalidInput(str(name), "must be a table of lane settings")
+            yield _lane({"name": name, **settings})
+    elif isinstance(data, (list, tuple)):
+        for settings in data:
+            yield settings if isinstance(settings, Lane) else _lane(settings)
+    else:
+        raise InvalidInput("lanes", "must be a list of lanes, or a table of them by name")
+
+
+def _lane(settings: object) -> Lane:
+    if not isinstance(settings, Mapping):
+        raise InvalidInput("lanes", "must hold a table of settings for each lane")
+    # TOML has no null, so a word says it.
+    if settings.get("max_slots") == "unbounded":
+        settings = {**settings, "max_slots": None}
+    try:
+        return Lane.of(settings)
+    except InvalidInput as error:
+        name = settings.get("name")
+        field = error.field if name is None else f"lane {name}, {error.field}"
+        raise InvalidInput(field, error.rule) from None
+
+
+_Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Dsn = Annotated[str | None, BeforeValidator(_dsn)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; frozen once loaded. Durations are seconds unless named _ms."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    database_url: _Dsn = Field(default=None, description="PostgreSQL to use; without one, embedded")
+    pg_variables: bool = Field(
+        default=False, description="without a database_url, connect as PGHOST, PGSERVICE … say"
+    )
+    listen_dsn: _Dsn = Field(
+        default=None, description="a direct connection for LISTEN, past a pooler"
+    )
+    pooler: bool = Field(
+        default=False, description="behind a transaction pooler: no LISTEN, no prepared statements"
+    )
+    listen: bool = Field(
+        default=True, description="wake up by LISTEN/NOTIFY; polling alone works too"
+    )
+    pool_size: PositiveInt = Field(default=3, description="database connections per process")
+    statement_timeout: _Seconds = Field(default=30.0, description="longest time for one statement")
+    connect_timeout: PositiveInt = Field(default=10, description="longest wait for a connection")
+
+    worker: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
+        default="on", description="off keeps an embedded worker from starting"
+    )
+    concurrency: PositiveInt = Field(default=100, description="jobs a worker process runs at once")
+    threads: PositiveInt = Field(
+        default=32, description="threads for handlers that are plain functions"
+    )
+    children: int = Field(default=2, ge=0, description="child processes for isolated handlers")
+    shutdown_grace: _Seconds = Field(default=30.0, description="time to finish jobs when stopping")
+    cancel_grace: _Seconds = Field(default=30.0, description="time to stop before being fenced")
+    heartbeat_fraction: float = Field(
+        default=1 / 3, gt=0, lt=1, description="heartbeat interval as a part of the lease"
+    )
+    loop_timeout: _Seconds = Field(
+        default=300.0, description="a supervised process whose loop is silent for so long is killed"
+    )
+    wake_interval_ms: PositiveInt = Field(
+        default=5, description="own submits wake workers this often"
+    )
+
+    lanes: Annotated[tuple[InstanceOf[Lane], ...], NoDecode, BeforeValidator(_lanes)] = Field(
+        default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
+    )
+    leader_ttl: _Seconds = Field(
+        default=6.0, description="a leader not heard of for so long is gone"
+    )
+    watchdog_interval: _Seconds = Field(
+        default=2.0, description="time between two looks for orphans"
+    )
+
+    max_payload_bytes: PositiveInt = Field(
+        default=1024 * 1024, description="size of a payload as JSON"
+    )
+    max_payload_depth: PositiveInt = Field(default=64, description="nesting of a payload")
+    max_number_digits: int = Field(default=308, ge=17, le=4300, description="digits of a number")
+    max_key_bytes: PositiveInt = Field(default=512, le=2000, description="size of a unique key")
+    max_batch_jobs: PositiveInt = Field(default=1000, description="jobs in one batch")
+    max_batch_bytes: PositiveInt = Field(
+        default=16 * 1024 * 1024, description="payloads of one batch"
+    )
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        default="INFO", description="least severe log lines to show"
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="how log lines are written"
+    )
+    data_dir: Path | None = Field(
+        default=None, description="where embedded PostgreSQL keeps its data"
+    )
+    pg_bin: Path | None = Field(
+        default=None, description="folder of the PostgreSQL programs to embed"
+    )
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @classmethod
+    def load(cls, **overrides: object) -> Settings:
+        """The settings of this process; an override of None counts as not given.
+
+        Raises ConfigError with the name of the setting and the rule it breaks.
+        """
+        given = {name: value for name, value in overrides.items() if value is not None}
+        try:
+            return cls(**given)  # type: ignore[arg-type]
+        except ValidationError as error:
+            raise ConfigError(_explain(error, given)) from None
+        except SettingsError as error:
+            raise ConfigError(escape_text(str(error))) from None
+
+    @cached_property
+    def conninfo(self) -> str | None:
+        """What to connect to: a DSN, "" for libpq's own variables, None for embedded."""
+        if self.database_url is not None:
+            return self.database_url
+        return "" if self.pg_variables else None
+
+    @cached_property
+    def can_listen(self) -> bool:
+        """Whether LISTEN reaches us: a transaction pooler needs a direct `listen_dsn` beside it."""
+        return self.listen and (not self.pooler or self.listen_dsn is not None)
+
+    @cached_property
+    def payload_limits(self) -> PayloadLimits:
+        return PayloadLimits(
+            max_bytes=self.max_payload_bytes,
+            max_depth=self.max_payload_depth,
+            max_digits=self.max_number_digits,
+            key_bytes=self.max_key_bytes,
+            batch_jobs=self.max_batch_jobs,
+            batch_bytes=self.max_batch_bytes,
+        )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if name in _DSN_FIELDS and value is not None:
+                value = redact_dsn(value)
+            yield name, value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (
+            init_settings,
+            env_settings,
+            _PlainVariables(settings_cls),
+            _ConfigFile(settings_cls),
+        )
+
+
+class _Source(PydanticBaseSettingsSource):
+    """A source that only has its whole content to give."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        raise NotImplementedError
+
+    def __call__(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class _PlainVariables(_Source):
+    """The variables other programs use as well: DATABASE_URL, PGHOST, PGSERVICE."""
+
+    def __call__(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        url = os.environ.get("DATABASE_URL")
+        if url:
+            found["database_url"] = url
+        if os.environ.get("PGHOST") or os.environ.get("PGSERVICE"):
+            found["pg_variables"] = True
+        return found
+
+
+class _ConfigFile(_Source):
+    """`laneway.toml` here, or the file LANEWAY_CONFIG names. Only what it says, no defaults."""
+
+    def __call__(self) -> dict[str, Any]:
+        named = os.environ.get(f"{_PREFIX}CONFIG")
+        path = Path(named).expanduser() if named else Path(CONFIG_FILE)
+        shown = f"{_PREFIX}CONFIG" if named else CONFIG_FILE
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if named:
+                raise ConfigError(f"{shown}: the file {path} does not exist") from None
+            return {}
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise ConfigError(f"{shown}: the file {path} cannot be read ({reason})") from None
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{shown}: the file {path} is not TOML: {error}") from None
+        for name in data:
+            if name not in self.settings_cls.model_fields:
+                raise ConfigError(f"{name} in {path}: is no setting{_suggest(name)}")
+        return data
+
+
+def _suggest(name: str) -> str:
+    close = get_close_matches(name, Settings.model_fields, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
+    """One line per wrong setting: where it was set, as far as that is plain, and the rule."""
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        name = str(problem["loc"][0]) if problem["loc"] else "settings"
+        variable = f"{_PREFIX}{name.upper()}"
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{name}: is no setting{_suggest(name)}")
+            continue
+        if name in given:
+            shown = name
+        elif os.environ.get(variable):
+            shown = variable
+        elif name == "database_url" and os.environ.get("DATABASE_URL"):
+            shown = "DATABASE_URL"
+        else:
+            shown = f"{name} in {os.environ.get(f'{_PREFIX}CONFIG') or CONFIG_FILE}"
+        rule = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        lines.append(f"{shown}: {rule}")
+    return escape_text("; ".join(lines))

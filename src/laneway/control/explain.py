@@ -1,0 +1,168 @@
+"""Why a job is not running: every reason, most decisive first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from laneway.control import jobs
+from laneway.domain.job import Job
+from laneway.domain.states import TERMINAL, Status
+from laneway.store.database import Database
+from laneway.store.explain import Facts, facts
+
+BOUND: Final = 10_000
+_HOLDERS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that decides; `code` is stable, `message` is for people."""
+
+    code: str
+    message: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {"code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A job and the reasons for where it stands."""
+
+    job: Job
+    reasons: list[Reason]
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": str(self.job.id),
+            "job_type": self.job.job_type,
+            "lane": self.job.lane,
+            "status": self.job.status.value,
+            "reasons": [reason.to_dict() for reason in self.reasons],
+        }
+
+
+async def explain(db: Database, job_id: UUID) -> Explanation:
+    """Every reason why the job is not running, or how it stands if it runs or has ended."""
+    # Facts first: whatever the job read afterwards has become since, is newer news.
+    found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
+    job = await jobs.show(db, job_id)
+    return Explanation(job, _reasons(job, found) if found else [])
+
+
+def _reasons(job: Job, found: Facts) -> list[Reason]:
+    if job.status in TERMINAL:
+        return [_ended(job)]
+    if job.status is Status.RUNNING:
+        return _running(job, found)
+    if job.status is not Status.APPROVED:
+        return [Reason(job.status.value, f"it is {job.status.value} and not yet approved to run")]
+    blocks = [*_time(job, found), *_gates(found), *_workers(found)]
+    return [*blocks, *_place(found, is_blocked=bool(blocks)), *_published(found)]
+
+
+def _ended(job: Job) -> Reason:
+    why = f": {job.error.type}: {job.error.message}" if job.error else ""
+    hint = "" if job.status is Status.COMPLETED else "; retry it to let it run again"
+    return Reason(job.status.value, f"it has ended: {job.status.value}{why}{hint}")
+
+
+def _running(job: Job, found: Facts) -> list[Reason]:
+    told = [Reason("running", f"it runs: attempt {job.attempt} on {job.worker or job.claimed_by}")]
+    if job.cancel_requested_at is not None:
+        told.append(Reason("cancel_requested", "its worker was asked to stop it"))
+    if found.lapsed_s is not None and found.lapsed_s > 0:
+        next_step = (
+            "the watchdog takes it back shortly"
+            if found.live
+            else "start a worker: its watchdog takes it back"
+        )
+        told.append(
+            Reason(
+                "lease_lapsed",
+                f"its worker has been silent since the lease lapsed {found.lapsed_s:.0f} s ago; "
+                f"{next_step}",
+            )
+        )
+    return told
+
+
+def _time(job: Job, found: Facts) -> list[Reason]:
+    if found.due_in_s is None or found.due_in_s <= 0:
+        return []
+    why = f" (retry {job.retries} of {job.max_retries})" if job.retries else ""
+    at = f", at {job.run_at.isoformat(timespec='seconds')}" if job.run_at else ""
+    return [Reason("delayed", f"its time comes in {found.due_in_s:.0f} s{at}{why}")]
+
+
+def _gates(found: Facts) -> list[Reason]:
+    told = []
+    if found.paused:
+        by = f" by {found.paused_by}" if found.paused_by else ""
+        told.append(
+            Reason("paused", f"the pause gate was shut{by}: nothing is claimed until resume")
+        )
+    if found.enabled is False:
+        told.append(
+            Reason(
+                "lane_disabled",
+                f"the lane {found.lane} is drained: nothing is claimed until it is resumed",
+            )
+        )
+    if found.max_slots == 0:
+        told.append(Reason("no_slots", f"the lane {found.lane} has max_slots 0: nothing starts"))
+    elif found.max_slots is not None and found.slots_used >= found.max_slots:
+        held = ", ".join(str(holder) for holder in found.holders)
+        more = found.slots_used - len(found.holders)
+        rest = f" and {more} more" if held and more > 0 else ""
+        by = f", held by {held}{rest}" if held else ""
+        told.append(
+            Reason(
+                "slots_full",
+                f"{found.slots_used} of {found.max_slots} slots of the lane {found.lane} "
+                f"are in use{by}",
+            )
+        )
+    return told
+
+
+def _workers(found: Facts) -> list[Reason]:
+    if not found.live:
+        return [Reason("no_worker", "no worker is alive")]
+    live = f"{found.live} live worker{'s' if found.live > 1 else ''}"
+    if not found.knowing:
+        return [
+            Reason("type_not_handled", f"none of {live} has a handler for {found.job_type}"),
+        ]
+    if not found.serving:
+        return [
+            Reason(
+                "lane_not_served",
+                f"none of the workers that know {found.job_type} serves the lane {found.lane}",
+            )
+        ]
+    return []
+
+
+def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
+    if found.ahead is None:
+        return []
+    if found.ahead:
+        many = f"{BOUND:,}+" if found.ahead > BOUND else f"{found.ahead:,}"
+        jobs_wait = "job waits" if found.ahead == 1 else "jobs wait"
+        return [
+            Reason("behind_others", f"{many} {jobs_wait} before it in the lane {found.lane}"),
+        ]
+    if is_blocked:
+        return [Reason("first_in_lane", f"it is the first to start in the lane {found.lane}")]
+    return [Reason("about_to_start", "nothing stands in its way: a worker takes it shortly")]
+
+
+def _published(found: Facts) -> list[Reason]:
+    if found.is_published:
+        return []
+    return [
+        Reason("type_unpublished", f"no worker has ever published the job type {found.job_type}")
+    ]

@@ -1,0 +1,191 @@
+"""What `laneway doctor` looks at, in the order in which one thing needs the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from laneway.config import redact_dsn
+from laneway.errors import LanewayError
+from laneway.store import health, migrate, workers
+from laneway.store.database import Database
+
+SKEW_S: Final = 2.0
+LAPSED_S: Final = 30.0
+OLD_SNAPSHOT_S: Final = 300.0
+
+
+class Finding(StrEnum):
+    """How a check ended: warn is worth knowing, fail keeps work from being done."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One look; `next` is the command or setting that mends what was found."""
+
+    name: str
+    finding: Finding
+    message: str
+    next: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "finding": self.finding.value,
+            "message": self.message,
+            "next": self.next,
+        }
+
+
+def _ok(name: str, message: str) -> Check:
+    return Check(name, Finding.OK, message)
+
+
+def _warn(name: str, message: str, step: str) -> Check:
+    return Check(name, Finding.WARN, message, step)
+
+
+def _fail(name: str, message: str, step: str) -> Check:
+    return Check(name, Finding.FAIL, message, step)
+
+
+async def examine(db: Database) -> AsyncIterator[Check]:
+    """Check by check; ends early where the rest would only repeat the same failure."""
+    found = await check_server(db)
+    yield found
+    if found.finding is Finding.FAIL:
+        return
+    schema = await check_schema(db)
+    yield schema
+    pooler = await check_pooler(db)
+    yield pooler
+    if pooler.finding is Finding.FAIL:
+        return
+    yield await check_listen(db)
+    yield await check_clock(db)
+    if schema.finding is not Finding.FAIL:
+        yield await check_workers(db)
+        yield await check_leases(db)
+    yield await check_snapshots(db)
+
+
+async def check_server(db: Database) -> Check:
+    """Reachable, new enough, and a primary."""
+    name = "database"
+    where = redact_dsn(db.dsn) or "PGHOST, PGSERVICE …"
+    try:
+        server, _ = await health.probe(db.dsn, db.settings.connect_timeout)
+    except LanewayError as error:
+        return _fail(name, f"{where}: {error}", "set LANEWAY_DATABASE_URL to a running PostgreSQL")
+    told = f"PostgreSQL {server.version} at {where}"
+    if server.version_number < health.OLDEST_SERVER:
+        return _fail(name, f"{told} is older than 14", "use PostgreSQL 14 or newer")
+    if server.is_standby:
+        return _fail(name, f"{told} is a standby", "point LANEWAY_DATABASE_URL at the primary")
+    return _ok(name, told)
+
+
+async def check_schema(db: Database) -> Check:
+    """Every migration of this code applied as it is, and no newer one."""
+    name = "schema"
+    try:
+        state = await asyncio.to_thread(migrate.status, db.dsn)
+    except LanewayError as error:
+        return _fail(name, str(error), "laneway db status")
+    if state.pending:
+        return _fail(name, f"missing: {', '.join(state.pending)}", "laneway db migrate")
+    if state.changed:
+        return _fail(
+            name, f"applied in another form: {', '.join(state.changed)}", "laneway db status"
+        )
+    if state.unknown:
+        return _warn(
+            name, f"newer than this code: {', '.join(state.unknown)}", "upgrade this installation"
+        )
+    return _ok(name, f"up to date at {state.applied[-1]}")
+
+
+async def check_pooler(db: Database) -> Check:
+    """LANEWAY_POOLER says what stands between."""
+    name = "pooler"
+    seen = await health.sees_transaction_pooler(db.dsn, db.settings.connect_timeout)
+    if seen and not db.settings.pooler:
+        return _fail(name, "a transaction pooler stands between", "LANEWAY_POOLER=true")
+    if db.settings.pooler and not seen:
+        return _warn(
+            name,
+            "LANEWAY_POOLER is set but no transaction pooler was seen",
+            "unset LANEWAY_POOLER, if there is none",
+        )
+    return _ok(name, "a transaction pooler, as configured" if seen else "a direct connection")
+
+
+async def check_listen(db: Database) -> Check:
+    """Notifications arrive where they are expected."""
+    name = "listen"
+    settings = db.settings
+    if not settings.can_listen:
+        return _ok(name, "off: workers poll at their lanes' intervals")
+    dsn = settings.listen_dsn or db.dsn
+    if await health.hears_notifications(dsn, settings.connect_timeout):
+        return _ok(name, "notifications arrive: jobs start at once")
+    step = "LANEWAY_LISTEN_DSN=<a direct connection>, or LANEWAY_LISTEN=false"
+    return _warn(name, "notifications do not arrive: jobs start at the next poll", step)
+
+
+async def check_clock(db: Database) -> Check:
+    """Only the database's clock decides; another clock here misleads people, not jobs."""
+    name = "clock"
+    server, took = await health.probe(db.dsn, db.settings.connect_timeout)
+    skew = (server.now - datetime.now(UTC)).total_seconds() + took / 2
+    told = f"database {abs(skew):.3f} s {'ahead of' if skew > 0 else 'behind'} this host"
+    if abs(skew) > SKEW_S + took:
+        return _warn(name, told, "synchronise the clocks (NTP): log times disagree with job times")
+    return _ok(name, told)
+
+
+async def check_workers(db: Database) -> Check:
+    name = "workers"
+    live = [worker for worker in await db.run(workers.listing()) if worker.is_live]
+    if not live:
+        return _warn(name, "no worker is alive: nothing is run", "laneway worker APP")
+    leader = next((worker.name for worker in live if worker.is_leader), None)
+    leads = f"led by {leader}" if leader else "no leader yet"
+    return _ok(name, f"{len(live)} alive, {leads}, {sum(w.running for w in live)} jobs running")
+
+
+async def check_leases(db: Database) -> Check:
+    """No lease stays lapsed for longer than a watchdog needs."""
+    name = "leases"
+    lapsed = await db.run(health.count_lapsed())
+    if not lapsed.count or lapsed.oldest_s is None:
+        return _ok(name, "none lapsed")
+    told = f"{lapsed.count} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
+    if lapsed.oldest_s > LAPSED_S:
+        return _fail(name, f"{told}: no watchdog takes them back", "laneway worker APP")
+    return _ok(name, f"{told}; the watchdog takes them back")
+
+
+async def check_snapshots(db: Database) -> Check:
+    """No transaction of others pins dead rows for long."""
+    name = "snapshots"
+    oldest = await db.run(health.oldest_snapshot())
+    if oldest is None:
+        return _ok(name, "no other transaction pins dead rows")
+    told = (
+        f"pid {oldest.pid} ({oldest.application or 'no name'}, {oldest.user}) has kept a "
+        f"transaction open for {oldest.age_s:.0f} s"
+    )
+    if oldest.age_s > OLD_SNAPSHOT_S:
+        return _warn(
+            name, f"{told}; dead rows pile up", f"select pg_terminate_backend({oldest.pid});"
+        )
+    return _ok(name, told)

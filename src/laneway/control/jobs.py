@@ -1,0 +1,156 @@
+"""What people do with jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Final
+from uuid import UUID
+
+from laneway.control import signals
+from laneway.domain.arguments import validate_against_schema
+from laneway.domain.job import PRIORITY_RANGE, Job, NewJob
+from laneway.domain.payload import encode
+from laneway.domain.states import TERMINAL, Status
+from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import jobs as store
+from laneway.store import workers
+from laneway.store.database import Database
+from laneway.store.jobs import Filter
+
+log = logging.getLogger("laneway.control")
+
+LONGEST_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs newest first; `next_cursor` asks for the page after."""
+
+    items: list[Job]
+    next_cursor: str | None
+
+
+async def submit(db: Database, job: NewJob, payload: object, *, by: str) -> Job:
+    """Submits a job whose payload fits what workers published of its type, and wakes them.
+
+    The answer is the job, or the live one that holds its `unique_key`, marked `duplicate`.
+    """
+    limits = db.settings.payload_limits
+    ready = replace(job, payload=encode(payload, limits=limits), created_by=by).check(limits)
+    known = (await db.run(workers.published([ready.job_type]))).get(ready.job_type)
+    if known is not None and known.arguments is not None:
+        validate_against_schema(json.loads(known.arguments), payload)
+    made = await db.run(store.submit(ready))
+    if not made.duplicate:
+        await signals.wake(db, [ready.job_type])
+    return replace(await _get(db, made.id), duplicate=made.duplicate)
+
+
+async def show(db: Database, job_id: UUID) -> Job:
+    """One job with all its attempts."""
+    job = await _get(db, job_id)
+    return replace(job, attempts=tuple(await db.run(store.get_attempts(job_id))))
+
+
+async def listing(
+    db: Database, wanted: Filter, *, limit: int = 50, cursor: str | None = None
+) -> JobPage:
+    """One page of jobs, newest first."""
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LONGEST_PAGE}")
+    page = await db.run(store.listing(wanted, limit=limit, before=_position(cursor)))
+    following = str(page.next_cursor) if page.next_cursor is not None else None
+    return JobPage(page.items, following)
+
+
+async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncIterator[Job]:
+    """The job now and after every change seen, until it has ended."""
+    last: Job | None = None
+    while last is None or last.status not in TERMINAL:
+        # A heartbeat moves `lease_until` and is no change of the job.
+        job = replace(await _get(db, job_id), lease_until=None)
+        if job != last:
+            yield job
+        last = job
+        if job.status not in TERMINAL:
+            await asyncio.sleep(interval)
+
+
+async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = None) -> Job:
+    """Not yet running: cancelled at once. Running: its worker is asked to stop."""
+    met = await db.run(store.cancel(job_id, by, reason))
+    match _met(job_id, met):
+        case Status.RUNNING:
+            await signals.ask_to_stop(db, met.concerns)
+        case status if status in TERMINAL:
+            raise Refused(f"job {job_id} has ended already: it is {status}")
+        case _:
+            await signals.ended(db, job_id)
+    log.info("job %s: cancel asked by %s", job_id, by)
+    return await _get(db, job_id)
+
+
+async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) -> Job:
+    """Gives a waiting job another place in its lane."""
+    low, high = PRIORITY_RANGE
+    if not low <= priority <= high:
+        raise InvalidInput("priority", f"must be a whole number from {low} to {high}")
+    status = _met(job_id, await db.run(store.reprioritize(job_id, priority)))
+    if status is Status.RUNNING or status in TERMINAL:
+        raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
+    log.info("job %s: priority %s, by %s", job_id, priority, by)
+    return await _get(db, job_id)
+
+
+async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
+    """Lets a failed or cancelled job wait again, with a new retry budget."""
+    met = await db.run(store.retry(job_id))
+    if met.found_in == "duplicate":
+        raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
+    status = _met(job_id, met)
+    if status not in (Status.FAILED, Status.CANCELLED):
+        raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
+    await signals.wake(db, [met.concerns])
+    log.info("job %s: retried by %s", job_id, by)
+    return await _get(db, job_id)
+
+
+async def delete(db: Database, job_id: UUID, *, by: str) -> None:
+    """Deletes a job that has ended, with its history."""
+    if await db.run(store.delete(job_id)) is None:
+        await check_deletable(db, job_id)
+        raise Refused(f"job {job_id} changed meanwhile: try again")
+    log.info("job %s: deleted by %s", job_id, by)
+
+
+async def check_deletable(db: Database, job_id: UUID) -> Job:
+    """The job `delete` would delete."""
+    job = await _get(db, job_id)
+    if job.status not in TERMINAL:
+        raise Refused(f"job {job_id} is {job.status}: cancel it first")
+    return job
+
+
+async def _get(db: Database, job_id: UUID) -> Job:
+    job = await db.run(store.get(job_id))
+    if job is None:
+        raise NotFound(f"no job {job_id}")
+    return job
+
+
+def _met(job_id: UUID, met: store.Met) -> Status:
+    if met.found_in is None:
+        raise NotFound(f"no job {job_id}")
+    return Status(met.found_in)
+
+
+def _position(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
+        raise InvalidInput("cursor", "must be the next_cursor of a page")
+    return min(int(cursor), 2**63 - 1)

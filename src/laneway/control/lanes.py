@@ -1,0 +1,187 @@
+"""What people do with lanes, and the pause gate over all of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from laneway.control import signals
+from laneway.domain.lane import (
+    DEFAULT_LANE,
+    Lane,
+    check_job_type,
+    check_lane_name,
+    validate_lane_change,
+)
+from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import lanes as store
+from laneway.store.database import Database
+from laneway.store.lanes import Gate, LaneLoad
+
+log = logging.getLogger("laneway.control")
+
+DEPTH_BOUND: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TypeLoad:
+    """Due jobs of one job type; when `is_capped`, there are more than `depth`."""
+
+    job_type: str
+    depth: int
+    is_capped: bool
+    oldest_wait_s: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "job_type": self.job_type,
+            "depth": self.depth,
+            "depth_is_capped": self.is_capped,
+            "oldest_wait_s": self.oldest_wait_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """A lane, its slots in use and what waits in it."""
+
+    lane: Lane
+    slots_used: int
+    waiting: tuple[TypeLoad, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """Due jobs, counted no further than DEPTH_BOUND."""
+        return min(DEPTH_BOUND, self._counted)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there are more than `depth`."""
+        return self._counted > DEPTH_BOUND or any(each.is_capped for each in self.waiting)
+
+    @property
+    def _counted(self) -> int:
+        return sum(each.depth for each in self.waiting)
+
+    @property
+    def oldest_wait_s(self) -> float | None:
+        waits = [each.oldest_wait_s for each in self.waiting if each.oldest_wait_s is not None]
+        return max(waits, default=None)
+
+    @property
+    def utilization(self) -> float | None:
+        """Slots used of those there are; None where there is no bound, or no slot."""
+        return self.slots_used / self.lane.max_slots if self.lane.max_slots else None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            **self.lane.to_dict(),
+            "slots_used": self.slots_used,
+            "utilization": self.utilization,
+            "depth": self.depth,
+            "depth_is_capped": self.is_capped,
+            "oldest_wait_s": self.oldest_wait_s,
+            "waiting": [each.to_dict() for each in self.waiting],
+        }
+
+
+async def inspect(db: Database) -> list[LaneStatus]:
+    """Every lane with its utilization, by name."""
+    state = await db.run(store.read())
+    loads = await db.run(store.measure(DEPTH_BOUND))
+    return [
+        _status(lane, [load for load in loads if load.lane == lane.name])
+        for lane in state.lanes.values()
+    ]
+
+
+def _status(lane: Lane, loads: list[LaneLoad]) -> LaneStatus:
+    waiting = tuple(
+        TypeLoad(
+            load.job_type,
+            min(load.depth or 0, DEPTH_BOUND),
+            (load.depth or 0) > DEPTH_BOUND,
+            round(float(load.oldest_s), 3) if load.oldest_s is not None else None,
+        )
+        for load in loads
+        if load.job_type is not None
+    )
+    return LaneStatus(lane, loads[0].running if loads else 0, waiting)
+
+
+async def create(db: Database, settings: Mapping[str, object], *, by: str) -> Lane:
+    """A new lane; what is not given takes a new lane's defaults."""
+    lane = Lane.of(settings)
+    if not await db.run(store.create(lane, by)):
+        raise Refused(f"the lane {lane.name} exists already: change it with `lanes set`")
+    log.info("lane %s: created by %s", lane.name, by)
+    await _wake(db, lane)
+    return await _read(db, lane.name)
+
+
+async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Lane:
+    """Changes what `change` names; in force at every worker's next claim."""
+    checked = validate_lane_change(change)
+    if not checked:
+        raise InvalidInput("lane", "nothing to change was given")
+    lane = await db.run(store.tune(check_lane_name(name), checked, by))
+    if lane is None:
+        raise NotFound(f"no lane {name}")
+    log.info("lane %s: %s, by %s", name, checked, by)
+    await _wake(db, lane)
+    return lane
+
+
+async def drain(db: Database, name: str, *, by: str) -> Lane:
+    """Nothing new is claimed in the lane; what runs finishes."""
+    return await tune(db, name, {"enabled": False}, by=by)
+
+
+async def resume(db: Database, name: str, *, by: str) -> Lane:
+    """The lane's jobs are claimed again."""
+    return await tune(db, name, {"enabled": True}, by=by)
+
+
+async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
+    """Puts a job type, with its waiting jobs, into a lane and takes it out of any other."""
+    check_job_type(job_type)
+    # Before the move: it takes the type out of its old lane whether or not the new one is there.
+    await _read(db, check_lane_name(name))
+    await db.run(store.move_type(name, job_type, by))
+    log.info("job type %s: moved to the lane %s by %s", job_type, name, by)
+    await signals.wake(db, [job_type])
+    return await _read(db, name)
+
+
+async def pause(db: Database, *, by: str) -> Gate:
+    """Shuts the pause gate: no claim commits until it is opened."""
+    await db.run(store.pause(True, by))
+    log.info("pause gate: shut by %s", by)
+    return await db.run(store.read_gate())
+
+
+async def resume_all(db: Database, *, by: str) -> Gate:
+    """Opens the pause gate; drained lanes stay drained."""
+    await db.run(store.pause(False, by))
+    log.info("pause gate: opened by %s", by)
+    await signals.wake(db, None)
+    return await db.run(store.read_gate())
+
+
+async def _read(db: Database, name: str) -> Lane:
+    lane = (await db.run(store.read())).lanes.get(name)
+    if lane is None:
+        raise NotFound(f"no lane {name}")
+    return lane
+
+
+async def _wake(db: Database, lane: Lane) -> None:
+    if not lane.enabled:
+        return
+    # The default lane takes every type that no other lane lists, so nobody can name them.
+    if lane.name == DEFAULT_LANE:
+        await signals.wake(db, None)
+    elif lane.job_types:
+        await signals.wake(db, lane.job_types)

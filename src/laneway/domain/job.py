@@ -1,0 +1,338 @@
+"""A job as every door shows it, and the job a submit carries."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from laneway.domain.lane import check_job_type
+from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key, check_text
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput
+
+DEFAULT_WORKSPACE: Final = "default"
+DEFAULT_MAX_RETRIES: Final = 3
+
+PRIORITY_RANGE: Final = (-32768, 32767)
+MAX_RETRIES_RANGE: Final = (0, 32767)
+LONGEST_DELAY: Final = 100 * 366 * 86400.0
+MAX_TAGS: Final = 64
+TAG_BYTES: Final = 128
+NAME_BYTES: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an attempt has come, in its own units."""
+
+    stage: str | None = None
+    done: float | None = None
+    total: float | None = None
+    percent: float | None = None
+    message: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        done: float | None = None,
+        total: float | None = None,
+        message: str | None = None,
+        stage: str | None = None,
+    ) -> Progress:
+        """Progress with `percent` worked out where done and total tell it."""
+        percent = None
+        if done is not None and total is not None and total > 0:
+            percent = round(min(100.0, max(0.0, 100.0 * done / total)), 2)
+        return cls(stage, done, total, percent, message)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "stage": self.stage,
+            "done": self.done,
+            "total": self.total,
+            "percent": self.percent,
+            "message": self.message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """Why an attempt, or the job, failed."""
+
+    type: str
+    message: str
+    traceback: str | None = None
+
+    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
+        shown: dict[str, object] = {"type": self.type, "message": self.message}
+        if debug:
+            shown["traceback"] = self.traceback
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line a handler logged."""
+
+    at: datetime
+    level: str
+    message: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {"at": _time(self.at), "level": self.level, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One claim of a job and how it ended; `outcome` is None while it runs."""
+
+    attempt: int
+    worker: str | None = None
+    claimed_by: UUID | None = None
+    claimed_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    outcome: str | None = None
+    error: JobError | None = None
+    log: tuple[LogLine, ...] = ()
+
+    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
+        shown: dict[str, object] = {
+            "attempt": self.attempt,
+            "worker": self.worker,
+            "claimed_by": str(self.claimed_by) if self.claimed_by else None,
+            "claimed_at": _time(self.claimed_at),
+            "started_at": _time(self.started_at),
+            "finished_at": _time(self.finished_at),
+            "outcome": self.outcome,
+            "error": self.error.to_dict(debug=debug) if self.error else None,
+        }
+        if debug:
+            shown["log"] = [line.to_dict() for line in self.log]
+        return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One row of work, under the names of the contract at every door.
+
+    `duplicate` is True only on the answer to a submit that found this job by its `unique_key`.
+    """
+
+    id: UUID
+    job_type: str
+    lane: str
+    status: Status
+    priority: int = 0
+    payload: object = None
+    result: object = None
+    error: JobError | None = None
+    progress: Progress | None = None
+    checkpoint: object = None
+    analysis: object = None
+    attempt: int = 0
+    retries: int = 0
+    max_retries: int = DEFAULT_MAX_RETRIES
+    workspace: str = DEFAULT_WORKSPACE
+    tags: tuple[str, ...] = ()
+    unique_key: str | None = None
+    created_at: datetime | None = None
+    created_by: str | None = None
+    approved_at: datetime | None = None
+    approved_by: str | None = None
+    expires_at: datetime | None = None
+    run_at: datetime | None = None
+    claimed_by: UUID | None = None
+    worker: str | None = None
+    claimed_at: datetime | None = None
+    lease_until: datetime | None = None
+    last_progress_at: datetime | None = None
+    cancel_requested_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempts: tuple[Attempt, ...] = ()
+    duplicate: bool = False
+
+    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
+        """The job as JSON values; `debug=False` leaves out tracebacks and log lines."""
+        shown: dict[str, object] = {
+            "id": str(self.id),
+            "job_type": self.job_type,
+            "lane": self.lane,
+            "status": self.status.value,
+            "priority": self.priority,
+            "payload": self.payload,
+            "result": self.result,
+            "error": self.error.to_dict(debug=debug) if self.error else None,
+            "progress": self.progress.to_dict() if self.progress else None,
+            "checkpoint": self.checkpoint,
+            "analysis": self.analysis,
+            "attempt": self.attempt,
+            "retries": self.retries,
+            "max_retries": self.max_retries,
+            "workspace": self.workspace,
+            "tags": list(self.tags),
+            "unique_key": self.unique_key,
+            "created_at": _time(self.created_at),
+            "created_by": self.created_by,
+            "approved_at": _time(self.approved_at),
+            "approved_by": self.approved_by,
+            "expires_at": _time(self.expires_at),
+            "run_at": _time(self.run_at),
+            "claimed_by": str(self.claimed_by) if self.claimed_by else None,
+            "worker": self.worker,
+            "claimed_at": _time(self.claimed_at),
+            "lease_until": _time(self.lease_until),
+            "last_progress_at": _time(self.last_progress_at),
+            "cancel_requested_at": _time(self.cancel_requested_at),
+            "started_at": _time(self.started_at),
+            "finished_at": _time(self.finished_at),
+            "attempts": [attempt.to_dict(debug=debug) for attempt in self.attempts],
+        }
+        if self.duplicate:
+            shown["duplicate"] = True
+        return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """What a submit carries; `payload` is JSON text already encoded by `domain.payload`.
+
+    None means "what the job type says". `delay` counts seconds on the database's clock; give it
+    or `run_at`, not both. `check()` refuses what no database row should hold.
+    """
+
+    id: UUID
+    job_type: str
+    payload: str = "{}"
+    priority: int | None = None
+    run_at: datetime | None = None
+    delay: float | None = None
+    unique_key: str | None = None
+    workspace: str = DEFAULT_WORKSPACE
+    tags: tuple[str, ...] = ()
+    max_retries: int | None = None
+    created_by: str | None = None
+    traceparent: str | None = None
+
+    def check(self, limits: PayloadLimits = DEFAULT_LIMITS) -> NewJob:
+        """This job, or InvalidInput with the field and the rule it breaks."""
+        check_job_type(self.job_type)
+        if self.priority is not None:
+            _check_whole(self.priority, "priority", PRIORITY_RANGE)
+        if self.max_retries is not None:
+            _check_whole(self.max_retries, "max_retries", MAX_RETRIES_RANGE)
+        if self.run_at is not None:
+            _check_run_at(self.run_at)
+            if self.delay is not None:
+                raise InvalidInput("delay", "give delay or run_at, not both")
+        if self.delay is not None:
+            _check_delay(self.delay)
+        if self.unique_key is not None:
+            check_key(self.unique_key, "unique_key", limits)
+        if self.workspace != DEFAULT_WORKSPACE:
+            check_text(self.workspace, "workspace", max_bytes=NAME_BYTES)
+        if self.tags:
+            _check_tags(self.tags)
+        if self.created_by is not None:
+            check_text(self.created_by, "created_by", max_bytes=2 * NAME_BYTES)
+        if self.traceparent is not None:
+            check_text(self.traceparent, "traceparent", max_bytes=2 * NAME_BYTES)
+        return self
+
+
+def new_job_id() -> UUID:
+    """A fresh UUIDv7 (RFC 9562), greater than every one this process made before."""
+    return UUID(int=_ids.next())
+
+
+class _Ids:
+    """48 bits of milliseconds, 42 bits of counter, 32 random bits (RFC 9562 §6.2, method 1).
+
+    The time only sorts ids; nothing compares it between processes.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._millis = 0
+        self._counter = 0
+
+    def next(self) -> int:
+        noise = int.from_bytes(os.urandom(10), "big")
+        now = time.time_ns() // 1_000_000
+        with self._lock:
+            if now > self._millis:
+                self._millis = now
+                # The top bit starts at 0, so that a busy millisecond has room to count.
+                self._counter = noise >> 39
+            else:
+                # The same millisecond, or a clock set back: go on from the last id.
+                self._counter += 1
+                if self._counter >> 42:
+                    self._millis += 1
+                    self._counter = noise >> 39
+            millis, counter = self._millis, self._counter
+        return (
+            (millis & 0xFFFF_FFFF_FFFF) << 80
+            | 0x7 << 76
+            | (counter >> 30) << 64
+            | 0b10 << 62
+            | (counter & 0x3FFF_FFFF) << 32
+            | (noise & 0xFFFF_FFFF)
+        )
+
+
+_ids = _Ids()
+
+
+def _fresh_ids() -> None:
+    global _ids
+    _ids = _Ids()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child must neither count on from its parent's counter nor inherit a held lock.
+    os.register_at_fork(after_in_child=_fresh_ids)
+
+
+def _time(at: datetime | None) -> str | None:
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _check_whole(value: object, field: str, allowed: tuple[int, int]) -> None:
+    low, high = allowed
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+
+
+def _check_delay(value: object) -> None:
+    if (
+        not isinstance(value, (int, float))
+        or isinstance(value, bool)
+        or not 0 <= value <= LONGEST_DELAY
+    ):
+        raise InvalidInput("delay", f"must be a number of seconds from 0 to {LONGEST_DELAY:.0f}")
+
+
+def _check_run_at(value: object) -> None:
+    if not isinstance(value, datetime):
+        raise InvalidInput("run_at", f"must be a datetime, not {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise InvalidInput("run_at", "must carry a time zone")
+
+
+def _check_tags(tags: Sequence[object]) -> None:
+    if not isinstance(tags, (tuple, list)):
+        raise InvalidInput("tags", "must be a list of texts")
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput("tags", f"at most {MAX_TAGS} tags")
+    for i, tag in enumerate(tags):
+        check_text(tag, f"tags[{i}]", max_bytes=TAG_BYTES)

@@ -1,0 +1,182 @@
+"""Lanes, the ranges their settings must keep to, and the names of lanes and job types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Final
+
+from laneway.domain.payload import check_text, escape_text
+from laneway.errors import InvalidInput
+
+DEFAULT_LANE: Final = "default"
+
+LANE_NAME_BYTES: Final = 63
+JOB_TYPE_BYTES: Final = 128
+
+_LANE_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A named policy over job types: how many run at once, how often to look, when work is stale.
+
+    `max_slots` counts running jobs in the whole cluster: None is unbounded, 0 lets nothing start.
+    """
+
+    name: str
+    job_types: tuple[str, ...] = ()
+    max_slots: int | None = 1
+    poll_interval_ms: int = 5000
+    stale_timeout_minutes: int = 30
+    lease_seconds: int = 30
+    enabled: bool = True
+    updated_at: datetime | None = None
+    updated_by: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> Lane:
+        """A new lane from untrusted settings; what is not named takes a new lane's defaults."""
+        return cls(**validate_lane_change(settings, new=True))  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, object]:
+        """The lane as JSON values under the contract's names."""
+        return {
+            "name": self.name,
+            "job_types": list(self.job_types),
+            "max_slots": self.max_slots,
+            "poll_interval_ms": self.poll_interval_ms,
+            "stale_timeout_minutes": self.stale_timeout_minutes,
+            "lease_seconds": self.lease_seconds,
+            "enabled": self.enabled,
+            "updated_at": self.updated_at.isoformat() if self.updated_at else None,
+            "updated_by": self.updated_by,
+        }
+
+
+SEEDED_LANES: Final[tuple[Lane, ...]] = (
+    Lane(
+        "interactive",
+        ("ingestion", "ingest_image", "polarity"),
+        max_slots=2,
+        poll_interval_ms=2000,
+        stale_timeout_minutes=30,
+    ),
+    Lane(
+        "maintenance",
+        (
+            "projection",
+            "vocab_refresh",
+            "epistemic_remeasurement",
+            "ontology_annealing",
+            "proposal_execution",
+        ),
+        max_slots=1,
+        poll_interval_ms=15000,
+        stale_timeout_minutes=60,
+    ),
+    Lane(
+        "system",
+        ("restore", "vocab_consolidate", "artifact_cleanup", "source_embedding"),
+        max_slots=1,
+        poll_interval_ms=30000,
+        stale_timeout_minutes=120,
+    ),
+    Lane(DEFAULT_LANE, (), max_slots=None, poll_interval_ms=1000, stale_timeout_minutes=30),
+)
+
+
+def check_lane_name(value: object, field: str = "name") -> str:
+    """A lane's name: 1 to 63 bytes, a lower-case letter, then a-z 0-9 _ . -"""
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
+    if len(value) > LANE_NAME_BYTES or not _LANE_NAME.match(value):
+        raise InvalidInput(
+            field,
+            f"must be 1 to {LANE_NAME_BYTES} characters: a lower-case letter, "
+            "then a-z, 0-9, '_', '.' or '-'",
+        )
+    return value
+
+
+def check_job_type(value: object, field: str = "job_type") -> str:
+    """A job type's name: 1 to 128 bytes of printable text, no space at either end."""
+    name = check_text(value, field, max_bytes=JOB_TYPE_BYTES)
+    if not name.isprintable():
+        raise InvalidInput(field, "must be printable text without control characters")
+    if name != name.strip():
+        raise InvalidInput(field, "must not begin or end with a space")
+    return name
+
+
+def validate_lane_change(change: Mapping[str, object], *, new: bool = False) -> dict[str, object]:
+    """The settings of a lane that a change names, checked; InvalidInput names field and rule.
+
+    A change of an existing lane may not carry `name`; a new lane (`new=True`) must.
+    `updated_at` and `updated_by` are never taken from outside.
+    """
+    if not isinstance(change, Mapping):
+        raise InvalidInput("lane", "must be an object")
+    checked: dict[str, object] = {}
+    for field, value in change.items():
+        if field == "name":
+            if not new:
+                raise InvalidInput("name", "cannot be changed")
+            checked["name"] = check_lane_name(value)
+        elif field in _CHECKS:
+            checked[field] = _CHECKS[field](field, value)
+        elif field in _FIELDS:
+            raise InvalidInput(field, "is set by Laneway and cannot be given")
+        else:
+            known = ", ".join(sorted(_CHECKS))
+            name = escape_text(str(field)[:LANE_NAME_BYTES])
+            raise InvalidInput(name, f"is no lane setting; there are {known}")
+    if new and "name" not in checked:
+        raise InvalidInput("name", "is required")
+    return checked
+
+
+def _whole(low: int, high: int) -> Callable[[str, object], int]:
+    def check(field: str, value: object) -> int:
+        # bool is an int to Python, and `true` slots would silently be one.
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+        if not low <= value <= high:
+            raise InvalidInput(field, f"must be from {low} to {high}")
+        return value
+
+    return check
+
+
+def _slots(field: str, value: object) -> int | None:
+    return None if value is None else _whole(0, 10000)(field, value)
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, "must be true or false")
+    return value
+
+
+def _job_types(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise InvalidInput(field, "must be a list of job types")
+    names = tuple(check_job_type(name, f"{field}[{i}]") for i, name in enumerate(value))
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InvalidInput(f"{field}[{i}]", "names a job type a second time")
+    return names
+
+
+_CHECKS: Final[dict[str, Callable[[str, object], object]]] = {
+    "job_types": _job_types,
+    "max_slots": _slots,
+    "poll_interval_ms": _whole(100, 120_000),
+    "stale_timeout_minutes": _whole(1, 1440),
+    "lease_seconds": _whole(2, 3600),
+    "enabled": _flag,
+}
+
+_FIELDS: Final = frozenset(field.name for field in fields(Lane))

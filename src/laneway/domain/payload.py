@@ -1,0 +1,430 @@
+"""JSON in and out of PostgreSQL: every value jsonb or Python would choke on is refused by name.
+
+`encode` is for what comes in (payloads, results, checkpoints), `decode` for what is read back,
+also when a row was written behind our back, and `escape_text` for text that must be kept
+whatever it holds (error messages, tracebacks, log lines).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
+from functools import cache
+from math import isfinite
+from typing import Final, NoReturn
+
+from pydantic_core import to_jsonable_python
+
+from laneway.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadLimits:
+    """How large one payload, its parts, and a batch of them may be."""
+
+    max_bytes: int = 1024 * 1024
+    max_depth: int = 64
+    max_digits: int = 308
+    key_bytes: int = 512
+    batch_jobs: int = 1000
+    batch_bytes: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                raise InvalidInput(field.name, "must be at least 1")
+        # Below 17 the digits of an ordinary float would be too many; above 4300 Python refuses
+        # to read an integer at all.
+        if not 17 <= self.max_digits <= 4300:
+            raise InvalidInput("max_digits", "must be between 17 and 4300")
+
+
+DEFAULT_LIMITS: Final = PayloadLimits()
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_CONTAINERS: Final = frozenset({dict, list, tuple})
+_PLAIN: Final = _SCALARS | _CONTAINERS
+_WITHOUT_FLOATS: Final = _PLAIN - {float}
+_JUST_STR: Final = frozenset({str})
+
+_HINTS: Final = {
+    "datetime": "send .isoformat()",
+    "date": "send .isoformat()",
+    "time": "send .isoformat()",
+    "timedelta": "send .total_seconds()",
+    "set": "send a list",
+    "frozenset": "send a list",
+    "bytes": "send text, or base64",
+    "Decimal": "send a str",
+    "UUID": "send str(…)",
+}
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+# A string as a whole, or outside of strings a number with a positive exponent.
+_EXPONENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?[0-9.]+e\+[0-9]+)')
+_LONG_ZEROS: Final = re.compile(r"0{17,}")
+_PATH_CHARS: Final = 200
+_KEY_CHARS: Final = 60
+
+_NUL_RULE: Final = "holds a NUL character (U+0000), which PostgreSQL cannot store"
+_SURROGATE_RULE: Final = "holds a lone surrogate, which is not valid Unicode text"
+
+_encode_json = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
+
+
+def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str = "payload") -> str:
+    """JSON text that PostgreSQL takes as jsonb and Python reads back, or InvalidInput.
+
+    The value may be anything JSON has, or at the top a pydantic model or dataclass. The error
+    names the place and the rule: `payload.items[3].name: holds a NUL character …`.
+    """
+    try:
+        if type(value) not in _PLAIN:
+            value = _from_model(value, field)
+        kinds = _survey(value, limits, field)
+        if kinds is None or not kinds <= _PLAIN:
+            _refuse_first_problem(value, limits, field)
+        text = _encode_json(value)
+        # The text tells cheaply when the tree is worth a walk: a NUL is always written as this
+        # escape, a long integer needs its digits, and a float beyond 1e16 has an exponent.
+        has_exponent = "e+" in text and (kinds is None or not kinds <= _WITHOUT_FLOATS)
+        if (
+            has_exponent
+            or "\\u0000" in text
+            or (len(text) > limits.max_digits and _long_number(limits.max_digits).search(text))
+        ):
+            _refuse_first_problem(value, limits, field)
+        if has_exponent:
+            text = _EXPONENT.sub(_write_out, text)
+        size = len(text)
+        if size <= limits.max_bytes and not text.isascii():
+            size = len(text.encode())
+        if size > limits.max_bytes:
+            _refuse_size(size, limits, field)
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise _blame(error, value, limits, field) from None
+    return text
+
+
+def encode_result(value: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
+    """`encode` for what a handler returned."""
+    return encode(value, limits=limits, field="result")
+
+
+def decode(
+    text: str | bytes, limits: PayloadLimits = DEFAULT_LIMITS, *, field: str = "payload"
+) -> object:
+    """The value of a JSON text, under the same rules as `encode`; raises only InvalidInput.
+
+    Whatever `encode` accepted comes back, also in PostgreSQL's rendering, which puts a space
+    after each comma and colon and writes every number out in full.
+    """
+    try:
+        if isinstance(text, (bytes, bytearray, memoryview)):
+            text = bytes(text).decode()
+        elif not isinstance(text, str):
+            raise InvalidInput(field, f"must be JSON text, not {type(text).__name__}")
+        if len(text) > limits.max_bytes or not text.isascii():
+            size = len(text.encode())
+            if size > 2 * limits.max_bytes:
+                size = len(_LONG_ZEROS.sub("", text).encode())
+            if size > 2 * limits.max_bytes:
+                _refuse_size(size, limits, field)
+        if _odd_number(limits.max_digits).search(text):
+            value = _parse_odd(text, limits)
+        else:
+            value = _parse(text)
+        kinds = _survey(value, limits, field, weigh=False)
+        if (
+            kinds is None
+            or not kinds <= _PLAIN
+            or ("\\u" in text and _ESCAPED_TROUBLE.search(text))
+        ):
+            _refuse_first_problem(value, limits, field, weigh=False)
+    except InvalidInput:
+        raise
+    except RecursionError:
+        raise InvalidInput(field, _depth_rule(limits)) from None
+    except UnicodeError:
+        raise InvalidInput(field, "is not valid UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(field, f"is not JSON: {error.msg} at character {error.pos}") from None
+    except Exception as error:
+        raise InvalidInput(field, f"cannot be read ({type(error).__name__})") from None
+    return value
+
+
+def escape_text(text: str) -> str:
+    """Any text made safe for PostgreSQL: NUL to a visible `\\u0000`, lone surrogates to U+FFFD."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\\u0000")
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    return text
+
+
+def check_text(value: object, field: str, *, max_bytes: int) -> str:
+    """A non-empty text PostgreSQL can hold, of at most `max_bytes` bytes of UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
+    if not value:
+        raise InvalidInput(field, "must not be empty")
+    rule = _text_problem(value)
+    if rule is not None:
+        raise InvalidInput(field, rule)
+    if len(value) > max_bytes or len(value.encode()) > max_bytes:
+        raise InvalidInput(field, f"must be at most {max_bytes} bytes long")
+    return value
+
+
+def check_key(value: object, field: str, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
+    """A `unique_key` or idempotency key: text, 1 to 512 bytes (an index row must hold it)."""
+    return check_text(value, field, max_bytes=limits.key_bytes)
+
+
+def check_batch(texts: Sequence[str], limits: PayloadLimits = DEFAULT_LIMITS) -> None:
+    """Refuses a batch of encoded payloads with too many jobs or too many bytes in all."""
+    if len(texts) > limits.batch_jobs:
+        raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
+    if sum(len(text) if text.isascii() else len(text.encode()) for text in texts) > (
+        limits.batch_bytes
+    ):
+        raise InvalidInput(
+            "jobs", f"the payloads of a batch hold at most {limits.batch_bytes} bytes"
+        )
+
+
+class _BadNumber:
+    """Stands in a parsed tree where a number was that we do not take."""
+
+    __slots__ = ("rule",)
+
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+
+
+def _bad_constant(_name: str) -> object:
+    return _BadNumber("NaN and Infinity are not JSON numbers")
+
+
+_parse = json.JSONDecoder(parse_constant=_bad_constant).decode
+
+
+class _Place:
+    """Where a value sits in its tree; rendered only when it has to be named."""
+
+    __slots__ = ("key", "parent")
+
+    def __init__(self, parent: _Place | None, key: object) -> None:
+        self.parent = parent
+        self.key = key
+
+    def path(self, field: str) -> str:
+        keys = []
+        place: _Place | None = self
+        while place is not None:
+            keys.append(place.key)
+            place = place.parent
+        return json_path(field, reversed(keys))
+
+
+def json_path(field: str, keys: Iterable[object]) -> str:
+    """`payload.items[3].name`: the place of a value, safe to print and to store."""
+    parts = [field]
+    for key in keys:
+        if isinstance(key, int):
+            parts.append(f"[{key}]")
+        elif isinstance(key, str) and len(key) <= _KEY_CHARS and _IDENTIFIER.match(key):
+            parts.append(f".{key}")
+        else:
+            parts.append(f"[{json.dumps(escape_text(str(key)[:_KEY_CHARS]), ensure_ascii=False)}]")
+    path = "".join(parts)
+    return path if len(path) <= _PATH_CHARS else path[:_PATH_CHARS] + "…"
+
+
+def _survey(
+    value: object, limits: PayloadLimits, field: str, *, weigh: bool = True
+) -> set[type] | None:
+    """The types found in the tree, or None when its keys or depth break a rule.
+
+    Visits containers only, so that it costs little next to writing the JSON. `weigh` bounds the
+    work by the size limit: a few shared lists can stand for an endless text.
+    """
+    kinds = {type(value)}
+    stack: list[tuple[object, int]] = [(value, 1)] if type(value) in _CONTAINERS else []
+    weight = 0
+    while stack:
+        node, depth = stack.pop()
+        if depth > limits.max_depth:
+            return None
+        children: Iterable[object]
+        if isinstance(node, dict):
+            if not _JUST_STR.issuperset(map(type, node)):
+                return None
+            weight += 2 + 4 * len(node)
+            children = node.values()
+        elif isinstance(node, (list, tuple)):
+            weight += 2 + len(node)
+            children = node
+        else:
+            continue
+        if weigh and weight > limits.max_bytes:
+            _refuse_size(weight, limits, field)
+        found = set(map(type, children))
+        kinds |= found
+        if not found <= _SCALARS:
+            stack += [(child, depth + 1) for child in children if type(child) in _CONTAINERS]
+    return kinds
+
+
+def _refuse_first_problem(
+    value: object, limits: PayloadLimits, field: str, *, weigh: bool = True
+) -> None:
+    """Walks the whole tree in order and refuses the first value that breaks a rule, if any."""
+    stack: list[tuple[object, _Place | None, int]] = [(value, None, 1)]
+    weight = 0
+    while stack:
+        node, place, depth = stack.pop()
+        children: list[tuple[object, _Place | None, int]] = []
+        rule = None
+        if isinstance(node, dict):
+            for key in dict.keys(node):
+                if not isinstance(key, str):
+                    rule = f"keys must be text, not {type(key).__name__}"
+                    break
+                problem = _text_problem(key)
+                if problem is not None:
+                    place, rule = _Place(place, key), f"the key {problem}"
+                    break
+            else:
+                children = [
+                    (child, _Place(place, key), depth + 1) for key, child in dict.items(node)
+                ]
+        elif isinstance(node, (list, tuple)):
+            children = [
+                (child, _Place(place, index), depth + 1) for index, child in enumerate(node)
+            ]
+        else:
+            rule = _scalar_problem(node, limits)
+        if rule is None and depth > limits.max_depth and isinstance(node, (dict, list, tuple)):
+            rule = _depth_rule(limits)
+        if rule is not None:
+            raise InvalidInput(place.path(field) if place else field, rule)
+        weight += 1 + len(children)
+        if weigh and weight > limits.max_bytes:
+            _refuse_size(weight, limits, field)
+        children.reverse()
+        stack += children
+
+
+def _blame(error: Exception, value: object, limits: PayloadLimits, field: str) -> InvalidInput:
+    """What to say of a value that could not be written: its first problem, else the error."""
+    try:
+        _refuse_first_problem(value, limits, field)
+    except InvalidInput as problem:
+        return problem
+    except Exception as deeper:
+        error = deeper
+    return InvalidInput(field, f"cannot be written as JSON ({type(error).__name__})")
+
+
+def _scalar_problem(value: object, limits: PayloadLimits) -> str | None:
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return _text_problem(value)
+    if isinstance(value, int):
+        bound = _bound(limits.max_digits)
+        return None if -bound < value < bound else _digits_rule(limits)
+    if isinstance(value, float):
+        if not isfinite(value):
+            return "NaN and Infinity are not JSON numbers"
+        # Compared as an exact integer: PostgreSQL writes 1e308 as 309 digits.
+        return None if abs(value) < _bound(limits.max_digits) else _digits_rule(limits)
+    if isinstance(value, _BadNumber):
+        return value.rule
+    name = type(value).__name__
+    hint = _HINTS.get(name)
+    return f"a {name} is not a JSON value" + (f"; {hint}" if hint else "")
+
+
+def _text_problem(text: str) -> str | None:
+    if "\x00" in text:
+        return _NUL_RULE
+    if not text.isascii() and _SURROGATE.search(text):
+        return _SURROGATE_RULE
+    return None
+
+
+def _write_out(match: re.Match[str]) -> str:
+    """5e+16 as 50000000000000000.0: without a fraction jsonb would give back an integer."""
+    number = match[1]
+    return match[0] if number is None else format(Decimal(number), "f") + ".0"
+
+
+def _from_model(value: object, field: str) -> object:
+    """A pydantic model or dataclass as JSON values; anything else as it is."""
+    if isinstance(value, type) or not (
+        is_dataclass(value) or hasattr(type(value), "__pydantic_serializer__")
+    ):
+        return value
+    try:
+        plain: object = to_jsonable_python(value)
+    except Exception as error:
+        reason = escape_text(str(error))[:_PATH_CHARS]
+        raise InvalidInput(field, f"cannot be written as JSON: {reason}") from None
+    return plain
+
+
+def _parse_odd(text: str, limits: PayloadLimits) -> object:
+    """Parses a text that seems to hold a number out of range, so that its place can be named."""
+    bound = _bound(limits.max_digits)
+    bad = _BadNumber(_digits_rule(limits))
+
+    def integer(digits: str) -> object:
+        return bad if len(digits.lstrip("-")) > limits.max_digits else int(digits)
+
+    def real(digits: str) -> object:
+        number = float(digits)
+        return number if abs(number) < bound else bad
+
+    value: object = json.loads(
+        text, parse_int=integer, parse_float=real, parse_constant=_bad_constant
+    )
+    return value
+
+
+def _refuse_size(size: int, limits: PayloadLimits, field: str) -> NoReturn:
+    raise InvalidInput(field, f"is at least {size} bytes of JSON; at most {limits.max_bytes}")
+
+
+def _depth_rule(limits: PayloadLimits) -> str:
+    return f"is nested deeper than {limits.max_depth} levels"
+
+
+def _digits_rule(limits: PayloadLimits) -> str:
+    return f"numbers may have at most {limits.max_digits} digits"
+
+
+@cache
+def _bound(max_digits: int) -> int:
+    return int(10**max_digits)
+
+
+@cache
+def _long_number(max_digits: int) -> re.Pattern[str]:
+    return re.compile(f"[0-9]{{{max_digits + 1}}}")
+
+
+@cache
+def _odd_number(max_digits: int) -> re.Pattern[str]:
+    return re.compile(f"[0-9](?:[0-9]{{{max_digits}}}|[eE]\\+?[0-9]{{2}})")

@@ -1,0 +1,205 @@
+"""The life of a job: one table of transitions, and nothing else decides.
+
+The CHECK constraints of the schema and `docs/state-machine.md` are renderings of `TRANSITIONS`;
+tests hold all three equal.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Status(StrEnum):
+    """Where a job is in its life."""
+
+    PENDING = "pending"
+    AWAITING_APPROVAL = "awaiting_approval"
+    APPROVED = "approved"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Verb(StrEnum):
+    """What moves a job from one status to the next."""
+
+    SUBMIT = "submit"
+    ANALYSIS_DONE = "analysis_done"
+    ANALYSIS_FAILED = "analysis_failed"
+    APPROVE = "approve"
+    REJECT = "reject"
+    EXPIRE = "expire"
+    CLAIM = "claim"
+    FINISH = "finish"
+    FAIL = "fail"
+    LAPSE = "lapse"
+    RELEASE = "release"
+    SNOOZE = "snooze"
+    REQUEST_CANCEL = "request_cancel"
+    CANCEL = "cancel"
+    MAX_AGE = "max_age"
+    RETRY = "retry"
+
+
+class Transition(NamedTuple):
+    """One row of the table: `before` is None for a job that does not exist yet."""
+
+    before: Status | None
+    verb: Verb
+    after: Status
+    guard: str
+
+
+ANALYSIS_TRIES: Final = 3
+
+_NEW: Final = None
+_PENDING = Status.PENDING
+_AWAITING = Status.AWAITING_APPROVAL
+_APPROVED = Status.APPROVED
+_RUNNING = Status.RUNNING
+_COMPLETED = Status.COMPLETED
+_FAILED = Status.FAILED
+_CANCELLED = Status.CANCELLED
+
+_NO_CANCEL = "no cancel was requested"
+_CANCEL = "a cancel was requested"
+_BUDGET = f"`retries` < `max_retries` and {_NO_CANCEL}; the budget is charged, `run_at` backs off"
+_SPENT = f"`retries` = `max_retries`, or the failure is final, and {_NO_CANCEL}"
+_UNCHARGED = f"{_NO_CANCEL}; the budget is not charged"
+
+TRANSITIONS: Final[tuple[Transition, ...]] = (
+    Transition(_NEW, Verb.SUBMIT, _PENDING, "the job type has an analysis"),
+    Transition(_NEW, Verb.SUBMIT, _AWAITING, "no analysis, and the job type needs approval"),
+    Transition(_NEW, Verb.SUBMIT, _APPROVED, "no analysis and no approval, or policy approves"),
+    Transition(_PENDING, Verb.ANALYSIS_DONE, _AWAITING, "the job type needs approval"),
+    Transition(_PENDING, Verb.ANALYSIS_DONE, _APPROVED, "no approval needed, or policy approves"),
+    Transition(
+        _PENDING,
+        Verb.ANALYSIS_FAILED,
+        _PENDING,
+        f"an error or a lapsed lease, and fewer than {ANALYSIS_TRIES} tries are spent",
+    ),
+    Transition(_PENDING, Verb.ANALYSIS_FAILED, _FAILED, f"all {ANALYSIS_TRIES} tries are spent"),
+    Transition(_PENDING, Verb.CANCEL, _CANCELLED, "at once; a running analysis is fenced"),
+    Transition(_AWAITING, Verb.APPROVE, _APPROVED, "by a person or a policy, for this payload"),
+    Transition(_AWAITING, Verb.REJECT, _CANCELLED, "a reason is given"),
+    Transition(_AWAITING, Verb.EXPIRE, _CANCELLED, "`expires_at` has passed (24 h by default)"),
+    Transition(_AWAITING, Verb.CANCEL, _CANCELLED, "at once"),
+    Transition(
+        _APPROVED,
+        Verb.CLAIM,
+        _RUNNING,
+        "`run_at` has passed, the lane is enabled and has a free slot, the pause gate is open; "
+        "`attempt` + 1",
+    ),
+    Transition(_APPROVED, Verb.CANCEL, _CANCELLED, "at once; the job never starts"),
+    Transition(_APPROVED, Verb.MAX_AGE, _FAILED, "older than its job type's `max_age`"),
+    Transition(_RUNNING, Verb.FINISH, _COMPLETED, _NO_CANCEL),
+    Transition(_RUNNING, Verb.FINISH, _CANCELLED, f"{_CANCEL}; the result is kept"),
+    Transition(_RUNNING, Verb.FAIL, _APPROVED, _BUDGET),
+    Transition(_RUNNING, Verb.FAIL, _FAILED, _SPENT),
+    Transition(_RUNNING, Verb.FAIL, _CANCELLED, f"{_CANCEL}; not retried"),
+    Transition(_RUNNING, Verb.LAPSE, _APPROVED, f"lease lapsed or work stale; {_BUDGET}"),
+    Transition(_RUNNING, Verb.LAPSE, _FAILED, f"lease lapsed or work stale; {_SPENT}"),
+    Transition(
+        _RUNNING, Verb.LAPSE, _CANCELLED, f"lease lapsed or work stale; {_CANCEL}; not retried"
+    ),
+    Transition(_RUNNING, Verb.RELEASE, _APPROVED, _UNCHARGED),
+    Transition(_RUNNING, Verb.RELEASE, _CANCELLED, _CANCEL),
+    Transition(_RUNNING, Verb.SNOOZE, _APPROVED, f"{_UNCHARGED}; `run_at` moves on"),
+    Transition(_RUNNING, Verb.SNOOZE, _CANCELLED, _CANCEL),
+    Transition(
+        _RUNNING,
+        Verb.REQUEST_CANCEL,
+        _RUNNING,
+        "`cancel_requested_at` is set; from now on the attempt can only end in `cancelled`",
+    ),
+    Transition(
+        _RUNNING,
+        Verb.CANCEL,
+        _CANCELLED,
+        "the handler stopped, raised `Cancel`, or was fenced after the grace; checkpoint kept",
+    ),
+    Transition(_RUNNING, Verb.MAX_AGE, _FAILED, f"older than `max_age`, and {_NO_CANCEL}"),
+    Transition(_RUNNING, Verb.MAX_AGE, _CANCELLED, f"older than `max_age`, but {_CANCEL}"),
+    *(
+        row
+        for ended in (_FAILED, _CANCELLED)
+        for row in (
+            Transition(
+                ended, Verb.RETRY, _APPROVED, "this payload was approved or needs no approval"
+            ),
+            Transition(ended, Verb.RETRY, _AWAITING, "analysed, but this payload never approved"),
+            Transition(ended, Verb.RETRY, _PENDING, "its analysis was never done"),
+        )
+    ),
+)
+
+TERMINAL: Final = frozenset({_COMPLETED, _FAILED, _CANCELLED})
+LIVE: Final = frozenset(Status) - TERMINAL
+
+_ALLOWED: Final = frozenset((row.before, row.verb) for row in TRANSITIONS)
+
+_MEANING: Final[dict[Status, str]] = {
+    _PENDING: "submitted; its analysis (plan, cost estimate) waits or runs, leased and fenced "
+    f"like a run, {ANALYSIS_TRIES} tries of its own",
+    _AWAITING: "waits for a person or a policy",
+    _APPROVED: "claimable as soon as `run_at` has passed",
+    _RUNNING: "one worker holds the lease of the current attempt",
+    _COMPLETED: "the handler's result was accepted; terminal for good",
+    _FAILED: "the retry budget is spent, or it grew too old; terminal until an operator's retry",
+    _CANCELLED: "cancelled, rejected or expired; terminal until an operator's retry",
+}
+
+
+def can(status: Status | None, verb: Verb | str) -> bool:
+    """Whether the verb has any row in the table for this status (None: not submitted yet)."""
+    return (status, verb) in _ALLOWED
+
+
+def next_statuses(status: Status | None, verb: Verb | str | None = None) -> frozenset[Status]:
+    """Where a job may go from here, by this verb or (without one) by any."""
+    return frozenset(
+        row.after for row in TRANSITIONS if row.before is status and verb in (None, row.verb)
+    )
+
+
+def render_markdown() -> str:
+    """The page `docs/state-machine.md`."""
+    lines = [
+        "# The state machine of a job",
+        "",
+        "Generated from `laneway.domain.states`; edit the table there, not this page.",
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+    ]
+    edges: dict[tuple[str, str], list[str]] = {}
+    for row in TRANSITIONS:
+        verbs = edges.setdefault((row.before or "[*]", row.after), [])
+        if row.verb not in verbs:
+            verbs.append(row.verb)
+    lines += [
+        f"    {before} --> {after}: {', '.join(verbs)}" for (before, after), verbs in edges.items()
+    ]
+    lines += [f"    {status} --> [*]" for status in Status if status in TERMINAL]
+    lines += ["```", "", "## Statuses", "", "| status | meaning |", "| --- | --- |"]
+    lines += [f"| `{status}` | {meaning} |" for status, meaning in _MEANING.items()]
+    lines += [
+        "",
+        "## Transitions",
+        "",
+        "At most one terminal write is accepted per attempt, and nothing but an operator's retry",
+        "leaves a terminal status. Over a retry `attempt` goes on growing, `retries` starts at 0.",
+        "",
+        "| from | verb | to | when |",
+        "| --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {f'`{row.before}`' if row.before else '(new)'} | {row.verb} | `{row.after}` "
+        f"| {row.guard} |"
+        for row in TRANSITIONS
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,118 @@
+"""Whom the server runs as.
+
+An ordinary user runs it as himself. Root cannot: PostgreSQL refuses, so root hands the cluster to
+an account that owns nothing else of ours and may therefore be unable to enter our directories.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from laneway.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Account:
+    """The operating-system account that runs the server."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @property
+    def is_other(self) -> bool:
+        return self.uid != os.geteuid()
+
+    def own(self, path: Path) -> None:
+        """Give the account a file or directory that we have just created."""
+        if self.is_other:
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+    def may_enter(self, directory: Path) -> bool:
+        """Whether the account can enter the directory; asked of the kernel, which knows ACLs."""
+        if not self.is_other:
+            return os.access(directory, os.X_OK)
+        try:
+            ran = self.run(["/bin/sh", "-c", 'cd -- "$1"', "sh", str(directory)])
+        except OSError:  # we may not become the account at all
+            return False
+        return ran.returncode == 0
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: str = "",
+        output: int = subprocess.PIPE,
+        pass_fds: Sequence[int] = (),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command as the account, away from our terminal, directory and environment."""
+        return subprocess.run(
+            command,
+            input=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            cwd="/",
+            env=_environment(),
+            user=self.uid if self.is_other else None,
+            group=self.gid if self.is_other else None,
+            extra_groups=[] if self.is_other else None,
+            umask=0o077,
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
+
+
+def cluster_account(pgdata: Path) -> Account:
+    """Whom an existing cluster belongs to, or who will run a new one."""
+    if not pgdata.exists():
+        return new_account()
+    owner = pgdata.stat().st_uid
+    if os.geteuid() != 0 and owner != os.geteuid():
+        raise ConfigError(
+            f"{pgdata} belongs to another user: run as that user, or set LANEWAY_DATA_DIR"
+        )
+    return _account(owner)
+
+
+def new_account() -> Account:
+    """Who runs a new cluster: ourselves or, as root, `postgres` or else `nobody`."""
+    if os.geteuid() != 0:
+        return _account(os.geteuid())
+    for name in ("postgres", "nobody"):
+        try:
+            return _account(pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            continue
+    raise ConfigError(
+        "PostgreSQL refuses to run as root and there is neither a `postgres` nor a `nobody` "
+        "account to run it: run as an ordinary user, or set DATABASE_URL"
+    )
+
+
+def caller() -> Account:
+    """Whoever runs this program."""
+    return _account(os.geteuid())
+
+
+def _account(uid: int) -> Account:
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:  # a container's arbitrary uid has no entry
+        return Account(str(uid), uid, os.getegid() if uid == os.geteuid() else uid)
+    return Account(entry.pw_name, uid, entry.pw_gid)
+
+
+def _environment() -> Mapping[str, str]:
+    # A clean one: our secrets are not the account's business, and PGDATA, PGPORT and the like
+    # would silently change what the tools do.
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC"}

@@ -1,0 +1,270 @@
+"""A PostgreSQL server of our own on one data directory."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import quote
+
+from platformdirs import user_data_path
+
+from laneway.embedded import guardian
+from laneway.embedded.account import cluster_account, new_account
+from laneway.embedded.binaries import Binaries, binaries_for, find_binaries
+from laneway.embedded.cluster import DATABASE, SUPERUSER, Cluster, make_home
+from laneway.errors import ConfigError, DatabaseUnavailable
+
+StopMode = Literal["fast", "immediate"]
+
+SETTINGS: Mapping[str, str] = {
+    "fsync": "on",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+START_TIMEOUT = 60.0
+
+# Where root keeps data that the server's account must reach, when its own home is closed to it.
+_SYSTEM_DATA = Path("/var/lib/laneway")
+
+# Those that hold a place among the users; kept, so that a forgotten object stops no server in use.
+_started: set[EmbeddedPostgres] = set()
+
+
+class EmbeddedPostgres:
+    """A PostgreSQL server on one data directory, shared by every process that starts it.
+
+        with EmbeddedPostgres() as postgres:
+            psycopg.connect(postgres.dsn)
+
+    The last user to leave stops it. With `tie_to_parent` a process that dies has left; without it
+    the server outlives a process that ends without `stop`. A server that already runs is used as
+    it is: `settings` count for whoever starts it.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        binaries: Path | None = None,
+        port: int | None = None,
+        tie_to_parent: bool = True,
+    ) -> None:
+        self._given_data_dir = data_dir
+        self._given_binaries = binaries
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._port = port
+        self._tie_to_parent = tie_to_parent
+        self._guardian: subprocess.Popen[str] | None = None
+        self._place: int | None = None
+        for name in self._settings:
+            if not re.fullmatch(r"[A-Za-z_][\w.]*", name):
+                raise ConfigError(f"settings: {name!r} is not the name of a PostgreSQL setting")
+
+    @cached_property
+    def data_dir(self) -> Path:
+        """Where everything of this server lives: the cluster, its password, locks and log."""
+        if self._given_data_dir is not None:
+            return self._given_data_dir.expanduser().resolve()
+        name = f"postgres-{self._binaries.major}"
+        if chosen := os.environ.get("LANEWAY_DATA_DIR"):
+            return Path(chosen).expanduser().resolve() / name
+        own = user_data_path("laneway", appauthor=False).resolve()
+        existing = next(path for path in (own, *own.parents) if path.exists())
+        return (own if new_account().may_enter(existing) else _SYSTEM_DATA) / name
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir / "postgres.log"
+
+    @property
+    def is_running(self) -> bool:
+        return self.data_dir.is_dir() and self._postmaster.is_ready
+
+    @property
+    def dsn(self) -> str:
+        """Where to connect, in the form that libpq, psycopg and asyncpg all read."""
+        told = self._postmaster.pid_file()
+        if not self.is_running or len(told) < 5:
+            raise DatabaseUnavailable(
+                f"the embedded PostgreSQL in {self.data_dir} is not running: call start()"
+            )
+        port, socket_dir = told[3:5]
+        login = f"{SUPERUSER}:{self._cluster.password()}"
+        return f"postgresql://{login}@/{DATABASE}?host={quote(socket_dir)}&port={port}"
+
+    def start(self) -> str:
+        """Start the server, or join the one that runs, and return its DSN."""
+        try:
+            make_home(self.data_dir, cluster_account(self.data_dir / "pgdata"))
+            with self._alone():
+                self._join()
+                self._launch()
+                return self.dsn
+        except BaseException as error:
+            if self in _started:
+                self.stop()
+            if isinstance(error, PermissionError):
+                raise ConfigError(
+                    f"{error.filename} may not be used by this user: choose another data directory "
+                    "with LANEWAY_DATA_DIR, or set DATABASE_URL"
+                ) from error
+            raise
+
+    def stop(self, mode: StopMode = "fast") -> bool:
+        """Leave, and stop the server if nobody else uses it; tells whether it is stopped."""
+        _started.discard(self)
+        process, self._guardian = self._guardian, None
+        place, self._place = self._place, None
+        if process is not None:
+            process.communicate(mode)
+            if process.returncode in (guardian.STOPPED, guardian.STILL_USED):
+                return process.returncode == guardian.STOPPED
+        if not self.data_dir.is_dir():
+            return True
+        with self._unavailable_if_stuck():
+            return guardian.leave(self.data_dir, mode, place)
+
+    def restart(self, mode: StopMode = "fast") -> str:
+        """Stop the server, whoever uses it, and start it again; returns the DSN."""
+        with self._alone(), self._unavailable_if_stuck():
+            self._postmaster.stop(mode)
+        return self.start()
+
+    def kill(self) -> None:
+        """Kill the server as a crash would; the next start recovers."""
+        with self._alone(), self._unavailable_if_stuck():
+            self._postmaster.kill()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @cached_property
+    def _binaries(self) -> Binaries:
+        return find_binaries(self._given_binaries)
+
+    @property
+    def _cluster(self) -> Cluster:
+        account = cluster_account(self.data_dir / "pgdata")
+        return Cluster(self.data_dir, account, self._binaries)
+
+    @property
+    def _postmaster(self) -> guardian.Postmaster:
+        return guardian.Postmaster(self.data_dir)
+
+    def _alone(self) -> contextlib.AbstractContextManager[None]:
+        return guardian.locked(self.data_dir / "start.lock")
+
+    def _join(self) -> None:
+        """Take a place among the users, held by a guardian or by ourselves."""
+        if self._place is not None:
+            return
+        if self._guardian is not None:
+            if self._guardian.poll() is None:
+                return
+            self._guardian.communicate()  # somebody killed it: closes our end of its pipe
+        # Never refused: only one who leaves takes it exclusively, under the lock we hold.
+        place = guardian.try_lock(self.data_dir / "users.lock", fcntl.LOCK_SH)
+        if place is None:
+            raise DatabaseUnavailable(f"{self.data_dir}/users.lock is held by another program")
+        if self._tie_to_parent:
+            log = guardian.open_private(self.log_path)
+            try:
+                self._guardian = subprocess.Popen(
+                    [sys.executable, "-IS", guardian.__file__, str(self.data_dir), str(place)],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    text=True,
+                    cwd="/",
+                    pass_fds=[place],
+                    start_new_session=True,
+                )
+            finally:
+                os.close(log)
+                os.close(place)
+        else:
+            self._place = place
+        _started.add(self)
+
+    def _launch(self) -> None:
+        """See to it that the server runs and answers."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while (server_lock := self._postmaster.reserve()) is None:
+            if self._postmaster.is_ready:
+                self._require_port()
+                return
+            # Somebody's server is still starting or stopping, or its last processes are ending.
+            if time.monotonic() > deadline:
+                raise DatabaseUnavailable(
+                    f"the server in {self.data_dir} neither answers nor ends; see {self.log_path}"
+                )
+            time.sleep(0.02)
+        try:
+            cluster = self._cluster
+            runnable = binaries_for(cluster.account, cluster.binaries)
+            cluster = Cluster(cluster.home, cluster.account, runnable)
+            cluster.create(server_lock, self._settings)
+            cluster.serve(server_lock, self._settings, self._port, START_TIMEOUT)
+        finally:
+            os.close(server_lock)
+
+    def _require_port(self) -> None:
+        running = self._postmaster.pid_file()[3]
+        if self._port is not None and running != str(self._port):
+            raise ConfigError(
+                f"port: the server in {self.data_dir} already runs with port {running}, not "
+                f"{self._port}: stop it first, or leave the port out"
+            )
+
+    @contextlib.contextmanager
+    def _unavailable_if_stuck(self) -> Iterator[None]:
+        try:
+            yield
+        except guardian.StillRunning as error:
+            raise DatabaseUnavailable(f"{error}; see {self.log_path}") from error
+
+
+def _stop_at_exit() -> None:
+    for postgres in [each for each in _started if each._tie_to_parent]:
+        postgres.stop()
+
+
+def _forget_after_fork() -> None:
+    # A forked child has copies of what tells the guardian that the owner lives; it is no owner.
+    for postgres in _started:
+        if postgres._place is not None:
+            os.close(postgres._place)
+            postgres._place = None
+        if postgres._guardian is not None:
+            if postgres._guardian.stdin is not None:
+                postgres._guardian.stdin.close()
+            postgres._guardian.returncode = 0  # not our child, so not ours to wait for
+            postgres._guardian = None
+    _started.clear()
+
+
+atexit.register(_stop_at_exit)
+os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,82 @@
+"""Passes verdicts to the database in batches, again and again until each is accepted or fenced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import ClassVar
+
+from laneway.engine.complaints import Complaints
+from laneway.engine.service import Service
+from laneway.errors import DatabaseUnavailable
+from laneway.store.database import Database
+from laneway.store.leases import Answer, Verdict, settle
+
+MOST = 1000
+
+
+class Completer(Service):
+    """One batch is on its way at a time; what ends meanwhile goes with the next."""
+
+    name: ClassVar[str] = "completer"
+
+    def __init__(
+        self,
+        database: Database,
+        complaints: Complaints,
+        on_settled: Callable[[list[Verdict], list[Answer]], None],
+    ) -> None:
+        super().__init__(complaints)
+        self._database = database
+        self._on_settled = on_settled
+        self._pending: list[Verdict] = []
+        self._in_flight = 0
+        self.settled = asyncio.Event()
+
+    def add(self, verdict: Verdict) -> None:
+        self._pending.append(verdict)
+        self._wake.set()
+
+    @property
+    def backlog(self) -> int:
+        return len(self._pending) + self._in_flight
+
+    async def run_once(self) -> float | None:
+        if not self._pending:
+            return None
+        batch, self._pending = self._pending[:MOST], self._pending[MOST:]
+        self._in_flight = len(batch)
+        try:
+            await self._settle(batch)
+        except DatabaseUnavailable:
+            # The answer may be lost though the write was not: saying it again is answered alike.
+            self._pending[:0] = batch
+            raise
+        finally:
+            self._in_flight = 0
+            self.settled.set()
+            self.settled.clear()
+        return 0 if self._pending else None
+
+    async def _settle(self, batch: list[Verdict]) -> None:
+        try:
+            answers = await self._database.run(settle(batch))
+        except DatabaseUnavailable:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                for verdict in batch:
+                    await self._settle([verdict])
+                return
+            answers = await self._database.run(settle([_refused(batch[0], error)]))
+        self._on_settled(batch, answers)
+
+
+def _refused(verdict: Verdict, error: Exception) -> Verdict:
+    message = f"PostgreSQL refused the result: {str(error).splitlines()[0]}"
+    return verdict._replace(
+        kind="fail" if verdict.kind == "finish" else verdict.kind,
+        result=None,
+        error=json.dumps({"type": "InvalidResult", "message": message.encode("ascii", "replace").decode()}),
+    )

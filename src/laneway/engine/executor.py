@@ -1,0 +1,241 @@
+"""Runs handlers: on the event loop, in a thread, or in a child process. All end in one verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from laneway.config import Settings
+from laneway.domain.payload import decode, encode_result
+from laneway.engine import verdicts
+from laneway.engine.completer import Completer
+from laneway.engine.context import Context, Interrupted, SyncContext
+from laneway.engine.lines import LoopLine, ThreadLine
+from laneway.engine.marker import Marker
+from laneway.engine.process_pool import ProcessPool
+from laneway.engine.registry import Registry
+from laneway.engine.reporter import Reporter
+from laneway.engine.rooms import Rooms
+from laneway.engine.run import Run, StopReason
+from laneway.engine.threads import Threads
+from laneway.errors import InvalidInput, StaleAttempt
+from laneway.store.leases import Assignment, Verdict
+
+
+class Executor:
+    """Starts claimed jobs, stops them when told, and passes each verdict on exactly once."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        rooms: Rooms,
+        reporter: Reporter,
+        completer: Completer,
+        pool: ProcessPool,
+        settings: Settings,
+        resources: SimpleNamespace,
+        on_room: Callable[[str], None],
+        marker: Marker | None = None,
+    ) -> None:
+        self._registry = registry
+        self._rooms = rooms
+        self._reporter = reporter
+        self._completer = completer
+        self._pool = pool
+        self._limits = settings.payload_limits
+        self._grace_s = settings.cancel_grace
+        self._resources = resources
+        self._on_room = on_room
+        self._marker = marker
+        self._threads = Threads()
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.active: dict[tuple[int, int], Run] = {}
+        self.quiet = asyncio.Event()
+        self.quiet.set()
+
+    def start(self, assignments: Iterable[Assignment], lane: str) -> None:
+        """Starts what was claimed; its room is taken already."""
+        self.quiet.clear()
+        for assignment in assignments:
+            run = Run(assignment, self._registry[assignment.job_type], lane)
+            self.active[run.claim.seq, run.claim.attempt] = run
+            if run.handler.timeout is not None:
+                run.timer = self._loop.call_later(run.handler.timeout, self.stop, run, "timeout")
+            match run.handler.isolation:
+                case "async":
+                    self._spawn(run, self._on_loop(run))
+                case "thread":
+                    self._in_thread(run)
+                case "process":
+                    self._spawn(run, self._in_child(run))
+
+    def stop(self, run: Run, reason: StopReason) -> None:
+        """Tells a handler to stop. One that has not within the grace is left behind, its job ended."""
+        if run.ended or (run.stop_reason is not None and reason != "fenced"):
+            return
+        run.stop_reason = reason
+        if run.stopper is not None:
+            run.stopper()
+        if run.grace is None:
+            grace = 0.0 if reason == "fenced" else self._grace_s
+            run.grace = self._loop.call_later(grace, self.leave_behind, run)
+
+    def stop_by_claim(self, seq: int, attempt: int, reason: StopReason) -> None:
+        run = self.active.get((seq, attempt))
+        if run is not None:
+            self.stop(run, reason)
+
+    def close(self) -> None:
+        self._threads.close()
+
+    # On the event loop ------------------------------------------------------------------------
+
+    def _spawn(self, run: Run, work: Any) -> None:
+        if sys.version_info >= (3, 12):
+            # Most handlers that never wait end here, without a trip through the loop.
+            task = asyncio.Task(work, loop=self._loop, eager_start=True)
+            if task.done():
+                return
+        else:
+            task = self._loop.create_task(work)
+        if run.handler.isolation == "async":
+            run.stopper = task.cancel
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _on_loop(self, run: Run) -> None:
+        handler = run.handler
+        try:
+            payload = decode(run.payload, self._limits)
+            kwargs = handler.arguments.validate(payload)
+            checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
+        except InvalidInput as error:
+            self._end(run, verdicts.of_bad_payload(run, error))
+            return
+        line = LoopLine(run, self._reporter, payload, checkpoint, self._resources, self._limits)
+        verdict: Verdict | None
+        try:
+            work = handler.fn(Context(line), **kwargs)
+            if self._marker is not None:
+                work = self._marker.watch(run.claim.seq, work)
+            result = await work
+            verdict = self._returned(run, result)
+        except asyncio.CancelledError as error:
+            verdict = verdicts.of_stop(run) if run.stop_reason else verdicts.of_error(run, error)
+        except StaleAttempt:
+            verdict = None
+        except Exception as error:
+            verdict = self._raised(run, error)
+        if run.reports and verdict is not None:
+            await self._report_first(run)
+        self._end(run, verdict)
+
+    async def _report_first(self, run: Run) -> None:
+        """What was reported before the end must be stored before it: later it would be refused."""
+        try:
+            await asyncio.shield(self._reporter.flush(run.claim))
+        except (asyncio.CancelledError, StaleAttempt):
+            pass
+
+    def _returned(self, run: Run, result: object) -> Verdict | None:
+        try:
+            text = encode_result(result, self._limits)
+        except InvalidInput as error:
+            return verdicts.of_error(run, error)
+        if run.stop_reason in ("timeout", "fenced"):
+            return verdicts.of_stop(run)
+        return Verdict(run.claim, "finish", text, None, None, run.ran_s)
+
+    def _raised(self, run: Run, error: BaseException) -> Verdict | None:
+        if run.stop_reason in ("timeout", "fenced", "shutdown"):
+            return verdicts.of_stop(run)
+        return verdicts.of_error(run, error)
+
+    # In a thread ------------------------------------------------------------------------------
+
+    def _in_thread(self, run: Run) -> None:
+        def work() -> None:
+            verdict = self._call(run)
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._thread_ended, run, verdict)
+
+        self._threads.run(work)
+
+    def _call(self, run: Run) -> Verdict | None:
+        try:
+            payload = decode(run.payload, self._limits)
+            kwargs = run.handler.arguments.validate(payload)
+            checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
+        except InvalidInput as error:
+            return verdicts.of_bad_payload(run, error)
+        line = ThreadLine(
+            self._loop, run, self._reporter, payload, checkpoint, self._resources, self._limits
+        )
+        try:
+            return self._returned(run, run.handler.fn(SyncContext(line), **kwargs))
+        except Interrupted:
+            return verdicts.of_stop(run)
+        except StaleAttempt:
+            return None
+        except BaseException as error:
+            # SystemExit and KeyboardInterrupt of a handler end its job, not the worker.
+            return self._raised(run, error)
+
+    def _thread_ended(self, run: Run, verdict: Verdict | None) -> None:
+        if run.reports and verdict is not None and not run.ended:
+            self._spawn(run, self._end_after_report(run, verdict))
+        else:
+            self._end(run, verdict)
+
+    async def _end_after_report(self, run: Run, verdict: Verdict) -> None:
+        await self._report_first(run)
+        self._end(run, verdict)
+
+    # In a child process -----------------------------------------------------------------------
+
+    async def _in_child(self, run: Run) -> None:
+        line = LoopLine(run, self._reporter, None, None, self._resources, self._limits)
+        verdict = await self._pool.run(run, line)
+        if run.stop_reason is not None and (verdict is None or verdict.kind != "finish"):
+            verdict = verdicts.of_stop(run)
+        elif run.stop_reason in ("timeout", "fenced"):
+            verdict = verdicts.of_stop(run)
+        if run.reports and verdict is not None and not run.ended:
+            await self._report_first(run)
+        self._end(run, verdict)
+
+    # The end ----------------------------------------------------------------------------------
+
+    def leave_behind(self, run: Run) -> None:
+        """The grace is over: the job ends now, whatever its handler still does."""
+        if run.handler.isolation == "process":
+            self._pool.kill(run)
+            return
+        if not run.ended:
+            self._conclude(run, verdicts.of_stop(run))
+
+    def _conclude(self, run: Run, verdict: Verdict | None) -> None:
+        run.ended = True
+        if run.timer is not None:
+            run.timer.cancel()
+        if run.grace is not None:
+            run.grace.cancel()
+        if verdict is not None:
+            self._completer.add(verdict)
+
+    def _end(self, run: Run, verdict: Verdict | None) -> None:
+        """The handler has returned: its room is free again."""
+        if not run.ended:
+            self._conclude(run, verdict)
+        del self.active[run.claim.seq, run.claim.attempt]
+        self._rooms.give_back(run.lane, run.handler.isolation)
+        self._on_room(run.lane)
+        if not self.active:
+            self.quiet.set()
+
+
+

@@ -1,0 +1,131 @@
+"""Claims for one lane: as many jobs as there is room for, whenever there may be some."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from laneway.engine.complaints import Complaints
+from laneway.engine.completer import Completer
+from laneway.engine.executor import Executor
+from laneway.engine.floors import Floors, all_ranges
+from laneway.engine.heartbeat import Heartbeat
+from laneway.engine.registry import Handler
+from laneway.engine.rooms import Rooms
+from laneway.engine.service import Service
+from laneway.store.database import Database
+from laneway.store.leases import ClaimAnswer, Verdict, claim
+
+GROUPS = ("async", "thread", "process")
+MOST = 500
+LOOK_FROM_START_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every lane loop of a worker shares."""
+
+    worker_id: UUID
+    database: Database
+    rooms: Rooms
+    executor: Executor
+    completer: Completer
+    heartbeat: Heartbeat
+    version: Callable[[], int]
+    refresh: Callable[[], Awaitable[None]]
+    tell_others: Callable[[set[str]], None]
+
+
+class LaneLoop(Service):
+    """One round is one claim; a round that found as much as it asked for is followed by another."""
+
+    name: ClassVar[str] = "claimer"
+
+    def __init__(
+        self, lane: str, handlers: list[Handler], tools: Tools, complaints: Complaints
+    ) -> None:
+        super().__init__(complaints)
+        self.lane = lane
+        self._tools = tools
+        self._floors = Floors()
+        self._last_full_look = time.monotonic()
+        self.handlers = handlers
+        # The lane's slots are taken: worth another look when one of ours comes free.
+        self.is_full = False
+
+    @property
+    def job_types(self) -> set[str]:
+        return {handler.job_type for handler in self.handlers}
+
+    def serve(self, handlers: list[Handler]) -> None:
+        """Takes over a changed set of handlers."""
+        if {h.job_type for h in handlers} != self.job_types:
+            self.handlers = handlers
+            self._floors.forget()
+        self.wake()
+
+    async def run_once(self) -> float | None:
+        caps = [self._tools.rooms.free(self.lane, kind) for kind in GROUPS]
+        types = [
+            (handler.job_type, group)
+            for handler in self.handlers
+            if caps[(group := GROUPS.index(handler.isolation) + 1) - 1] > 0
+        ]
+        if not types:
+            return None
+        room = min(MOST, sum(caps[group - 1] for group in {group for _, group in types}))
+        self._look_from_start_now_and_then()
+        answer = await self._tools.database.run(
+            claim(
+                self._tools.worker_id,
+                self.lane,
+                self._tools.version(),
+                room,
+                all_ranges(self._floors, types),
+                caps,
+            )
+        )
+        return await self._follow(answer, room, {job_type for job_type, _ in types})
+
+    async def _follow(self, answer: ClaimAnswer, room: int, types: set[str]) -> float | None:
+        self.is_full = answer.state == "full"
+        if answer.state == "changed":
+            await self._tools.refresh()
+            return 0
+        if answer.state != "ok":
+            return None
+        if answer.assignments:
+            self._take(answer)
+        if len(answer.assignments) >= room:
+            if answer.left_over:
+                # Rows we looked at and left were hidden from others meanwhile.
+                self._tools.tell_others(types)
+            return 0
+        if answer.assignments or not self._floors.is_empty:
+            # Came up short: rows may have appeared below the floors.
+            self._floors.forget()
+            return 0
+        return None
+
+    def _take(self, answer: ClaimAnswer) -> None:
+        claims = [one.claim for one in answer.assignments]
+        self._tools.heartbeat.hold(claims, answer.lease_s)
+        if self._is_stopping:
+            for one in claims:
+                self._tools.completer.add(Verdict(one, "release"))
+            return
+        self._floors.learn(answer)
+        isolation = {handler.job_type: handler.isolation for handler in self.handlers}
+        for kind, count in Counter(isolation[one.job_type] for one in answer.assignments).items():
+            self._tools.rooms.take(self.lane, kind, count)
+        self._tools.executor.start(answer.assignments, self.lane)
+
+    def _look_from_start_now_and_then(self) -> None:
+        now = time.monotonic()
+        if now - self._last_full_look > LOOK_FROM_START_S:
+            self._last_full_look = now
+            self._floors.forget()

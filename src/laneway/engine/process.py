@@ -1,0 +1,104 @@
+"""A worker process's life between its signals: start, serve, stop on SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from laneway.engine.marker import Marker
+from laneway.engine.worker import Worker
+
+TICK_S = 1.0
+
+
+def run_worker_process(make: Callable[[], Worker], grace_s: float | None = None) -> int:
+    """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
+    run: Callable[..., int] = asyncio.run
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        run = uvloop.run
+    return run(_serve(make, grace_s))
+
+
+async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:
+    worker = make()
+    told, hurry = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        (hurry if told.is_set() else told).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    leash = _Leash.from_environment(on_signal)
+    starting = asyncio.ensure_future(worker.start(leash.marker if leash else None))
+    stopping = asyncio.ensure_future(told.wait())
+    try:
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            return 0
+        starting.result()
+        if leash is not None:
+            leash.introduce(worker)
+            async with leash.ticking():
+                await stopping
+        else:
+            await stopping
+        await worker.stop(grace_s, hurry)
+        return 0
+    finally:
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
+
+
+class _Leash:
+    """What ties a process to its supervisor: a pipe to tick into, and the shared mark."""
+
+    def __init__(self, out: int, mark: int, watched: int, on_gone: Callable[[], None]) -> None:
+        self._out = out
+        self.marker = Marker(mark)
+        # The supervisor holds the other end and never writes: readable means it is gone.
+        asyncio.get_running_loop().add_reader(watched, self._gone, watched, on_gone)
+
+    @classmethod
+    def from_environment(cls, on_gone: Callable[[], None]) -> _Leash | None:
+        ends = os.environ.pop("LANEWAY_LEASH", None)
+        return cls(*map(int, ends.split(",")), on_gone) if ends else None
+
+    @staticmethod
+    def _gone(watched: int, on_gone: Callable[[], None]) -> None:
+        asyncio.get_running_loop().remove_reader(watched)
+        on_gone()
+        on_gone()
+
+    def introduce(self, worker: Worker) -> None:
+        os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
+
+    @contextlib.asynccontextmanager
+    async def ticking(self):  # type: ignore[no-untyped-def]
+        task = asyncio.ensure_future(self._tick())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        while True:
+            try:
+                os.write(self._out, b"\n")
+            except OSError:
+                return
+            await asyncio.sleep(TICK_S)
+
+
+def main_of_child(make: Callable[[], Worker], grace_s: float | None) -> None:
+    sys.exit(run_worker_process(make, grace_s))

@@ -1,0 +1,57 @@
+"""One attempt in the hands of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from laneway.domain.claim import Claim
+from laneway.engine.registry import Handler
+from laneway.store.leases import Assignment
+
+StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
+
+
+class Run:
+    """What the worker knows of an attempt from claim to verdict."""
+
+    __slots__ = (
+        "checkpoint",
+        "claim",
+        "ended",
+        "grace",
+        "handler",
+        "lane",
+        "line",
+        "payload",
+        "reports",
+        "retries",
+        "started",
+        "stop_reason",
+        "stopper",
+        "timer",
+    )
+
+    def __init__(self, assignment: Assignment, handler: Handler, lane: str) -> None:
+        self.claim: Claim = assignment.claim
+        self.payload = assignment.payload
+        self.checkpoint = assignment.checkpoint
+        self.retries = assignment.retries
+        self.handler = handler
+        self.lane = lane
+        self.started = time.monotonic()
+        self.stop_reason: StopReason | None = None
+        # How to tell the handler to stop; set by whatever runs it.
+        self.stopper: Callable[[], None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.grace: asyncio.TimerHandle | None = None
+        # True once a verdict was passed on: what the handler still does or says is void.
+        self.ended = False
+        self.reports = False
+        self.line = 0
+
+    @property
+    def ran_s(self) -> float:
+        return time.monotonic() - self.started

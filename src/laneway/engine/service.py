@@ -1,0 +1,89 @@
+"""A background loop: `run_once` does the work and says how long to wait; the rest is written once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from typing import ClassVar
+
+from laneway.engine.complaints import Complaints
+from laneway.errors import DatabaseUnavailable
+
+log = logging.getLogger("laneway")
+
+
+class Service:
+    """Supervised, jittered, wakeable. Tests call `run_once`; nothing else is worth testing by waiting."""
+
+    name: ClassVar[str] = "service"
+    longest_backoff_s: ClassVar[float] = 2.0
+
+    def __init__(self, complaints: Complaints) -> None:
+        self._complaints = complaints
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    async def run_once(self) -> float | None:
+        """Does one round; answers the seconds until the next, None to wait for a wake-up."""
+        raise AssertionError("a Service defines run_once")
+
+    def wake(self) -> None:
+        """Asks for a round now."""
+        self._wake.set()
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"laneway {self.name}")
+
+    async def stop(self) -> None:
+        """Stops after the round at hand."""
+        self._is_stopping = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+    async def cancel(self) -> None:
+        """Stops in the middle of a round."""
+        self._is_stopping = True
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _run(self) -> None:
+        failures = 0
+        while not self._is_stopping:
+            self._wake.clear()
+            try:
+                delay = await self.run_once()
+                if failures:
+                    self._complaints.over(self.name)
+                failures = 0
+            except DatabaseUnavailable as error:
+                failures += 1
+                self._complaints.tell(self.name, error)
+                delay = self._backoff(failures)
+            except Exception as error:
+                failures += 1
+                self._complaints.tell(self.name, f"{type(error).__name__}: {error}")
+                log.debug("%s failed", self.name, exc_info=True)
+                delay = self._backoff(failures)
+            if self._is_stopping:
+                return
+            if failures:
+                # Wake-ups must not turn an outage into a tight loop.
+                await asyncio.sleep(delay or 0.1)
+                continue
+            if delay is not None and delay <= 0:
+                await asyncio.sleep(0)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay if delay is None else delay * random.uniform(0.9, 1.1)):
+                    await self._wake.wait()
+
+    def _backoff(self, failures: int) -> float:
+        return min(self.longest_backoff_s, 0.1 * 2 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)

@@ -1,0 +1,205 @@
+"""N worker processes under one parent: restarts those that die, kills one whose loop no longer answers.
+
+The parent runs no user code. It knows at once when a child is gone, so it gives the child's jobs back
+without waiting for their leases: all charged when the child died, only the culprit when it was killed
+because a handler blocked its event loop.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from laneway.config import Settings
+from laneway.engine.marker import SIZE, Marker
+from laneway.errors import LanewayError
+from laneway.store.leases import bury
+from laneway.store.session import Session
+
+log = logging.getLogger("laneway")
+
+# A child that ends sooner than this is started again only after a growing pause.
+YOUNG_S = 5.0
+LONGEST_PAUSE_S = 30.0
+USAGE = 2
+
+
+@dataclass(slots=True)
+class Child:
+    """One worker process and the ends of what ties it to us."""
+
+    process: subprocess.Popen[bytes]
+    out: int
+    leash: int
+    marker: Marker
+    started: float = field(default_factory=time.monotonic)
+    ticked: float = field(default_factory=time.monotonic)
+    worker_id: UUID | None = None
+    killed: bool = False
+
+
+class Supervisor:
+    """Keeps `count` children running until it is told to stop."""
+
+    def __init__(self, command: list[str], count: int, dsn: str, settings: Settings) -> None:
+        self._command = command
+        self._count = count
+        self._settings = settings
+        self._dsn = dsn
+        self._session = Session(dsn, settings, "supervisor")
+        self._children: list[Child] = []
+        self._signals = 0
+        self._failures = 0
+        self._resume_at = 0.0
+        self._selector = selectors.DefaultSelector()
+        self._exit_code = 0
+
+    def run(self) -> int:
+        """Serves until SIGTERM or SIGINT; the exit code is 0 unless no child could start."""
+        wake_r, wake_w = os.pipe()
+        os.set_blocking(wake_w, False)
+        signal.set_wakeup_fd(wake_w)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self._selector.register(wake_r, selectors.EVENT_READ, None)
+        try:
+            while not self._is_done():
+                self._keep_count()
+                for key, _ in self._selector.select(0.5):
+                    if key.data is None:
+                        os.read(wake_r, 512)
+                    else:
+                        self._read(key.data)
+                self._look_after()
+        finally:
+            for child in list(self._children):
+                child.process.kill()
+                child.process.wait()
+                self._bury(child)
+            self._session.close()
+            self._selector.close()
+            signal.set_wakeup_fd(-1)
+            os.close(wake_r)
+            os.close(wake_w)
+        return self._exit_code
+
+    def _is_done(self) -> bool:
+        return bool((self._signals or self._exit_code) and not self._children)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._signals += 1
+        for child in self._children:
+            child.process.terminate()
+
+    def _keep_count(self) -> None:
+        if self._signals or self._exit_code or time.monotonic() < self._resume_at:
+            return
+        while len(self._children) < self._count:
+            self._children.append(self._start())
+
+    def _start(self) -> Child:
+        out_r, out_w = os.pipe()
+        watched_r, leash_w = os.pipe()
+        with tempfile.TemporaryFile() as shared:
+            shared.write(b"\0" * SIZE)
+            shared.flush()
+            mark = shared.fileno()
+            process = subprocess.Popen(
+                self._command,
+                pass_fds=(out_w, mark, watched_r),
+                env={
+                    **os.environ,
+                    "LANEWAY_DATABASE_URL": self._dsn,
+                    "LANEWAY_LEASH": f"{out_w},{mark},{watched_r}",
+                },
+                # Ctrl-C reaches us; the children hear of it from us, once.
+                start_new_session=True,
+            )
+            marker = Marker(mark)
+        os.close(out_w)
+        os.close(watched_r)
+        os.set_blocking(out_r, False)
+        child = Child(process, out_r, leash_w, marker)
+        self._selector.register(out_r, selectors.EVENT_READ, child)
+        return child
+
+    def _read(self, child: Child) -> None:
+        try:
+            data = os.read(child.out, 4096)
+        except BlockingIOError:
+            return
+        if not data:
+            self._selector.unregister(child.out)
+            return
+        child.ticked = time.monotonic()
+        for line in data.split(b"\n"):
+            if line:
+                child.worker_id = UUID(json.loads(line)["worker"])
+
+    def _look_after(self) -> None:
+        for child in list(self._children):
+            silent = time.monotonic() - child.ticked
+            if child.worker_id and silent > self._settings.loop_timeout and not child.killed:
+                log.error(
+                    "worker process %s has not answered for %.0f s: killed", child.process.pid, silent
+                )
+                child.killed = True
+                child.process.kill()
+            if child.process.poll() is not None:
+                self._ended(child)
+
+    def _ended(self, child: Child) -> None:
+        code = child.process.returncode
+        if not self._signals:
+            log.error("worker process %s %s", child.process.pid, _how(code))
+        self._bury(child)
+        if code == USAGE and child.worker_id is None:
+            # It could not even start, and would not the next time either.
+            self._exit_code = code
+            for other in self._children:
+                other.process.terminate()
+        if time.monotonic() - child.started < YOUNG_S and not child.killed:
+            self._failures += 1
+            pause = min(LONGEST_PAUSE_S, 0.5 * 2 ** min(self._failures, 10))
+            self._resume_at = time.monotonic() + pause
+        else:
+            self._failures = 0
+
+    def _bury(self, child: Child) -> None:
+        """Gives back what the dead child held, and lets go of it."""
+        self._children.remove(child)
+        culprit = child.marker.read() or None if child.killed else None
+        if child.worker_id is not None and child.process.returncode != 0:
+            message = f"worker lost: its process {_how(child.process.returncode)}"
+            if child.killed:
+                message = "worker lost: the handler blocked the event loop"
+            try:
+                n = self._session.run(bury(child.worker_id, culprit if child.killed else None, message))
+                log.info("gave back %s jobs of worker process %s", n, child.process.pid)
+            except LanewayError as error:
+                log.warning("jobs of worker process %s come back by lapse: %s", child.process.pid, error)
+        if child.out in self._selector.get_map():
+            self._selector.unregister(child.out)
+        os.close(child.out)
+        os.close(child.leash)
+        child.marker.close()
+
+
+def _how(code: int) -> str:
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with code {code}"
+
+
+def command(app: str, options: list[str]) -> list[str]:
+    """How a child is started: the same interpreter, the worker's own module."""
+    return [sys.executable, "-m", "laneway.supervised", app, *options]

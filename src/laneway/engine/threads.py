@@ -1,0 +1,40 @@
+"""Threads for plain handlers: few, reused, and never in the way of the process's exit."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+
+
+class Threads:
+    """Daemon threads made on demand: one that never returns must not keep the process alive."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._idle = 0
+        self._made = 0
+        self._lock = threading.Lock()
+
+    def run(self, fn: Callable[[], None]) -> None:
+        """Runs fn in a thread at once; how many may run is decided by the room, not here."""
+        with self._lock:
+            self._work.put(fn)
+            if self._idle > 0:
+                self._idle -= 1
+                return
+            self._made += 1
+            name = f"laneway-{self._made}"
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def close(self) -> None:
+        """Lets the idle threads end; busy ones end when their handlers return."""
+        with self._lock:
+            for _ in range(self._made):
+                self._work.put(None)
+
+    def _serve(self) -> None:
+        while (fn := self._work.get()) is not None:
+            fn()
+            with self._lock:
+                self._idle += 1

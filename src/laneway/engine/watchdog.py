@@ -1,0 +1,61 @@
+"""The leader's duty: takes back jobs whose worker fell silent or whose work stands still."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar
+from uuid import UUID
+
+from laneway.config import Settings
+from laneway.engine.complaints import Complaints
+from laneway.engine.service import Service
+from laneway.store.database import Database
+from laneway.store.leases import resign, watch
+from laneway.store.workers import sweep
+
+SWEEP_S = 600.0
+
+
+class Watchdog(Service):
+    """Runs in every worker process; the database lets one of them act, in the same statement."""
+
+    name: ClassVar[str] = "watchdog"
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        complaints: Complaints,
+        holder: UUID,
+        on_reclaimed: Callable[[set[str]], None],
+    ) -> None:
+        super().__init__(complaints)
+        self._database = database
+        self._holder = holder
+        self._ttl = settings.leader_ttl
+        self._interval = settings.watchdog_interval
+        self._on_reclaimed = on_reclaimed
+        self._swept = 0.0
+        self.is_leader = False
+
+    async def run_once(self) -> float | None:
+        self.is_leader = False
+        answer = await self._database.run(watch(self._holder, self._ttl))
+        self.is_leader = answer.epoch is not None
+        if not self.is_leader:
+            return self._ttl / 2
+        if answer.job_types:
+            self._on_reclaimed(set(answer.job_types))
+        if answer.more:
+            return 0
+        if time.monotonic() - self._swept > SWEEP_S:
+            self._swept = time.monotonic()
+            await self._database.run(sweep())
+        return self._interval
+
+    async def resign(self) -> None:
+        """Lets another lead at once."""
+        if self.is_leader:
+            self.is_leader = False
+            await self._database.run(resign(self._holder))

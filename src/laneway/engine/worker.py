@@ -1,0 +1,316 @@
+"""One worker process: builds the loops, connects them, and takes them down in order.
+
+Five database connections, however many jobs it runs: one claims, one settles, one for all the rest,
+one listens, and one belongs to the heartbeat process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import os
+import socket
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
+
+from laneway import __version__
+from laneway.config import Settings
+from laneway.engine.complaints import Complaints
+from laneway.engine.completer import Completer
+from laneway.engine.control import served
+from laneway.engine.executor import Executor
+from laneway.engine.heartbeat import Heartbeat
+from laneway.engine.lane_loop import LaneLoop, Tools
+from laneway.engine.listening import Listening
+from laneway.engine.marker import Marker
+from laneway.engine.poller import Poller
+from laneway.engine.process_pool import ProcessPool
+from laneway.engine.registrar import Registrar
+from laneway.engine.registry import Registry
+from laneway.engine.reporter import Reporter
+from laneway.engine.rooms import Rooms
+from laneway.engine.run import StopReason
+from laneway.engine.watchdog import Watchdog
+from laneway.errors import DatabaseUnavailable, LanewayError
+from laneway.store import lanes
+from laneway.store.database import Database
+from laneway.store.leases import Answer, Verdict
+from laneway.store.migrate import check
+from laneway.store.notify import wake, wake_message
+from laneway.store.workers import WorkerInfo
+
+log = logging.getLogger("laneway")
+
+STOP_S = 2.0
+
+
+class Worker:
+    """Runs the handlers of a registry; `start`, then `stop`."""
+
+    def __init__(
+        self,
+        dsn: str,
+        settings: Settings,
+        registry: Registry,
+        *,
+        only_lanes: frozenset[str] | None = None,
+        name: str | None = None,
+        app: str | None = None,
+    ) -> None:
+        self.id: UUID = uuid4()
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.settings = settings
+        self.registry = registry
+        self.resources = SimpleNamespace()
+        self._dsn = dsn
+        self._only = only_lanes
+        self._app = app
+        self._complaints = Complaints()
+        self._state = lanes.ControlState(0, False, {})
+        self._loops: dict[str, LaneLoop] = {}
+        self._told: set[str] = set()
+        self._telling: asyncio.Task[None] | None = None
+        self.is_running = False
+
+    # Building ---------------------------------------------------------------------------------
+
+    def _build(self, marker: Marker | None) -> None:
+        settings, complaints = self.settings, self._complaints
+        self._claims = Database(self._dsn, settings, role="claim", size=1)
+        self._settles = Database(self._dsn, settings, role="settle", size=1)
+        self._rest = Database(self._dsn, settings, role="worker", size=1)
+        self.rooms = Rooms(
+            {
+                "async": settings.concurrency,
+                "thread": settings.threads,
+                "process": max(1, settings.children),
+            }
+        )
+        self.heartbeat = Heartbeat(self._dsn, settings, complaints, self._on_heartbeat)
+        self.completer = Completer(self._settles, complaints, self._on_settled)
+        self.reporter = Reporter(self._rest, complaints, self._on_report)
+        self._pool = ProcessPool(self.registry, max(1, settings.children), settings, app=self._app)
+        self.executor = Executor(
+            self.registry,
+            self.rooms,
+            self.reporter,
+            self.completer,
+            self._pool,
+            settings,
+            self.resources,
+            self._on_room,
+            marker,
+        )
+        self._tools = Tools(
+            self.id,
+            self._claims,
+            self.rooms,
+            self.executor,
+            self.completer,
+            self.heartbeat,
+            lambda: self._state.version,
+            self.refresh,
+            self._tell_others,
+        )
+        self.poller = Poller(
+            self._rest,
+            complaints,
+            self._job_types,
+            lambda: self._state,
+            self.refresh,
+            self._on_work,
+            self._tell_others,
+        )
+        self.watchdog = Watchdog(self._rest, settings, complaints, self.id, self._on_reclaimed)
+        self.registrar = Registrar(
+            self._rest,
+            complaints,
+            WorkerInfo(
+                id=self.id,
+                name=self.name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                code=__version__,
+                job_types=self.registry.job_types,
+                lanes=sorted(self._only) if self._only is not None else None,
+                concurrency=settings.concurrency,
+            ),
+        )
+        self.listening = Listening(
+            self._dsn, settings, complaints, self._on_message, self._on_listening
+        )
+
+    async def start(self, marker: Marker | None = None) -> None:
+        """Connects (waiting for the database if it must), loads resources, begins to claim."""
+        self._build(marker)
+        await self._introduce()
+        await self._call_hooks(self.registry.on_start)
+        await self.refresh()
+        self.is_running = True
+        self.heartbeat.start()
+        self.completer.start()
+        self.reporter.start()
+        self.registrar.start()
+        self.watchdog.start()
+        if self.settings.can_listen:
+            self.listening.start()
+        self.poller.start()
+        log.info("worker %s serves %s", self.name, ", ".join(sorted(self._loops)) or "no lane")
+
+    async def _introduce(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await asyncio.to_thread(check, self._dsn, __version__)
+                await self.registrar.introduce(self.registry, self.settings)
+                return
+            except DatabaseUnavailable as error:
+                if type(error) is not DatabaseUnavailable:
+                    raise
+                failures += 1
+                self._complaints.tell("start", error)
+                await asyncio.sleep(min(2.0, 0.1 * 2**failures))
+
+    async def _call_hooks(self, hooks: list[Any]) -> None:
+        for hook in hooks:
+            done = hook(self.resources)
+            if inspect.isawaitable(done):
+                await done
+
+    # Taking down ------------------------------------------------------------------------------
+
+    async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
+        """Stops claiming at once, lets jobs finish within the grace, then releases the rest."""
+        if not self.is_running:
+            return
+        self.is_running = False
+        await asyncio.gather(*(loop.stop() for loop in self._loops.values()))
+        await self._finish_within(self.settings.shutdown_grace if grace_s is None else grace_s, hurry)
+        for run in list(self.executor.active.values()):
+            self.executor.stop(run, "shutdown")
+        if self.executor.active:
+            await self._finish_within(STOP_S / 2, None)
+        for run in list(self.executor.active.values()):
+            self.executor.leave_behind(run)
+        await self._flush(STOP_S)
+        with contextlib.suppress(LanewayError, TimeoutError):
+            async with asyncio.timeout(STOP_S):
+                await self.watchdog.resign()
+                await self.registrar.say_goodbye()
+        for service in (self.poller, self.listening, self.watchdog, self.registrar):
+            await service.cancel()
+        await self.reporter.cancel()
+        await self.completer.cancel()
+        await self.heartbeat.stop()
+        await self._pool.close()
+        self.executor.close()
+        if self._telling is not None:
+            self._telling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._telling
+        await self._call_hooks(self.registry.on_stop)
+        for database in (self._claims, self._settles, self._rest):
+            await database.close()
+        log.info("worker %s stopped", self.name)
+
+    async def _finish_within(self, grace_s: float, hurry: asyncio.Event | None) -> None:
+        waits = {asyncio.ensure_future(self.executor.quiet.wait())}
+        if hurry is not None:
+            waits.add(asyncio.ensure_future(hurry.wait()))
+        try:
+            await asyncio.wait(waits, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _flush(self, within_s: float) -> None:
+        """Gives the last verdicts a chance; what is not settled then lapses and is taken back."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self.completer.backlog:
+                    await self.completer.settled.wait()
+
+    # What the parts tell each other -----------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Reads the lanes and serves them as they now are."""
+        self._state = await self._rest.run(lanes.read())
+        mine = served(self._state, self.registry, self._only)
+        self.rooms.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
+        for lane, loop in list(self._loops.items()):
+            if lane not in mine:
+                loop.serve([])
+        for lane, handlers in mine.items():
+            if lane in self._loops:
+                self._loops[lane].serve(handlers)
+            else:
+                self._loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._complaints)
+                loop.start()
+
+    def _job_types(self) -> list[str]:
+        return sorted(job_type for loop in self._loops.values() for job_type in loop.job_types)
+
+    def _on_work(self, job_types: set[str]) -> None:
+        for loop in self._loops.values():
+            if not loop.job_types.isdisjoint(job_types):
+                loop.wake()
+
+    def _on_room(self, lane: str) -> None:
+        loop = self._loops.get(lane)
+        if loop is not None:
+            loop.wake()
+
+    def _on_message(self, text: str) -> None:
+        word, _, rest = text.partition(" ")
+        if word == "wake":
+            if rest == "*":
+                self._on_listening()
+            else:
+                self._on_work(set(rest.split("\x1f")))
+        elif word == "cancel" and rest == str(self.id):
+            self.heartbeat.beat()
+
+    def _on_listening(self) -> None:
+        for loop in self._loops.values():
+            loop.wake()
+
+    def _on_reclaimed(self, job_types: set[str]) -> None:
+        self.poller.wake()
+        self._tell_others(job_types)
+
+    def _on_settled(self, verdicts: list[Verdict], answers: list[Answer]) -> None:
+        self.heartbeat.forget(verdict.claim for verdict in verdicts)
+        for answer in answers:
+            if answer.answer == "fenced":
+                log.warning("attempt %s of job %s was superseded: its end is void", answer.attempt, answer.seq)
+        if any(answer.status == "approved" for answer in answers):
+            self.poller.wake()
+        for loop in self._loops.values():
+            if loop.is_full:
+                loop.wake()
+
+    def _on_report(self, answer: Answer) -> None:
+        self._stop_run(answer.seq, answer.attempt, answer.answer)
+
+    def _on_heartbeat(self, seq: int, attempt: int, answer: str) -> None:
+        self._stop_run(seq, attempt, answer)
+
+    def _stop_run(self, seq: int, attempt: int, answer: str) -> None:
+        reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
+        self.executor.stop_by_claim(seq, attempt, reason)
+
+    def _tell_others(self, job_types: set[str]) -> None:
+        """Wakes workers elsewhere, at most once per 50 ms."""
+        self._told |= job_types
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(0.05)
+        told, self._told = self._told, set()
+        with contextlib.suppress(LanewayError):
+            await self._rest.run(wake(wake_message(told)))

@@ -1,0 +1,82 @@
+"""Every error Laneway raises on purpose.
+
+LanewayError
+├── InvalidInput            what was given breaks a rule; names the field and the rule
+├── NotFound                no such job, lane, worker or job type
+├── Refused                 the state found does not allow the verb
+│   ├── StaleAttempt        a write named an attempt that is not the one running
+│   └── JobFailed           the awaited job ended in failed or cancelled
+├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
+│   └── SchemaMismatch      the schema is missing, older or newer than this code can use
+├── NeedsDatabase           the verb works only where a database connection is at hand
+└── ConfigError             a setting is wrong; names the setting
+
+`code` is stable and shared by every door (HTTP problem, gRPC status, command line).
+"""
+
+from __future__ import annotations
+
+
+class LanewayError(Exception):
+    """Something Laneway refuses or cannot do."""
+
+    code = "error"
+
+
+class InvalidInput(LanewayError):
+    """What was given breaks a rule."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(f"{field}: {rule}")
+        self.field = field
+        self.rule = rule
+
+
+class NotFound(LanewayError):
+    """No such object."""
+
+    code = "not_found"
+
+
+class Refused(LanewayError):
+    """The state found does not allow the verb."""
+
+    code = "refused"
+
+
+class StaleAttempt(Refused):
+    """The attempt is no longer the one running: its lease lapsed or the job ended."""
+
+    code = "stale_attempt"
+
+
+class JobFailed(Refused):
+    """The awaited job ended in failed or cancelled."""
+
+    code = "job_failed"
+
+
+class DatabaseUnavailable(LanewayError):
+    """PostgreSQL cannot be reached, or refuses to serve."""
+
+    code = "database_unavailable"
+
+
+class SchemaMismatch(DatabaseUnavailable):
+    """The schema is missing, older or newer than this code can use."""
+
+    code = "schema_mismatch"
+
+
+class NeedsDatabase(LanewayError):
+    """Works only where a database connection is at hand."""
+
+    code = "needs_database"
+
+
+class ConfigError(LanewayError):
+    """A setting is wrong."""
+
+    code = "config"

@@ -1,0 +1,120 @@
+"""The connection pool of a process, and the two ways to run a Statement."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
+
+from laneway.config import Settings
+from laneway.errors import DatabaseUnavailable
+from laneway.store.failures import translated
+from laneway.store.statement import Row, Statement
+
+T = TypeVar("T")
+AsyncConn = AsyncConnection[tuple[Any, ...]]
+
+
+def connection_options(settings: Settings, role: str) -> dict[str, Any]:
+    """Options of every connection Laneway opens: a name, a deadline, and detection of dead peers."""
+    options: dict[str, Any] = {
+        "autocommit": True,
+        "application_name": f"laneway {role}",
+        "connect_timeout": settings.connect_timeout,
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 20_000,
+        "target_session_attrs": "read-write",
+        "prepare_threshold": None if settings.pooler else 0,
+    }
+    if not settings.pooler:
+        # Startup options are not passed on by transaction poolers.
+        options["options"] = f"-c statement_timeout={int(settings.statement_timeout * 1000)}"
+    return options
+
+
+class Database:
+    """A bounded pool: a connection per statement, opened when needed, dropped when it fails.
+
+    It never waits for a server that is down: the caller hears of it at once and decides when to
+    try again, so that work goes on as soon as the server is back.
+    """
+
+    def __init__(
+        self, dsn: str, settings: Settings, *, role: str = "client", size: int | None = None
+    ) -> None:
+        self.dsn = dsn
+        self.settings = settings
+        self._options = connection_options(settings, role)
+        self._free = asyncio.Semaphore(size or settings.pool_size)
+        self._idle: list[AsyncConn] = []
+        self._is_closed = False
+
+    async def close(self) -> None:
+        self._is_closed = True
+        while self._idle:
+            await self._idle.pop().close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConn]:
+        """A connection of the pool, for several statements or a transaction of ours."""
+        with translated():
+            async with self._free:
+                conn = await self._take()
+                try:
+                    yield conn
+                except BaseException:
+                    # Half-read answers, open transactions, demoted servers: none is worth keeping.
+                    await conn.close()
+                    raise
+                if self._is_closed or conn.info.transaction_status != TransactionStatus.IDLE:
+                    await conn.close()
+                else:
+                    self._idle.append(conn)
+
+    async def _take(self) -> AsyncConn:
+        if self._is_closed:
+            raise DatabaseUnavailable("this Laneway is closed")
+        while self._idle:
+            conn = self._idle.pop()
+            if not conn.closed and not _was_hung_up(conn):
+                return conn
+            await conn.close()
+        return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **self._options))
+
+    async def run(self, statement: Statement[T]) -> T:
+        async with self.connection() as conn:
+            return await run_on(conn, statement)
+
+
+def _was_hung_up(conn: AsyncConn) -> bool:
+    """Whether the server has said something to an idle connection: then it was goodbye."""
+    readable, _, _ = select.select([conn.fileno()], [], [], 0)
+    return bool(readable)
+
+
+async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
+    """Runs a statement on an async connection, whoever owns it."""
+    with translated():
+        async with conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor:
+            await cursor.execute(cast(LiteralString, statement.text), statement.params)
+            return statement.decode(cast("list[Row]", await _rows(cursor)))
+
+
+async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return await cursor.fetchall() if cursor.description else []
+
+
+def run_sync(conn: Connection[Any], statement: Statement[T]) -> T:
+    """Runs a statement on a sync connection of the caller."""
+    with translated(), conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor:
+        cursor.execute(cast(LiteralString, statement.text), statement.params)
+        rows = cursor.fetchall() if cursor.description else []
+        return statement.decode(cast("list[Row]", rows))

@@ -1,0 +1,60 @@
+"""What PostgreSQL and its driver raise, told in Laneway's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors as pg
+
+from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, SchemaMismatch
+
+# The server is there but this session or moment cannot serve: try again on another connection.
+TRANSIENT = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    pg.ReadOnlySqlTransaction,
+    pg.DuplicatePreparedStatement,
+    pg.InvalidSqlStatementName,
+)
+MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
+
+
+def translate(error: Exception) -> LanewayError | None:
+    """The Laneway error for a driver error; None when it is a defect of ours."""
+    if isinstance(error, psycopg.Error) and error.sqlstate == "LW001":
+        message = error.diag.message_primary or str(error)
+        name, _, rule = message.partition(": ")
+        return InvalidInput(name, rule or message)
+    if isinstance(error, MISSING_SCHEMA):
+        return SchemaMismatch(
+            f"the schema laneway is missing or of another version "
+            f"({(error.diag.message_primary or 'unknown')}): run `laneway db migrate`"
+        )
+    if isinstance(error, TRANSIENT):
+        return DatabaseUnavailable(_first_line(error))
+    if isinstance(error, pg.DataError):
+        return InvalidInput("payload", f"PostgreSQL refuses it: {_first_line(error)}")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return DatabaseUnavailable(f"{_first_line(error)}: see `laneway db grants`")
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises driver errors as Laneway errors."""
+    try:
+        yield
+    except LanewayError:
+        raise
+    except Exception as error:
+        known = translate(error)
+        if known is None:
+            raise
+        raise known from error

@@ -1,0 +1,151 @@
+"""Looks at the server rather than at jobs: is it there, what stands between, what holds it back.
+
+The probes open plain connections of their own, because they ask about connections.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
+from psycopg.sql import SQL, Identifier
+
+from laneway.config import Settings
+from laneway.errors import ConfigError
+from laneway.store.database import connection_options, run_on
+from laneway.store.failures import translated
+from laneway.store.statement import Statement
+
+OLDEST_SERVER = 140000
+_PROBE_S = 3.0
+
+
+class ServerState(NamedTuple):
+    """What the server says of itself; `now` is its clock."""
+
+    version: str
+    version_number: int
+    is_standby: bool
+    now: datetime
+    backend_pid: int
+
+
+def read_server() -> Statement[ServerState]:
+    return Statement("health/read_server", lambda rows: ServerState(*rows[0]))
+
+
+class OldSnapshot(NamedTuple):
+    """A transaction of somebody else that pins dead rows."""
+
+    pid: int
+    application: str
+    user: str
+    state: str | None
+    age_s: float
+
+
+def oldest_snapshot() -> Statement[OldSnapshot | None]:
+    return Statement(
+        "health/find_oldest_snapshot", lambda rows: OldSnapshot(*rows[0]) if rows else None
+    )
+
+
+class Lapsed(NamedTuple):
+    """Leases over their time that nobody took back yet."""
+
+    count: int
+    oldest_s: float | None
+
+
+def count_lapsed() -> Statement[Lapsed]:
+    return Statement("health/count_lapsed", lambda rows: Lapsed(*rows[0]))
+
+
+def check_conninfo(dsn: str) -> None:
+    """Refuses a DSN that libpq cannot read, without repeating any of it: it may hold a password."""
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise ConfigError(
+            "database_url: PostgreSQL cannot read it; write postgresql://user@host:port/database"
+        ) from None
+
+
+def libpq_environment(dsn: str) -> dict[str, str]:
+    """The DSN as variables of libpq's own programs: an argument would show its password to `ps`."""
+    check_conninfo(dsn)
+    variables = {
+        option.keyword.decode(): option.envvar.decode()
+        for option in Conninfo.get_defaults()
+        if option.envvar
+    }
+    given = conninfo_to_dict(dsn)
+    return {variables[name]: str(value) for name, value in given.items() if name in variables}
+
+
+@asynccontextmanager
+async def _connected(dsn: str, **options: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    check_conninfo(dsn)
+    with translated():
+        conn = await AsyncConnection.connect(dsn, **options)
+        try:
+            yield conn
+        finally:
+            await conn.close()
+
+
+def _plain(dsn: str, timeout_s: int) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+    """Without anything a pooler could refuse."""
+    return _connected(
+        dsn,
+        autocommit=True,
+        prepare_threshold=None,
+        connect_timeout=timeout_s,
+        application_name="laneway probe",
+    )
+
+
+async def reach(dsn: str, settings: Settings) -> None:
+    """Returns when the server takes our connections, or raises with its own words at once.
+
+    A pool would go on trying until its deadline and then only say that time is over.
+    """
+    async with _connected(dsn, **connection_options(settings, "probe")):
+        pass
+
+
+async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
+    """What the server says of itself, and how long it took to say so."""
+    async with _plain(dsn, timeout_s) as conn:
+        asked = time.monotonic()
+        state = await run_on(conn, read_server())
+        return state, time.monotonic() - asked
+
+
+async def sees_transaction_pooler(dsn: str, timeout_s: int) -> bool:
+    """Whether two clients are given one and the same server process between transactions."""
+    async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
+        pids = []
+        for conn in (first, second):
+            row = await (await conn.execute("select pg_backend_pid()")).fetchone()
+            pids.append(row[0] if row else None)
+        return pids[0] == pids[1]
+
+
+async def hears_notifications(dsn: str, timeout_s: int) -> bool:
+    """Whether a notification reaches a connection that listens, while it is idle."""
+    token = uuid4().hex
+    channel = f"laneway_probe_{token}"
+    async with _plain(dsn, timeout_s) as listener, _plain(dsn, timeout_s) as speaker:
+        await listener.execute(SQL("listen {}").format(Identifier(channel)))
+        await speaker.execute("select pg_notify(%s, %s)", [channel, token])
+        heard = [n.payload async for n in listener.notifies(timeout=_PROBE_S, stop_after=1)]
+    return heard == [token]

@@ -1,0 +1,236 @@
+"""Jobs: submit, read, and the operator's verbs, as statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+from uuid import UUID
+
+from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress
+from laneway.domain.states import Status
+from laneway.store.statement import Row, Statement, many, one, scalar
+
+VIEW_COLUMNS = (
+    "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error", "progress",
+    "checkpoint", "analysis", "attempt", "retries", "max_retries", "workspace", "tags", "unique_key",
+    "created_at", "created_by", "approved_at", "approved_by", "expires_at", "run_at", "claimed_by",
+    "worker", "claimed_at", "lease_until", "last_progress_at", "cancel_requested_at", "cancel_by",
+    "cancel_reason", "started_at", "finished_at",
+)  # fmt: skip
+
+
+class Submitted(NamedTuple):
+    """The answer to a submit."""
+
+    id: UUID
+    status: str
+    duplicate: bool
+
+
+def submit(job: NewJob, *, wake: bool = False) -> Statement[Submitted]:
+    """One job, in the transaction of the connection it runs on."""
+    return Statement(
+        "jobs/submit_job",
+        lambda rows: Submitted(*rows[0]),
+        {
+            "id": job.id,
+            "job_type": job.job_type,
+            "payload": job.payload,
+            "priority": job.priority,
+            "run_at": job.run_at,
+            "delay": job.delay,
+            "unique_key": job.unique_key,
+            "workspace": job.workspace,
+            "tags": list(job.tags) or None,
+            "max_retries": job.max_retries,
+            "created_by": job.created_by,
+            "wake": wake,
+            "traceparent": job.traceparent,
+        },
+    )
+
+
+def reserve_seqs(count: int) -> Statement[list[int]]:
+    """Numbers for `count` new jobs."""
+    return Statement("jobs/reserve_seqs", lambda rows: [r[0] for r in rows], {"count": count})
+
+
+def _key_params(jobs: Sequence[NewJob]) -> dict[str, object]:
+    return {
+        "workspaces": [j.workspace for j in jobs],
+        "job_types": [j.job_type for j in jobs],
+        "keys": [j.unique_key for j in jobs],
+    }
+
+
+def reserve_keys(jobs: Sequence[NewJob], seqs: Sequence[int]) -> Statement[set[int]]:
+    """Takes the unique keys of new jobs; answers the numbers that got theirs."""
+    return Statement(
+        "jobs/reserve_keys",
+        lambda rows: {r[0] for r in rows},
+        {**_key_params(jobs), "seqs": list(seqs)},
+    )
+
+
+def find_keys(jobs: Sequence[NewJob]) -> Statement[dict[tuple[str, str, str], UUID]]:
+    """The live jobs that hold the unique keys of these."""
+    return Statement(
+        "jobs/find_keys",
+        lambda rows: {(r[0], r[1], r[2]): r[3] for r in rows},
+        _key_params(jobs),
+    )
+
+
+class Met(NamedTuple):
+    """The state an operator's verb met (None: no such job) and whom or what it concerns."""
+
+    found_in: str | None
+    concerns: Any = None
+
+
+def _met(rows: list[Row]) -> Met:
+    return Met(*rows[0]) if rows else Met(None)
+
+
+def cancel(job_id: UUID, by: str | None, reason: str | None) -> Statement[Met]:
+    """Cancels a queued job, or asks the worker of a running one to stop (`concerns`: its id)."""
+    return Statement("jobs/cancel_job", _met, {"id": job_id, "by": by, "reason": reason})
+
+
+def reprioritize(job_id: UUID, priority: int) -> Statement[Met]:
+    return Statement("jobs/reprioritize_job", _met, {"id": job_id, "priority": priority})
+
+
+def retry(job_id: UUID) -> Statement[Met]:
+    """Lets a failed or cancelled job wait again (`concerns`: its job type)."""
+    return Statement("jobs/retry_job", _met, {"id": job_id})
+
+
+def delete(job_id: UUID) -> Statement[UUID | None]:
+    """Deletes a job that has ended; None when there is none or it has not."""
+    return Statement("jobs/delete_job", scalar, {"id": job_id})
+
+
+def wait(job_id: UUID) -> Statement[tuple[str, str | None, str | None] | None]:
+    """Status, result and error text of a job, cheaply."""
+    return Statement(
+        "jobs/wait_job",
+        cast("Callable[[list[Row]], tuple[str, str | None, str | None] | None]", one),
+        {"id": job_id},
+    )
+
+
+def _read(text: str | None) -> Any:
+    """The JSON value, or its text where Python cannot read it: one job must not spoil a list."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _error(value: Any) -> JobError | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        return JobError("Unreadable", str(value))
+    return JobError(str(value.get("type")), str(value.get("message")), value.get("traceback"))
+
+
+def _job(row: Row) -> Job:
+    v = dict(zip(VIEW_COLUMNS, row, strict=True))
+    for name in ("seq", "cancel_by", "cancel_reason"):
+        del v[name]
+    for name in ("payload", "result", "error", "progress", "checkpoint", "analysis"):
+        v[name] = _read(v[name])
+    progress = v["progress"]
+    v["status"] = Status(v["status"])
+    v["tags"] = tuple(v["tags"])
+    v["error"] = _error(v["error"])
+    v["progress"] = Progress(**progress) if progress else None
+    return Job(**v)
+
+
+def get(job_id: UUID) -> Statement[Job | None]:
+    return Statement(
+        "jobs/get_job", lambda rows: _job(rows[0]) if rows else None, {"id": job_id}
+    )
+
+
+def _attempt(row: Row) -> Attempt:
+    attempt, outcome, worker_id, worker, _lane, claimed_at, started_at, finished_at, error, log = row
+    return Attempt(
+        attempt=attempt,
+        worker=worker,
+        claimed_by=worker_id,
+        claimed_at=claimed_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        outcome=None if outcome == "running" else outcome,
+        error=_error(error),
+        log=tuple(
+            LogLine(datetime.fromisoformat(n["at"]), n["level"], n["message"]) for n in log
+        ),
+    )
+
+
+def get_attempts(job_id: UUID) -> Statement[list[Attempt]]:
+    return Statement(
+        "jobs/get_attempts", lambda rows: [_attempt(r) for r in rows], {"id": job_id}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which jobs a list shows; None does not narrow."""
+
+    status: Status | None = None
+    lane: str | None = None
+    job_type: str | None = None
+    tag: str | None = None
+    workspace: str | None = None
+    since: datetime | None = None
+
+
+class Page(NamedTuple):
+    """Jobs newest first, and where the next page starts."""
+
+    items: list[Job]
+    next_cursor: int | None
+
+
+def listing(wanted: Filter, *, limit: int = 50, before: int | None = None) -> Statement[Page]:
+    """A page of jobs. One file per status, because a filter on the derived status reads everything."""
+    name = {
+        None: "jobs/list_all",
+        Status.APPROVED: "jobs/list_waiting",
+        Status.RUNNING: "jobs/list_running",
+    }.get(wanted.status, "jobs/list_ended")
+
+    def decode(rows: list[Row]) -> Page:
+        return Page([_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
+
+    return Statement(
+        name,
+        decode,
+        {
+            "status": wanted.status.value if wanted.status else None,
+            "before": before if before is not None else 2**63 - 1,
+            "lane": wanted.lane,
+            "job_type": wanted.job_type,
+            "tag": wanted.tag,
+            "workspace": wanted.workspace,
+            "since": wanted.since,
+            "limit": limit,
+        },
+    )
+
+
+__all__ = [
+    "Filter", "Met", "Page", "Submitted", "cancel", "delete", "find_keys", "get", "get_attempts",
+    "listing", "many", "reprioritize", "reserve_keys", "reserve_seqs", "retry", "submit", "wait",
+]  # fmt: skip

@@ -1,0 +1,170 @@
+"""Lanes and the pause gate, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from laneway.domain.lane import Lane
+from laneway.store.statement import Row, Statement, nothing, scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ControlState:
+    """Lanes and pause gate as of one control version."""
+
+    version: int
+    paused: bool
+    lanes: dict[str, Lane]
+
+    def lane_of(self, job_type: str) -> str:
+        """The lane in force for a job type."""
+        for lane in self.lanes.values():
+            if job_type in lane.job_types:
+                return lane.name
+        return "default"
+
+
+def _lane(row: Row) -> Lane:
+    name, job_types, *rest = row
+    return Lane(name, tuple(job_types), *rest)
+
+
+def read() -> Statement[ControlState]:
+    """All lanes, the pause gate and the version they belong to."""
+
+    def decode(rows: list[Row]) -> ControlState:
+        lanes = [_lane(r[2:]) for r in rows]
+        return ControlState(rows[0][0], rows[0][1], {lane.name: lane for lane in lanes})
+
+    return Statement("lanes/read_lanes", decode)
+
+
+class Peek(NamedTuple):
+    """What the idle poll of a worker process learns."""
+
+    version: int
+    paused: bool
+    due: list[str]
+    promoted: list[str] | None
+    next_due_s: float | None
+
+
+def peek(job_types: list[str]) -> Statement[Peek]:
+    """Promotes due delayed jobs and tells which of these types have work."""
+    return Statement("lanes/peek_lanes", lambda rows: Peek(*rows[0]), {"types": job_types})
+
+
+def create(lane: Lane, by: str) -> Statement[bool | None]:
+    """Creates a lane unless there is one of that name."""
+    return Statement(
+        "lanes/create_lane",
+        scalar,
+        {
+            "name": lane.name,
+            "job_types": list(lane.job_types),
+            "max_slots": lane.max_slots,
+            "poll_interval_ms": lane.poll_interval_ms,
+            "stale_timeout_minutes": lane.stale_timeout_minutes,
+            "lease_seconds": lane.lease_seconds,
+            "enabled": lane.enabled,
+            "by": by,
+        },
+    )
+
+
+def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | None]:
+    """Changes what `change` names (already validated); None when there is no such lane."""
+    columns = (
+        "job_types",
+        "max_slots",
+        "poll_interval_ms",
+        "stale_timeout_minutes",
+        "lease_seconds",
+        "enabled",
+    )
+    params: dict[str, Any] = {column: change.get(column) for column in columns}
+    if params["job_types"] is not None:
+        params["job_types"] = list(params["job_types"])
+    return Statement(
+        "lanes/tune_lane",
+        lambda rows: _lane(rows[0]) if rows else None,
+        {"name": name, "by": by, "columns": list(change), **params},
+    )
+
+
+def adopt_type(lane: str, job_type: str, by: str) -> Statement[None]:
+    """Puts a type that is in no lane into this one."""
+    return Statement("lanes/adopt_type", nothing, {"lane": lane, "job_type": job_type, "by": by})
+
+
+def move_type(lane: str, job_type: str, by: str) -> Statement[list[str]]:
+    """Moves a type, with its waiting jobs, to a lane; answers the lanes that changed."""
+    return Statement(
+        "lanes/move_type",
+        lambda rows: [r[0] for r in rows],
+        {"lane": lane, "job_type": job_type, "by": by},
+    )
+
+
+def pause(paused: bool, by: str) -> Statement[None]:
+    """Shuts or opens the pause gate."""
+    return Statement("control/pause_claims", nothing, {"paused": paused, "by": by})
+
+
+class Gate(NamedTuple):
+    """The pause gate: while it is shut, nothing is claimed."""
+
+    paused: bool
+    paused_at: datetime | None
+    paused_by: str | None
+
+
+def read_gate() -> Statement[Gate]:
+    return Statement("control/read_gate", lambda rows: Gate(*rows[0]))
+
+
+class LaneLoad(NamedTuple):
+    """Slots in use of a lane, and one job type that waits in it, if any."""
+
+    lane: str
+    job_type: str | None
+    running: int
+    depth: int | None
+    oldest_s: float | None
+
+
+def measure(bound: int = 10_000) -> Statement[list[LaneLoad]]:
+    """Load per lane and waiting job type; depths over the bound are told as bound + 1."""
+    return Statement(
+        "lanes/measure_lanes", lambda rows: [LaneLoad(*r) for r in rows], {"bound": bound}
+    )
+
+
+class ActiveJob(NamedTuple):
+    """Which job holds a slot since when."""
+
+    lane: str
+    id: UUID
+    job_type: str
+    attempt: int
+    worker_id: UUID
+    worker: str | None
+    claimed_at: datetime
+    lease_until: datetime
+    held_s: float
+    cancel_requested_at: datetime | None
+    stage: str | None
+    done: float | None
+    total: float | None
+    message: str | None
+
+
+def active(limit: int = 1000) -> Statement[list[ActiveJob]]:
+    """Running jobs by lane, longest first."""
+    return Statement(
+        "lanes/active_jobs", lambda rows: [ActiveJob(*r) for r in rows], {"limit": limit}
+    )

@@ -1,0 +1,214 @@
+"""The hot path: claim, settle, heartbeat, report. Every write about running work takes Claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.domain.claim import Claim
+from laneway.store.statement import Row, Statement, scalar
+
+MIN_RANK = -2_000_000
+MAX_RANK = 2_000_000
+
+
+class Range(NamedTuple):
+    """Rows of one job type to look at: ranks after (lo, floor) up to hi; fresh ones or returned ones."""
+
+    job_type: str
+    group: int
+    fresh: bool
+    lo: int
+    floor: int
+    hi: int
+
+
+class Assignment(NamedTuple):
+    """One claimed job as a worker gets it; payload and checkpoint are still JSON text."""
+
+    claim: Claim
+    rank: int
+    job_type: str
+    payload: str
+    checkpoint: str | None
+    retries: int
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """What a claim brought; `state` is ok, changed, paused, disabled or full."""
+
+    state: str
+    own_xid: int
+    horizon_xid: int
+    left_over: int
+    lease_s: int
+    assignments: list[Assignment]
+
+
+class Verdict(NamedTuple):
+    """How an attempt ended: finish, fail, giveup, snooze, release or cancel."""
+
+    claim: Claim
+    kind: str
+    result: str | None = None
+    error: str | None = None
+    delay_s: float | None = None
+    ran_s: float | None = None
+
+
+class Answer(NamedTuple):
+    """What became of a worker's write: accepted, cancel_requested, fenced or busy."""
+
+    seq: int
+    attempt: int
+    answer: str
+    status: str | None = None
+
+
+def _claimed(rows: list[Row]) -> ClaimAnswer:
+    state, own, horizon, left, lease_s, *columns = rows[0]
+    if not columns[0]:
+        return ClaimAnswer(state, int(own or 0), int(horizon or 0), left or 0, lease_s or 0, [])
+    made = [
+        Assignment(Claim(seq, job_id, attempt), *rest)
+        for seq, job_id, attempt, *rest in zip(*columns, strict=True)
+    ]
+    return ClaimAnswer(state, int(own), int(horizon), left, lease_s, made)
+
+
+def claim(
+    worker_id: UUID,
+    lane: str,
+    version: int,
+    room: int,
+    ranges: Sequence[Range],
+    caps: Sequence[int],
+) -> Statement[ClaimAnswer]:
+    """Claims up to `room` due jobs of a lane; see laneway.claim in the migrations."""
+    types, groups, fresh, los, floors, his = zip(*ranges, strict=True)
+    return Statement(
+        "leases/claim_jobs",
+        _claimed,
+        {
+            "worker": worker_id,
+            "lane": lane,
+            "version": version,
+            "room": room,
+            "types": list(types),
+            "groups": list(groups),
+            "fresh": list(fresh),
+            "los": list(los),
+            "floors": list(floors),
+            "his": list(his),
+            "caps": list(caps),
+        },
+    )
+
+
+def _answers(rows: list[Row]) -> list[Answer]:
+    return [Answer(*row) for row in rows]
+
+
+def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
+    """Ends attempts; answers only what is not a plainly accepted finish."""
+    claims, kinds, results, errors, delays, ran = zip(*verdicts, strict=True)
+    return Statement(
+        "leases/settle_jobs",
+        _answers,
+        {
+            "seqs": [c.seq for c in claims],
+            "attempts": [c.attempt for c in claims],
+            "verdicts": list(kinds),
+            "results": list(results),
+            "errors": list(errors),
+            "delays": list(delays),
+            "ran": list(ran),
+        },
+    )
+
+
+def heartbeat(seqs: Sequence[int], attempts: Sequence[int]) -> Statement[list[Answer]]:
+    """Renews leases; answers those not plainly renewed."""
+    return Statement(
+        "leases/renew_leases", _answers, {"seqs": list(seqs), "attempts": list(attempts)}
+    )
+
+
+class Report(NamedTuple):
+    """Progress of an attempt; None leaves what is there."""
+
+    claim: Claim
+    stage: str | None = None
+    done: float | None = None
+    total: float | None = None
+    message: str | None = None
+    checkpoint: str | None = None
+
+
+class LogEntry(NamedTuple):
+    """A log line of an attempt, with its number in it and its age when sent."""
+
+    claim: Claim
+    line: int
+    level: str
+    message: str
+    age_s: float
+
+
+def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[list[Answer]]:
+    """Stores progress, checkpoints and log lines; answers those not plainly accepted."""
+    return Statement(
+        "leases/report_progress",
+        _answers,
+        {
+            "seqs": [r.claim.seq for r in reports],
+            "attempts": [r.claim.attempt for r in reports],
+            "stages": [r.stage for r in reports],
+            "dones": [r.done for r in reports],
+            "totals": [r.total for r in reports],
+            "messages": [r.message for r in reports],
+            "checkpoints": [r.checkpoint for r in reports],
+            "log_seqs": [n.claim.seq for n in lines],
+            "log_attempts": [n.claim.attempt for n in lines],
+            "log_lines": [n.line for n in lines],
+            "log_levels": [n.level for n in lines],
+            "log_texts": [n.message for n in lines],
+            "log_ages": [n.age_s for n in lines],
+        },
+    )
+
+
+class WatchAnswer(NamedTuple):
+    """One pass of the watchdog; epoch None: this process does not lead."""
+
+    epoch: int | None
+    reclaimed: int
+    job_types: list[str] | None
+    more: bool
+
+
+def watch(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchAnswer]:
+    """Renews leadership and takes back overdue leases of one lane."""
+    return Statement(
+        "leases/reclaim_leases",
+        lambda rows: WatchAnswer(*rows[0]),
+        {"holder": holder, "ttl": ttl_s, "limit": limit},
+    )
+
+
+def resign(holder: UUID) -> Statement[None]:
+    """Gives leadership up, so that another takes it at once."""
+    return Statement("leases/resign_leader", lambda rows: None, {"holder": holder})
+
+
+def bury(worker_id: UUID, culprit: int | None, message: str) -> Statement[int]:
+    """Ends what a dead worker process held; only its supervisor may say so."""
+    return Statement(
+        "leases/bury_worker",
+        scalar,
+        {"worker": worker_id, "culprit": culprit, "message": message},
+    )

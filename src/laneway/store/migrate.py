@@ -1,0 +1,167 @@
+"""Numbered SQL files, applied in order, each in its own transaction, by one process at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, LiteralString, cast
+
+import psycopg
+
+from laneway.errors import SchemaMismatch
+from laneway.store.failures import translated
+
+LOCK = 5577006791947779411
+BOOTSTRAP = """
+create schema if not exists laneway;
+create table if not exists laneway.migrations (
+    number     integer primary key,
+    name       text not null,
+    checksum   text not null,
+    safe_with  text not null,
+    applied_at timestamptz not null default clock_timestamp()
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file: its number, when to run it (pre or post deployment), the oldest code it is safe with."""
+
+    number: int
+    name: str
+    sql: str
+    phase: str
+    safe_with: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStatus:
+    """Where a database stands against this code."""
+
+    applied: list[str]
+    pending: list[str]
+    unknown: list[str]
+    changed: list[str]
+
+
+def _header(text: str, key: str) -> str | None:
+    found = re.search(rf"^-- {key}: (.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else None
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """The migrations of this code, in order."""
+    found = []
+    for file in files("laneway.store").joinpath("migrations").iterdir():
+        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
+        if match:
+            text = file.read_text("utf-8")
+            phase, safe_with = _header(text, "phase"), _header(text, "safe-with")
+            if phase not in ("pre", "post") or safe_with is None:
+                raise SchemaMismatch(f"{file.name}: its head must say `phase` and `safe-with`")
+            found.append(Migration(int(match[1]), file.name[:-4], text, phase, safe_with))
+    return tuple(sorted(found, key=lambda m: m.number))
+
+
+@contextmanager
+def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    with translated(), psycopg.connect(
+        dsn, autocommit=True, application_name="laneway migrate", connect_timeout=10
+    ) as conn:
+        yield conn
+
+
+def migrate(dsn: str) -> list[str]:
+    """Applies what is missing; answers the names applied. Safe to run from many places at once."""
+    done = []
+    with _connected(dsn) as conn:
+        for migration in migrations():
+            with conn.transaction():
+                # Waits for its turn, but DDL never queues for long behind a reader: others would
+                # queue behind it.
+                conn.execute("set local lock_timeout = '60s'")
+                conn.execute("select pg_advisory_xact_lock(%s)", [LOCK])
+                conn.execute("set local client_min_messages = warning")
+                conn.execute("set local lock_timeout = '5s'")
+                conn.execute(BOOTSTRAP)
+                known = conn.execute(
+                    "select checksum from laneway.migrations where number = %s", [migration.number]
+                ).fetchone()
+                if known is not None:
+                    if known[0] != migration.checksum:
+                        raise SchemaMismatch(f"{migration.name} was changed after it was applied")
+                    continue
+                conn.execute(cast(LiteralString, migration.sql))
+                conn.execute(
+                    "insert into laneway.migrations (number, name, checksum, safe_with) values (%s, %s, %s, %s)",
+                    [migration.number, migration.name, migration.checksum, migration.safe_with],
+                )
+                done.append(migration.name)
+    return done
+
+
+def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> dict[int, tuple[str, str, str]]:
+    if conn.execute("select to_regclass('laneway.migrations')").fetchone() == (None,):
+        return {}
+    rows = conn.execute("select number, name, checksum, safe_with from laneway.migrations").fetchall()
+    return {number: (name, checksum, safe) for number, name, checksum, safe in rows}
+
+
+def status(dsn: str) -> MigrationStatus:
+    """What is applied, what is missing, what the database has that this code does not know."""
+    with _connected(dsn) as conn:
+        applied = _applied(conn)
+    ours = {m.number: m for m in migrations()}
+    return MigrationStatus(
+        applied=[name for number, (name, _, _) in sorted(applied.items()) if number in ours],
+        pending=[m.name for m in ours.values() if m.number not in applied],
+        unknown=[name for number, (name, _, _) in sorted(applied.items()) if number not in ours],
+        changed=[
+            m.name for m in ours.values() if m.number in applied and applied[m.number][1] != m.checksum
+        ],
+    )
+
+
+def check(dsn: str, code: str) -> None:
+    """Refuses to go on where the schema is too old for this code, or too new."""
+    with _connected(dsn) as conn:
+        applied = _applied(conn)
+    missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
+    if missing:
+        raise SchemaMismatch(
+            f"the database lacks {', '.join(missing)}: run `laneway db migrate`"
+        )
+    known = {m.number for m in migrations()}
+    for number, (name, _, safe_with) in sorted(applied.items()):
+        if number not in known and _version(code) < _version(safe_with):
+            raise SchemaMismatch(
+                f"the database has {name}, which is safe with Laneway {safe_with} or newer; this is {code}"
+            )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def script(first: int = 1, last: int | None = None) -> str:
+    """The SQL that `migrate` would run, for people who apply it by other means."""
+    parts = [BOOTSTRAP.strip()]
+    for m in migrations():
+        if m.number >= first and (last is None or m.number <= last):
+            parts.append(
+                f"-- {m.name} --\nbegin;\nselect pg_advisory_xact_lock({LOCK});\n{m.sql.strip()}\n"
+                f"insert into laneway.migrations (number, name, checksum, safe_with)\n"
+                f"values ({m.number}, '{m.name}', '{m.checksum}', '{m.safe_with}');\ncommit;"
+            )
+    return "\n\n".join(parts) + "\n"

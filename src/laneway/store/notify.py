@@ -1,0 +1,60 @@
+"""LISTEN on one dedicated connection: an accelerator, never needed. Messages are words and a name:
+`wake <job types>` (work waits), `cancel <worker id>` (look at your jobs), `ended <job id>` (for waiters)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import psycopg
+
+from laneway.config import Settings
+from laneway.store.database import connection_options
+from laneway.store.failures import translated
+from laneway.store.statement import Statement, nothing
+
+CHANNEL = "laneway"
+PING_S = 15.0
+LONGEST = 7900
+
+
+def wake(message: str) -> Statement[None]:
+    """Tells listeners something; at most 7,900 bytes."""
+    return Statement("control/wake_workers", nothing, {"message": message})
+
+
+def wake_message(job_types: set[str]) -> str:
+    """`wake a,b` or `wake *` when the names are too many for one notification."""
+    message = "wake " + "\x1f".join(sorted(job_types))
+    return message if len(message.encode()) <= LONGEST else "wake *"
+
+
+class Listener:
+    """Hands each message on; `listen` returns only by raising, its owner calls it again."""
+
+    def __init__(self, dsn: str, settings: Settings, on_message: Callable[[str], None]) -> None:
+        self._dsn = settings.listen_dsn or dsn
+        self._settings = settings
+        self._on_message = on_message
+        self.is_listening = False
+
+    async def listen(self, on_ready: Callable[[], None]) -> None:
+        """Subscribes, calls `on_ready` (something may have been missed), then hands messages on."""
+        with translated():
+            conn = await psycopg.AsyncConnection.connect(
+                self._dsn, **connection_options(self._settings, "listen")
+            )
+            try:
+                await conn.execute("listen laneway")
+                self.is_listening = True
+                on_ready()
+                while True:
+                    async for notice in conn.notifies(timeout=PING_S):
+                        self._on_message(notice.payload)
+                    # A half-open connection is silent; asking finds out.
+                    await asyncio.wait_for(conn.execute("select 1"), 10)
+            except TimeoutError as error:
+                raise psycopg.OperationalError("the listening connection is silent") from error
+            finally:
+                self.is_listening = False
+                await conn.close()

@@ -1,0 +1,38 @@
+"""One sync connection that comes back by itself, for a thread that has nothing else to do."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import psycopg
+
+from laneway.config import Settings
+from laneway.store.database import connection_options, run_sync
+from laneway.store.failures import translated
+from laneway.store.statement import Statement
+
+T = TypeVar("T")
+
+
+class Session:
+    """Connects on first use and again after any failure of the connection."""
+
+    def __init__(self, dsn: str, settings: Settings, role: str) -> None:
+        self._dsn = dsn
+        self._options = connection_options(settings, role)
+        self._conn: psycopg.Connection[Any] | None = None
+
+    def run(self, statement: Statement[T]) -> T:
+        with translated():
+            if self._conn is None or self._conn.closed:
+                self._conn = psycopg.connect(self._dsn, **self._options)
+            try:
+                return run_sync(self._conn, statement)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None

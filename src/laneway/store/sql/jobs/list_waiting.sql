@@ -1,0 +1,12 @@
+-- Waiting jobs, newest first, one page by seq; the waiting tables drive.
+select v.* from (
+    select w.seq from laneway.ready w
+     where w.seq < %(before)s::bigint and (%(job_type)s::text is null or w.job_type = %(job_type)s::text)
+    union all
+    select d.seq from laneway.delayed d
+     where d.seq < %(before)s::bigint and (%(job_type)s::text is null or d.job_type = %(job_type)s::text)
+     order by seq desc) k
+  join laneway.jobs_as_text v on v.seq = k.seq
+ where (%(lane)s::text is null or v.lane = %(lane)s) and (%(workspace)s::text is null or v.workspace = %(workspace)s)
+   and (%(tag)s::text is null or %(tag)s = any (v.tags)) and (%(since)s::timestamptz is null or v.created_at >= %(since)s)
+ order by v.seq desc limit %(limit)s::integer

@@ -1,0 +1,7 @@
+-- Where a job stands, cheaply, for one who waits for its end.
+select case when o.seq is not null then o.status when l.seq is not null then 'running' else 'approved' end,
+       o.result::text, o.error::text
+  from laneway.jobs j
+  left join laneway.outcome o on o.seq = j.seq
+  left join laneway.lease l on l.seq = j.seq
+ where j.id = %(id)s::uuid

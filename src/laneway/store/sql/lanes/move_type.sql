@@ -1,0 +1,7 @@
+-- Takes a job type out of every other lane and puts it into the one named, in one change.
+update laneway.worker_lanes l
+   set job_types = case when l.name = %(lane)s then array_remove(l.job_types, %(job_type)s) || %(job_type)s::text
+                        else array_remove(l.job_types, %(job_type)s) end,
+       updated_by = %(by)s
+ where (l.name = %(lane)s and l.name <> 'default') or %(job_type)s = any (l.job_types)
+returning l.name

@@ -1,0 +1,2 @@
+-- Moves due delayed jobs to ready, then tells what waits; the idle poll of a whole worker process.
+select version, paused, due, promoted, next_due_s from laneway.peek(%(types)s::text[])

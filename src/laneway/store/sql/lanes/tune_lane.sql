@@ -1,0 +1,16 @@
+-- Changes the columns named in `columns` and no others; answers the row as it now is.
+update laneway.worker_lanes l
+   set job_types             = case when 'job_types' = any (c.columns) then %(job_types)s::text[] else l.job_types end,
+       max_slots             = case when 'max_slots' = any (c.columns) then %(max_slots)s::integer else l.max_slots end,
+       poll_interval_ms      = case when 'poll_interval_ms' = any (c.columns)
+                                    then %(poll_interval_ms)s::integer else l.poll_interval_ms end,
+       stale_timeout_minutes = case when 'stale_timeout_minutes' = any (c.columns)
+                                    then %(stale_timeout_minutes)s::integer else l.stale_timeout_minutes end,
+       lease_seconds         = case when 'lease_seconds' = any (c.columns)
+                                    then %(lease_seconds)s::integer else l.lease_seconds end,
+       enabled               = case when 'enabled' = any (c.columns) then %(enabled)s::boolean else l.enabled end,
+       updated_by            = %(by)s
+  from (select %(columns)s::text[] as columns) c
+ where l.name = %(name)s
+returning l.name, l.job_types, l.max_slots, l.poll_interval_ms, l.stale_timeout_minutes, l.lease_seconds,
+          l.enabled, l.updated_at, l.updated_by

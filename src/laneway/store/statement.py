@@ -1,0 +1,54 @@
+"""A store operation as a value: what to say to PostgreSQL, apart from how to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+Row = Sequence[Any]
+
+
+@cache
+def sql(name: str) -> str:
+    """Text of sql/<name>.sql without its head comment."""
+    text = files("laneway.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
+    lines = text.splitlines()
+    while lines and lines[0].startswith("--"):
+        lines.pop(0)
+    return "\n".join(lines).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Generic[T]):
+    """One SQL file with its parameters, and how to read the answer."""
+
+    name: str
+    decode: Callable[[list[Row]], T]
+    params: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return sql(self.name)
+
+
+def nothing(rows: list[Row]) -> None:
+    """Reads no answer."""
+
+
+def scalar(rows: list[Row]) -> Any:
+    """The only column of the only row, or None."""
+    return rows[0][0] if rows else None
+
+
+def one(rows: list[Row]) -> Row | None:
+    """The only row, or None."""
+    return rows[0] if rows else None
+
+
+def many(rows: list[Row]) -> list[Row]:
+    """The rows as they are."""
+    return rows

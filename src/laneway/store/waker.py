@@ -1,0 +1,62 @@
+"""Wake-ups after commit, coalesced, so that a producer's commits do not queue behind NOTIFY's lock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from laneway.errors import LanewayError
+from laneway.store import notify
+from laneway.store.database import Database
+
+log = logging.getLogger(__name__)
+
+_LAST_WORDS_S = 1.0
+
+
+class Waker:
+    """Tells listening workers that work waits: at once when quiet, else once per interval.
+
+    Belongs to one event loop. A wake-up that cannot be sent is dropped, because workers poll.
+    """
+
+    def __init__(self, database: Database, interval_ms: int = 5) -> None:
+        self._database = database
+        self._interval = interval_ms / 1000
+        self._types: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._is_failing = False
+
+    def wake(self, job_types: Iterable[str]) -> None:
+        """Notes what to tell and returns; the telling happens on another connection."""
+        self._types.update(job_types)
+        if self._types and self._task is None:
+            self._task = asyncio.create_task(self._tell(), name="laneway waker")
+
+    async def close(self) -> None:
+        """Sends what is still to be told, if that is possible within a second."""
+        if self._task is not None:
+            _, late = await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
+            for task in late:
+                task.cancel()
+                await asyncio.wait({task})
+
+    async def _tell(self) -> None:
+        try:
+            while self._types:
+                types, self._types = self._types, set()
+                await self._send(notify.wake_message(types))
+                # Whatever comes while this waits goes out together, right after.
+                await asyncio.sleep(self._interval)
+        finally:
+            self._task = None
+
+    async def _send(self, message: str) -> None:
+        try:
+            await self._database.run(notify.wake(message))
+            self._is_failing = False
+        except LanewayError as error:
+            if not self._is_failing:
+                log.warning("wake-ups cannot be sent, workers poll: %s", error)
+            self._is_failing = True

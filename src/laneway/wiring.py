@@ -1,0 +1,159 @@
+"""The only place that builds everything: settings → database → client, worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from laneway.client import Client, JobHandle
+from laneway.config import Settings
+from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.engine.process import run_worker_process
+from laneway.engine.registry import Handler, Registry, make_handler
+from laneway.engine.supervisor import Supervisor, command
+from laneway.engine.worker import Worker
+from laneway.errors import ConfigError
+from laneway.store.database import Database
+from laneway.store.migrate import migrate
+
+log = logging.getLogger("laneway")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def resolve_dsn(settings: Settings) -> str:
+    """What to connect to; without a setting, embedded PostgreSQL is started and migrated."""
+    if settings.conninfo is not None:
+        return settings.conninfo
+    log.warning(
+        "no LANEWAY_DATABASE_URL or DATABASE_URL: using embedded PostgreSQL, which is for development"
+    )
+    dsn = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin).start()
+    migrate(dsn)
+    return dsn
+
+
+@asynccontextmanager
+async def open_database(settings: Settings, *, role: str) -> AsyncIterator[Database]:
+    """A database for a command or a door."""
+    database = Database(await asyncio.to_thread(resolve_dsn, settings), settings, role=role)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+class Task(Generic[P, R]):
+    """What `@lw.handler` leaves in place of the function: call it, or submit it."""
+
+    def __init__(self, app: Laneway, handler: Handler) -> None:
+        self._app = app
+        self.handler = handler
+        self.job_type = handler.job_type
+        self.__doc__ = handler.fn.__doc__
+        self.__name__ = getattr(handler.fn, "__name__", handler.job_type)
+        self.__wrapped__ = handler.fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function itself, as tests do."""
+        return self.handler.fn(*args, **kwargs)
+
+    async def submit(self, **arguments: Any) -> JobHandle:
+        """Submits a job with these arguments."""
+        return await self._app.submit(self.job_type, self.handler.arguments.encode(arguments))
+
+
+class Laneway(Client):
+    """An application: its handlers, and the way to submit to and run them.
+
+    lw = Laneway()
+
+    @lw.handler("greet")
+    async def greet(ctx, name: str) -> str:
+        return f"hello {name}"
+    """
+
+    def __init__(self, database_url: str | None = None, **settings: Any) -> None:
+        self.registry = Registry()
+        super().__init__(Settings.load(database_url=database_url, **settings), self.registry)
+
+    def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], Task[Any, Any]]:
+        """Registers the function below as the handler of a job type.
+
+        lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
+        "process"), retry (RetryPolicy), stale ("heartbeat", "progress"), memory_mb (process only).
+        """
+
+        def register(fn: Callable[..., Any]) -> Task[Any, Any]:
+            handler = make_handler(job_type, fn, **options)
+            self.registry.add(handler)
+            return Task(self, handler)
+
+        return register
+
+    def on_start(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Registers what loads shared resources in each process that runs handlers."""
+        self.registry.on_start.append(fn)
+        return fn
+
+    def on_stop(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Registers what frees them."""
+        self.registry.on_stop.append(fn)
+        return fn
+
+    @cached_property
+    def dsn(self) -> str:
+        return resolve_dsn(self.settings)
+
+    def worker(self, **options: Any) -> Worker:
+        """A worker of this application in this process; `start` it."""
+        return Worker(self.dsn, self.settings, self.registry, **options)
+
+
+def load_app(reference: str) -> Laneway:
+    """`module:name` → the Laneway it names."""
+    module_name, _, name = reference.partition(":")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise
+        raise ConfigError(f"app {reference!r}: there is no module {module_name!r} here") from error
+    app = getattr(module, name or "lw", None)
+    if not isinstance(app, Laneway):
+        raise ConfigError(f"app {reference!r}: {name or 'lw'} is no Laneway in {module_name}")
+    return app
+
+
+def run_worker(
+    app: str,
+    *,
+    lanes: list[str] | None = None,
+    processes: int | None = None,
+    concurrency: int | None = None,
+    threads: int | None = None,
+    children: int | None = None,
+    grace: float | None = None,
+) -> int:
+    """Runs workers of an application until told to stop; with `processes`, under a supervisor."""
+    sizes = {"concurrency": concurrency, "threads": threads, "children": children}
+    only = frozenset(lanes) if lanes is not None else None
+    loaded = load_app(app)
+    settings = Settings.load(
+        **{**loaded.settings.model_dump(exclude_unset=True), **{k: v for k, v in sizes.items() if v}}
+    )
+    if processes is None:
+        return run_worker_process(
+            lambda: Worker(loaded.dsn, settings, loaded.registry, only_lanes=only, app=app), grace
+        )
+    options = [f"--{name}={value}" for name, value in sizes.items() if value is not None]
+    if lanes is not None:
+        options.append(f"--lanes={','.join(lanes)}")
+    if grace is not None:
+        options.append(f"--grace={grace}")
+    return Supervisor(command(app, options), processes, loaded.dsn, settings).run()

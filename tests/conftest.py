@@ -1,0 +1,254 @@
+"""A real PostgreSQL for every test that asks, and no test that leaves anything behind.
+
+`dsn`            a fresh database with Laneway's schema, cloned from a template
+`empty_dsn`      a fresh database with nothing in it
+`postgres`       the server both live on, shared by all xdist workers: never restart it
+`own_postgres`   a server of one's own, to be restarted, killed and ruined
+
+LANEWAY_PG_BIN chooses PostgreSQL's programs, LANEWAY_TEST_DATABASE_URL a server that runs already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import psutil
+import psycopg
+import pytest
+
+from laneway.embedded.postgres import EmbeddedPostgres
+
+TEST_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "300",
+    "max_wal_size": "256MB",
+    # In the data directory, so that a server killed for good leaves no segment in /dev/shm.
+    "dynamic_shared_memory_type": "mmap",
+}
+_SHARED = "LANEWAY_TEST_DATA_DIR"
+_GRACE = 3.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Server:
+    """The PostgreSQL that the tests' databases live on."""
+
+    dsn: str
+    admin: psycopg.Connection[tuple[object, ...]]
+
+    def dsn_of(self, database: str) -> str:
+        return urlunsplit(urlsplit(self.dsn)._replace(path=f"/{database}"))
+
+    @contextmanager
+    def database(self, template: str) -> Iterator[str]:
+        """A database of one test; a connection of ours that outlives the test is a leak."""
+        name = f"test_{uuid4().hex}"
+        self.create(name, template)
+        try:
+            yield self.dsn_of(name)
+            leaked = _until_empty(lambda: self._connections(name))
+        finally:
+            self.drop(name)
+        if leaked:
+            pytest.fail("connections left open:\n" + "\n".join(leaked), pytrace=False)
+
+    def create(self, name: str, template: str) -> None:
+        # Copying files beats logging every page, by half, when nothing is synced to disk.
+        strategy = "STRATEGY file_copy" if self.admin.info.server_version >= 150000 else ""
+        self.admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
+
+    def drop(self, name: str) -> None:
+        self.admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _connections(self, database: str) -> list[str]:
+        rows = self.admin.execute(
+            "SELECT format('%%s (%%s, %%s): %%s', application_name, pid, state, left(query, 60))"
+            " FROM pg_stat_activity WHERE datname = %s AND application_name LIKE 'laneway%%'",
+            [database],
+        )
+        return [str(row[0]) for row in rows]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # xdist's workers inherit the environment
+        os.environ[_SHARED] = tempfile.mkdtemp(prefix="lw-", dir=_quickest_place())
+        Path(os.environ[_SHARED]).chmod(0o711)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
+
+
+def _quickest_place() -> Path | None:
+    """Memory, where creating a database takes 10 ms; a disk may need 250 ms for its 300 files.
+
+    Never below pytest's own temporary directory: as root, the server's account cannot enter that.
+    """
+    memory = Path("/dev/shm")
+    is_roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 << 30
+    return memory if is_roomy and os.access(memory, os.W_OK) else None
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """The server of this test run."""
+    external = os.environ.get("LANEWAY_TEST_DATABASE_URL")
+    shared = None if external else EmbeddedPostgres(_short_dir() / "pg", settings=TEST_SETTINGS)
+    try:
+        dsn = external or (shared.start() if shared else "")
+        with psycopg.connect(dsn, autocommit=True, application_name="tests") as admin:
+            yield Server(dsn, admin)
+    finally:
+        if shared:
+            shared.stop()
+
+
+@pytest.fixture(scope="session")
+def template_db(postgres: Server) -> Iterator[str]:
+    """The name of a migrated database to clone."""
+    from laneway.store.migrate import migrate  # only here: most rooms do not need the store
+
+    name = f"template_{uuid4().hex}"
+    postgres.create(name, "template0")
+    try:
+        migrate(postgres.dsn_of(name))
+        yield name
+    finally:
+        postgres.drop(name)
+
+
+@pytest.fixture
+def dsn(postgres: Server, template_db: str) -> Iterator[str]:
+    """A fresh database with Laneway's schema."""
+    with postgres.database(template_db) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def empty_dsn(postgres: Server) -> Iterator[str]:
+    """A fresh database with nothing in it."""
+    with postgres.database("template0") as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def cluster_seed() -> Iterator[Path]:
+    """A data directory that has been used once: copying it is quicker than initdb."""
+    with short_data_dir() as seed:
+        with EmbeddedPostgres(seed, settings=TEST_SETTINGS):
+            pass
+        yield seed
+
+
+@pytest.fixture
+def data_dir(cluster_seed: Path) -> Iterator[Path]:
+    """A data directory with a cluster that no server runs on."""
+    with copy_of(cluster_seed) as path:
+        yield path
+
+
+@pytest.fixture
+def own_postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
+    """A running server that only this test uses."""
+    with EmbeddedPostgres(data_dir, settings=TEST_SETTINGS) as own:
+        yield own
+
+
+@contextmanager
+def short_data_dir() -> Iterator[Path]:
+    """A directory that does not exist yet, at a short path that every account can reach."""
+    path = _short_dir() / uuid4().hex[:12]
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def copy_of(cluster_seed: Path) -> Iterator[Path]:
+    """A data directory like the given one, on which no server may be running."""
+    with short_data_dir() as path:
+        subprocess.run(["cp", "-a", str(cluster_seed), str(path)], check=True)
+        yield path
+
+
+def _short_dir() -> Path:
+    return Path(os.environ[_SHARED])
+
+
+# -- leaks ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves a task, or a process that it started."""
+    before = _children()
+    if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        request.getfixturevalue("leaves_no_task")
+    yield
+    leaked = _until_empty(lambda: sorted(_children() - before, key=lambda child: child.pid))
+    if leaked:
+        told = [_describe(child) for child in leaked]
+        for child in leaked:
+            child.kill()
+        pytest.fail("processes left running:\n" + "\n".join(told), pytrace=False)
+
+
+@pytest.fixture
+async def leaves_no_task() -> AsyncIterator[None]:
+    """Fail a test whose event loop still has something to do."""
+    yield
+    pending = asyncio.all_tasks() - {asyncio.current_task()}
+    if pending:
+        _, pending = await asyncio.wait(pending, timeout=1.0)
+    if pending:
+        told = sorted(f"{task.get_name()}: {task.get_coro()!r}" for task in pending)
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=1.0)
+        pytest.fail("tasks left pending:\n" + "\n".join(told), pytrace=False)
+
+
+# Live for the whole session by design: Python's own, and the guardian of the shared server.
+_LASTING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+
+
+def _children() -> set[psutil.Process]:
+    lasting = (*_LASTING, str(_short_dir() / "pg"))
+    return {
+        child
+        for child in psutil.Process().children(recursive=True)
+        if not any(mark in _describe(child) for mark in lasting)
+    }
+
+
+def _describe(child: psutil.Process) -> str:
+    try:
+        return f"{child.pid} {child.status()}: {' '.join(child.cmdline())}"
+    except psutil.NoSuchProcess:
+        return f"{child.pid} ended"
+
+
+def _until_empty(look: Callable[[], list[T]]) -> list[T]:
+    """Look until nothing is found; what a test has closed may take a moment to go."""
+    deadline = time.monotonic() + _GRACE
+    while (found := look()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found

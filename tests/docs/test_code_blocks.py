@@ -1,0 +1,331 @@
+"""Documentation cannot drift: every fenced code block is run, parsed, or says why not.
+
+    python              run in order, one namespace and event loop per document, `await` allowed
+    python title="f.py" written to f.py, imported, and its names are there for later blocks
+    bash, sh            run with `bash -euo pipefail`; background processes live until the end
+    sql                 run in one transaction and committed
+    json, toml, ini     must parse
+    text, mermaid       shown only
+
+All blocks of a document share an empty working directory and a database of their own
+(`LANEWAY_DATABASE_URL`). A block of any kind with `title="..."` is written to that file there.
+`<!-- run: skip because REASON -->` before a block exempts it; any other language fails.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[2]
+SESSION = Path(__file__).with_name("python_session.py")
+SECONDS_PER_BLOCK = 60.0
+
+RUN = {"python", "bash", "sh", "sql"}
+PARSE: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "ini": lambda text: configparser.ConfigParser(interpolation=None).read_string(text),
+}
+SHOW = {"text", "mermaid"}
+
+MARKER = re.compile(r"<!--\s*run:(?P<rule>.*?)-->", re.DOTALL)
+REASON = re.compile(r"\s*skip because (?P<reason>\S.*?)\s*", re.DOTALL)
+TITLE = re.compile(r'title="(?P<name>[^"]+)"')
+
+
+@dataclass(frozen=True)
+class Block:
+    document: Path
+    line: int
+    """Of the first line of code, counted from 1."""
+    language: str
+    title: str | None
+    code: str
+    skipped: bool
+
+    @property
+    def place(self) -> str:
+        inside = self.document.is_relative_to(ROOT)
+        return f"{self.document.relative_to(ROOT) if inside else self.document}:{self.line}"
+
+
+class BlockFailed(AssertionError):
+    """A block did not do what the document says; names file, line, cause and output."""
+
+    def __init__(self, block: Block, cause: str, output: str = "") -> None:
+        shown = f"\n--- code\n{block.code.rstrip()}" if block.code.strip() else ""
+        said = f"\n--- output\n{output.rstrip()}" if output.strip() else ""
+        super().__init__(f"{block.place}: {cause}{shown}{said}")
+
+
+def read_blocks(document: Path) -> list[Block]:
+    """Every fenced block of a document, in order; a marker without reason or block is an error."""
+    blocks: list[Block] = []
+    pending: Block | None = None  # what a marker would exempt if a block followed
+    for token in MarkdownIt().parse(document.read_text("utf-8")):
+        line = token.map[0] + 1 if token.map else 0
+        if token.type == "html_block" and (marker := MARKER.search(token.content)):
+            pending = Block(document, line, "", None, "", skipped=True)
+            if not REASON.fullmatch(marker["rule"]):
+                raise BlockFailed(pending, "expected <!-- run: skip because REASON -->")
+        elif token.type == "fence":
+            language, _, rest = token.info.strip().partition(" ")
+            title = TITLE.search(rest)
+            name = title["name"] if title else None
+            skipped = pending is not None
+            blocks.append(Block(document, line + 1, language, name, token.content, skipped))
+            pending = None
+        elif pending:
+            break
+    if pending:
+        raise BlockFailed(pending, "no code block follows this marker")
+    return blocks
+
+
+class Workbench:
+    """An empty directory, an environment and the processes that the blocks of one document use."""
+
+    def __init__(self, directory: Path, dsn: str | None, seconds: float) -> None:
+        self.directory = directory / "work"
+        self.directory.mkdir()
+        self.log = directory / "output.log"
+        self.log.touch()
+        self.dsn = dsn
+        self.seconds = seconds
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "LANEWAY_PG_BIN" or not name.startswith(("LANEWAY_", "DATABASE_URL"))
+        }
+        self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a title may be shown twice in a second
+        if dsn:
+            self.environment["LANEWAY_DATABASE_URL"] = dsn
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.session: subprocess.Popen[bytes] | None = None
+
+    def run(self, block: Block) -> None:
+        self.log.write_bytes(b"")
+        if block.title:
+            self.write(block, block.title)
+        if block.language == "python":
+            self.run_python(block)
+        elif block.language == "sql":
+            self.run_sql(block)
+        elif block.language in RUN:
+            self.run_bash(block)
+        elif parse := PARSE.get(block.language):
+            try:
+                parse(block.code)
+            except (ValueError, configparser.Error) as error:
+                raise BlockFailed(block, f"is not {block.language}: {error}") from None
+        elif block.language not in SHOW:
+            known = ", ".join(sorted(RUN | SHOW | set(PARSE)))
+            found = f"language {block.language!r}" if block.language else "no language"
+            raise BlockFailed(block, f"a code block with {found}; use one of {known}")
+
+    def write(self, block: Block, title: str) -> None:
+        path = (self.directory / title).resolve()
+        if not path.is_relative_to(self.directory.resolve()):
+            raise BlockFailed(block, f"title {title!r} is outside the working directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.code, "utf-8")
+
+    def run_python(self, block: Block) -> None:
+        if self.session is None:
+            self.session = self.start([sys.executable, str(SESSION)], talk=True)
+        title = block.title or ""
+        module = title.removesuffix(".py").replace("/", ".") if title.endswith(".py") else ""
+        request = {"path": str(block.document), "line": block.line, "code": block.code}
+        stdin, stdout = self.session.stdin, self.session.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps({**request, "module": module}).encode() + b"\n")
+        stdin.flush()
+        if not select.select([stdout], [], [], self.seconds)[0]:
+            self.session.kill()
+            raise BlockFailed(block, f"still runs after {self.seconds:g} s", self.output())
+        if stdout.readline() != b"ok\n":
+            raise BlockFailed(block, "python failed", self.output())
+
+    def run_bash(self, block: Block) -> None:
+        script = self.log.with_name("block.sh")
+        script.write_text(block.code, "utf-8")
+        process = self.start(["bash", "-euo", "pipefail", str(script)])
+        try:
+            status = process.wait(self.seconds)
+        except subprocess.TimeoutExpired:
+            raise BlockFailed(
+                block, f"still runs after {self.seconds:g} s", self.output()
+            ) from None
+        if status:
+            raise BlockFailed(block, f"bash failed with exit code {status}", self.output())
+
+    def run_sql(self, block: Block) -> None:
+        assert self.dsn is not None
+        try:
+            with psycopg.connect(self.dsn) as connection:
+                connection.execute(block.code.encode())
+        except psycopg.Error as error:
+            raise BlockFailed(block, "sql failed", str(error)) from None
+
+    def start(self, command: list[str], talk: bool = False) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=self.directory,
+                env=self.environment,
+                stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if talk else log,
+                stderr=log,
+                start_new_session=True,  # so that what it leaves behind can be ended with it
+            )
+        self.processes.append(process)
+        return process
+
+    def output(self) -> str:
+        return self.log.read_text("utf-8", "replace")
+
+    def close(self) -> None:
+        if self.session is not None and self.session.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.session.stdin.close()  # the session closes its loop and ends by itself
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.session.wait(5)
+        for process in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+@contextlib.contextmanager
+def workbench(
+    directory: Path, dsn: str | None = None, seconds: float = SECONDS_PER_BLOCK
+) -> Iterator[Workbench]:
+    bench = Workbench(directory, dsn, seconds)
+    try:
+        yield bench
+    finally:
+        bench.close()
+
+
+def documents() -> list[Path]:
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path for path in found if path.is_file()]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_code_block_does_what_it_shows(
+    document: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    blocks = [block for block in read_blocks(document) if not block.skipped]
+    needs_database = any(block.language in RUN for block in blocks)
+    dsn = str(request.getfixturevalue("dsn")) if needs_database else None
+    with workbench(tmp_path, dsn) as bench:
+        for block in blocks:
+            bench.run(block)
+
+
+# ------------------------------------------------------------- the checker itself
+
+
+def run_text(directory: Path, text: str, seconds: float = SECONDS_PER_BLOCK) -> None:
+    document = directory / "page.md"
+    document.write_text(text, "utf-8")
+    with workbench(directory, seconds=seconds) as bench:
+        for block in read_blocks(document):
+            if not block.skipped:
+                bench.run(block)
+
+
+def test_blocks_share_names_files_and_the_event_loop(tmp_path: Path) -> None:
+    run_text(
+        tmp_path,
+        """
+```python title="app.py"
+import asyncio
+greeting = "hello"
+async def loop_id() -> int:
+    return id(asyncio.get_running_loop())
+```
+
+1. In a list:
+
+   ```python
+   first = await loop_id()
+   ```
+
+```bash
+python -c 'import app; print(app.greeting)' > said.txt
+sleep 600 &
+```
+
+```python
+from pathlib import Path
+assert Path("said.txt").read_text() == "hello\\n"
+assert first == await loop_id()
+```
+
+<!-- run: skip because it shows a mistake -->
+
+```python
+raise SystemExit("never run")
+```
+
+```text
+anything
+```
+""",
+    )
+
+
+@pytest.mark.parametrize(
+    "block, line, message",
+    [
+        ("```python\nx = 1\nraise ValueError('boom')\n```", 4, "ValueError: boom"),
+        ("```python\nimport os; os._exit(3)\n```", 4, "python failed"),
+        ("```bash\necho so far\nfalse\necho not reached\n```", 4, "exit code 1"),
+        ("```bash\necho so far; false | cat\n```", 4, "so far"),
+        ("```json\n{,}\n```", 4, "is not json"),
+        ("```toml\na = \n```", 4, "is not toml"),
+        ("```yaml\na: 1\n```", 4, "language 'yaml'"),
+        ("```\nplain\n```", 4, "no language"),
+        ('```text title="../out.txt"\nplain\n```', 4, "outside the working directory"),
+        ("<!-- run: skip because -->\n```bash\nfalse\n```", 3, "expected <!-- run: skip because"),
+        ("<!-- run: skip because of rain -->\nWords.", 3, "no code block follows"),
+    ],
+)
+def test_a_bad_block_fails_with_its_place_and_output(
+    tmp_path: Path, block: str, line: int, message: str
+) -> None:
+    with pytest.raises(BlockFailed) as failure:
+        run_text(tmp_path, f"# Page\n\n{block}\n")
+    assert f"page.md:{line}: " in str(failure.value)
+    assert message in str(failure.value)
+
+
+@pytest.mark.parametrize("language, code", [("python", "while True: pass"), ("bash", "sleep 600")])
+def test_a_block_that_does_not_end_fails_and_is_killed(
+    tmp_path: Path, language: str, code: str
+) -> None:
+    with pytest.raises(BlockFailed, match="still runs after"):
+        run_text(tmp_path, f"```{language}\n{code}\n```\n", seconds=0.2)

@@ -1,0 +1,107 @@
+"""The life of a job, as the contract draws it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.domain.states import (
+    LIVE,
+    TERMINAL,
+    TRANSITIONS,
+    Status,
+    Verb,
+    can,
+    next_statuses,
+    render_markdown,
+)
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "state-machine.md"
+
+PENDING, AWAITING, APPROVED, RUNNING, COMPLETED, FAILED, CANCELLED = Status
+
+CONTRACT = {
+    (None, "submit"): {PENDING, AWAITING, APPROVED},
+    (PENDING, "analysis_done"): {AWAITING, APPROVED},
+    (PENDING, "analysis_failed"): {PENDING, FAILED},
+    (PENDING, "cancel"): {CANCELLED},
+    (AWAITING, "approve"): {APPROVED},
+    (AWAITING, "reject"): {CANCELLED},
+    (AWAITING, "expire"): {CANCELLED},
+    (AWAITING, "cancel"): {CANCELLED},
+    (APPROVED, "claim"): {RUNNING},
+    (APPROVED, "cancel"): {CANCELLED},
+    (APPROVED, "max_age"): {FAILED},
+    (RUNNING, "finish"): {COMPLETED, CANCELLED},
+    (RUNNING, "fail"): {APPROVED, FAILED, CANCELLED},
+    (RUNNING, "lapse"): {APPROVED, FAILED, CANCELLED},
+    (RUNNING, "release"): {APPROVED, CANCELLED},
+    (RUNNING, "snooze"): {APPROVED, CANCELLED},
+    (RUNNING, "request_cancel"): {RUNNING},
+    (RUNNING, "cancel"): {CANCELLED},
+    (RUNNING, "max_age"): {FAILED, CANCELLED},
+    (FAILED, "retry"): {APPROVED, AWAITING, PENDING},
+    (CANCELLED, "retry"): {APPROVED, AWAITING, PENDING},
+}
+
+
+@pytest.mark.parametrize("verb", Verb)
+@pytest.mark.parametrize("status", [None, *Status])
+def test_the_table_allows_exactly_what_the_contract_says(status: Status | None, verb: Verb) -> None:
+    expected = CONTRACT.get((status, verb.value), set())
+    assert next_statuses(status, verb) == expected
+    assert can(status, verb) is bool(expected)
+    assert can(status, verb.value) is bool(expected)
+
+
+def test_no_row_is_written_twice_and_every_guard_says_something() -> None:
+    assert len({row[:3] for row in TRANSITIONS}) == len(TRANSITIONS)
+    assert all(row.guard for row in TRANSITIONS)
+
+
+def test_only_an_operators_retry_leaves_a_terminal_status() -> None:
+    leaving = {row.verb for row in TRANSITIONS if row.before in TERMINAL}
+    assert leaving == {Verb.RETRY}
+    assert next_statuses(COMPLETED) == frozenset()
+
+
+def test_every_status_is_either_live_or_terminal() -> None:
+    assert set(Status) == LIVE | TERMINAL
+    assert not LIVE & TERMINAL
+
+
+def test_no_live_status_is_a_dead_end() -> None:
+    reaches = set(TERMINAL)
+    for _ in Status:
+        reaches |= {row.before for row in TRANSITIONS if row.after in reaches and row.before}
+    assert reaches == set(Status)
+
+
+def test_once_a_cancel_was_requested_every_ending_of_the_attempt_can_be_cancelled() -> None:
+    endings = {row.verb for row in TRANSITIONS if row.before is RUNNING} - {Verb.REQUEST_CANCEL}
+    assert all(CANCELLED in next_statuses(RUNNING, verb) for verb in endings)
+
+
+@given(st.lists(st.tuples(st.sampled_from(Verb), st.integers(0, 9)), max_size=40))
+def test_a_walk_runs_only_after_a_claim_and_never_leaves_completed(
+    steps: list[tuple[Verb, int]],
+) -> None:
+    status: Status | None = None
+    for verb, pick in steps:
+        before = status
+        choices = sorted(next_statuses(status, verb))
+        if not choices:
+            continue
+        status = choices[pick % len(choices)]
+        assert before is not COMPLETED
+        if status is RUNNING and before is not RUNNING:
+            assert (before, verb) == (APPROVED, Verb.CLAIM)
+        if before in TERMINAL:
+            assert verb is Verb.RETRY
+
+
+def test_the_document_is_the_table() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == render_markdown()
