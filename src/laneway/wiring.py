@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cached_property
 from importlib import import_module
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Self
 
 from laneway.client import Client, JobHandle
 from laneway.config import Settings
@@ -22,8 +22,6 @@ from laneway.store.database import Database
 from laneway.store.migrate import migrate
 
 log = logging.getLogger("laneway")
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def resolve_dsn(settings: Settings) -> str:
@@ -31,7 +29,8 @@ def resolve_dsn(settings: Settings) -> str:
     if settings.conninfo is not None:
         return settings.conninfo
     log.warning(
-        "no LANEWAY_DATABASE_URL or DATABASE_URL: using embedded PostgreSQL, which is for development"
+        "no LANEWAY_DATABASE_URL or DATABASE_URL: "
+        "using embedded PostgreSQL, which is for development"
     )
     dsn = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin).start()
     migrate(dsn)
@@ -48,7 +47,7 @@ async def open_database(settings: Settings, *, role: str) -> AsyncIterator[Datab
         await database.close()
 
 
-class Task(Generic[P, R]):
+class Task:
     """What `@lw.handler` leaves in place of the function: call it, or submit it."""
 
     def __init__(self, app: Laneway, handler: Handler) -> None:
@@ -78,41 +77,56 @@ class Laneway(Client):
         return f"hello {name}"
     """
 
-    def __init__(self, database_url: str | None = None, **settings: Any) -> None:
-        self.registry = Registry()
-        super().__init__(Settings.load(database_url=database_url, **settings), self.registry)
+    handlers: Registry
 
-    def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], Task[Any, Any]]:
+    def __init__(self, database_url: str | None = None, **settings: Any) -> None:
+        chosen = Settings.load(database_url=database_url, **settings)
+        self.handlers = Registry()
+        super().__init__(Database(lambda: resolve_dsn(chosen), chosen), chosen, self.handlers)
+
+    def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], Task]:
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
         "process"), retry (RetryPolicy), stale ("heartbeat", "progress"), memory_mb (process only).
         """
 
-        def register(fn: Callable[..., Any]) -> Task[Any, Any]:
+        def register(fn: Callable[..., Any]) -> Task:
             handler = make_handler(job_type, fn, **options)
-            self.registry.add(handler)
+            self.handlers.add(handler)
             return Task(self, handler)
 
         return register
 
     def on_start(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Registers what loads shared resources in each process that runs handlers."""
-        self.registry.on_start.append(fn)
+        self.handlers.on_start.append(fn)
         return fn
 
     def on_stop(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Registers what frees them."""
-        self.registry.on_stop.append(fn)
+        self.handlers.on_stop.append(fn)
         return fn
 
-    @cached_property
-    def dsn(self) -> str:
-        return resolve_dsn(self.settings)
+    @property
+    def registry(self) -> Registry:
+        """The handlers, under the name by which child processes look for them."""
+        return self.handlers
 
     def worker(self, **options: Any) -> Worker:
-        """A worker of this application in this process; `start` it."""
-        return Worker(self.dsn, self.settings, self.registry, **options)
+        """A worker of this application in this process; `start` it, later `stop` it."""
+        return Worker(lambda: self.database.dsn, self.settings, self.handlers, **options)
+
+    async def close(self) -> None:
+        """Sends the last wake-ups and closes the connections."""
+        await super().close()
+        await self.database.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
 
 
 def load_app(reference: str) -> Laneway:
@@ -144,16 +158,15 @@ def run_worker(
     sizes = {"concurrency": concurrency, "threads": threads, "children": children}
     only = frozenset(lanes) if lanes is not None else None
     loaded = load_app(app)
-    settings = Settings.load(
-        **{**loaded.settings.model_dump(exclude_unset=True), **{k: v for k, v in sizes.items() if v}}
-    )
-    if processes is None:
+    settings = loaded.settings.model_copy(update={k: v for k, v in sizes.items() if v is not None})
+    if processes is None or "LANEWAY_LEASH" in os.environ:
+        dsn = loaded.database.dsn
         return run_worker_process(
-            lambda: Worker(loaded.dsn, settings, loaded.registry, only_lanes=only, app=app), grace
+            lambda: Worker(dsn, settings, loaded.handlers, only_lanes=only, app=app), grace
         )
     options = [f"--{name}={value}" for name, value in sizes.items() if value is not None]
     if lanes is not None:
         options.append(f"--lanes={','.join(lanes)}")
     if grace is not None:
         options.append(f"--grace={grace}")
-    return Supervisor(command(app, options), processes, loaded.dsn, settings).run()
+    return Supervisor(command(app, options), processes, loaded.database.dsn, settings).run()

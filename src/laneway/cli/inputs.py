@@ -29,8 +29,10 @@ def job_id(text: str) -> UUID:
         ) from None
 
 
-def duration(text: str) -> float:
-    """Seconds from `90`, `1.5s`, `500ms`, `5m`, `2h`, `1d`."""
+def duration(text: str | float) -> float:
+    """Seconds from `90`, `1.5s`, `500ms`, `5m`, `2h`, `1d`; a default is a number already."""
+    if not isinstance(text, str):
+        return text
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise typer.BadParameter(f"{text!r} is no duration: write 90, 500ms, 30s, 5m, 2h or 1d")

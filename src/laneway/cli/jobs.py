@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import typer
 
 from laneway.cli import inputs, session
 from laneway.cli.exits import ExitCode, fail, report
+from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, JobIds, Json
 from laneway.cli.output import (
     is_interactive,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from laneway.domain.job import Job
     from laneway.store.database import Database
 
-app = typer.Typer(no_args_is_help=True, help="Submit, look at and control jobs.")
+app = group("Submit, look at and control jobs.")
 
 STATUSES = ("pending", "awaiting_approval", "approved", "running",
             "completed", "failed", "cancelled")  # fmt: skip
@@ -72,48 +74,44 @@ def submit(
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
     max_retries: Annotated[int | None, typer.Option(help="Retries after a failure.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Submit a job; its id goes to stdout, with --wait its result."""
-    from laneway.domain.job import NewJob, new_job_id
-
-    limits = session.settings().payload_limits
-    value = inputs.payload(payload, file, arg or [], limits)
-    new = NewJob(
-        id=new_job_id(),
-        job_type=job_type,
-        priority=priority,
-        delay=delay,
-        run_at=run_at,
-        unique_key=unique_key,
-        tags=tuple(tag or ()),
-        workspace=workspace,
-        max_retries=max_retries,
-    ).check(limits)
+    value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
     async def verb(db: Database) -> Job:
         from laneway.cli import watch
-        from laneway.control import jobs
+        from laneway.client import Client
 
-        job = await jobs.submit(db, new, value, by=session.principal())
-        if job.duplicate:
-            note(f"unique_key is held by job {job.id}: nothing new was submitted")
+        client = Client(db, db.settings)
+        handle = await client.submit(
+            job_type,
+            value,
+            priority=priority,
+            delay=delay,
+            run_at=run_at,
+            unique_key=unique_key,
+            workspace=workspace,
+            tags=tag or (),
+            max_retries=max_retries,
+            created_by=session.principal(),
+        )
+        await client.close()
+        if handle.duplicate:
+            note(f"unique_key is held by job {handle.id}: nothing new was submitted")
         if not wait:
-            return job
-        note(f"job {job.id} submitted")
-        if is_terminal():
-            return await watch.follow_with_bar(db, job.id, interval=0.2)
-        async for job in jobs.follow(db, job.id, interval=0.2):
-            pass
-        return job
+            return replace(await handle.get(), duplicate=handle.duplicate)
+        note(f"job {handle.id} submitted")
+        follow = watch.follow_with_bar if is_terminal() else watch.follow_quietly
+        return await follow(db, handle.id, 0.2)
 
     job = session.run(verb)
     if not wait:
-        show_json(job.to_dict()) if as_json else line(str(job.id))
+        show_json(job.to_dict()) if json else line(str(job.id))
         return
     from laneway.cli import watch
 
-    show_json(job.to_dict() if as_json else job.result)
+    show_json(job.to_dict() if json else job.result)
     watch.say_outcome(job)
     raise typer.Exit(watch.outcome_code(job))
 
@@ -124,9 +122,7 @@ def ls(
         str | None, typer.Option(parser=_status, metavar="STATUS", help="Only this status.")
     ] = None,
     lane: Annotated[str | None, typer.Option(help="Only this lane.")] = None,
-    job_type: Annotated[
-        str | None, typer.Option("--type", help="Only this job type.")
-    ] = None,
+    job_type: Annotated[str | None, typer.Option("--type", help="Only this job type.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
     workspace: Annotated[str | None, typer.Option(help="Only this workspace.")] = None,
     since: Annotated[
@@ -137,7 +133,7 @@ def ls(
     ] = None,
     limit: Annotated[int, typer.Option(help="Jobs on a page, at most 200.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """List jobs, newest first."""
     from laneway.control import jobs
@@ -153,7 +149,7 @@ def ls(
         since=since,
     )
     page = session.run(lambda db: jobs.listing(db, wanted, limit=limit, cursor=cursor))
-    if as_json:
+    if json:
         show_json_lines(job.to_dict() for job in page.items)
     elif page.items:
         from laneway.cli import tables
@@ -166,12 +162,12 @@ def ls(
 
 
 @app.command("show")
-def show_(job_id: JobId, as_json: Json = False) -> None:
+def show_(job_id: JobId, json: Json = False) -> None:
     """Show one job with its attempts, errors and log lines."""
     from laneway.control import jobs
 
     job = session.run(lambda db: jobs.show(db, job_id))
-    if as_json:
+    if json:
         show_json(job.to_dict())
         return
     from laneway.cli import tables
@@ -183,7 +179,7 @@ def show_(job_id: JobId, as_json: Json = False) -> None:
 def cancel(
     job_ids: JobIds,
     reason: Annotated[str | None, typer.Option(help="Why; kept with the job.")] = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Cancel waiting jobs at once; ask the workers of running ones to stop."""
     from laneway.control import jobs
@@ -192,7 +188,7 @@ def cancel(
     _each(
         job_ids,
         lambda db, job_id: jobs.cancel(db, job_id, by=by, reason=reason),
-        as_json,
+        json,
         lambda job: (
             "cancelled" if job.status.value == "cancelled" else f"{job.worker} was asked to stop"
         ),
@@ -200,7 +196,7 @@ def cancel(
 
 
 @app.command()
-def retry(job_ids: JobIds, as_json: Json = False) -> None:
+def retry(job_ids: JobIds, json: Json = False) -> None:
     """Let failed or cancelled jobs wait again, with a new retry budget."""
     from laneway.control import jobs
 
@@ -208,7 +204,7 @@ def retry(job_ids: JobIds, as_json: Json = False) -> None:
     _each(
         job_ids,
         lambda db, job_id: jobs.retry(db, job_id, by=by),
-        as_json,
+        json,
         lambda job: "waits again",
     )
 
@@ -217,7 +213,7 @@ def retry(job_ids: JobIds, as_json: Json = False) -> None:
 def reprioritize(
     job_id: JobId,
     priority: Annotated[int, typer.Argument(help="Higher runs first.")],
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Give a waiting job another priority (after -- when it is negative)."""
     from laneway.control import jobs
@@ -226,7 +222,7 @@ def reprioritize(
     _each(
         [job_id],
         lambda db, each: jobs.reprioritize(db, each, priority, by=by),
-        as_json,
+        json,
         lambda job: f"priority {job.priority}",
     )
 
@@ -258,11 +254,11 @@ def delete(
 
 
 @app.command()
-def watch(job_id: JobId, interval: Interval = 0.5, as_json: Json = False) -> None:
+def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
     """Follow a job to its end; the exit code is its outcome."""
     from laneway.cli import watch as following
 
-    is_person = is_terminal() and not as_json
+    is_person = is_terminal() and not json
     follow = following.follow_with_bar if is_person else following.follow_as_json
     job = session.run(lambda db: follow(db, job_id, max(interval, 0.05)))
     if is_person:
@@ -271,12 +267,12 @@ def watch(job_id: JobId, interval: Interval = 0.5, as_json: Json = False) -> Non
 
 
 @app.command()
-def explain(job_id: JobId, as_json: Json = False) -> None:
+def explain(job_id: JobId, json: Json = False) -> None:
     """Say every reason why a job is not running."""
     from laneway.control.explain import explain as verb
 
     told = session.run(lambda db: verb(db, job_id))
-    if as_json:
+    if json:
         show_json(told.to_dict())
         return
     line(f"{told.job.id} {visible(told.job.job_type)} in {told.job.lane}: {told.job.status.value}")
@@ -287,7 +283,7 @@ def explain(job_id: JobId, as_json: Json = False) -> None:
 def _each(
     job_ids: list[UUID],
     verb: Callable[[Database, UUID], Awaitable[Job]],
-    as_json: bool,
+    json: bool,
     said: Callable[[Job], str],
 ) -> None:
     """The verb on every job; one that is refused does not keep the others from it."""
@@ -303,7 +299,7 @@ def _each(
             except LanewayError as error:
                 code = report(error)
                 continue
-            if as_json:
+            if json:
                 show_json(job.to_dict())
             else:
                 note(f"job {job_id}: {visible(said(job))}")

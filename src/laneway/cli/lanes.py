@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laneway.cli import inputs, session
+from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
 
 if TYPE_CHECKING:
     from laneway.domain.lane import Lane
 
-app = typer.Typer(no_args_is_help=True, help="Look at lanes and tune them while they work.")
+app = group("Look at lanes and tune them while they work.")
 
 Name = Annotated[str, typer.Argument(metavar="LANE", help="The lane's name.")]
 MaxSlots = Annotated[
@@ -49,20 +50,20 @@ def _change(
     return change
 
 
-def _said(lane: Lane, done: str, as_json: bool) -> None:
-    if as_json:
+def _said(lane: Lane, done: str, json: bool) -> None:
+    if json:
         show_json(lane.to_dict())
     else:
         note(f"lane {lane.name}: {done}")
 
 
 @app.command()
-def ls(as_json: Json = False) -> None:
+def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
     from laneway.control import lanes
 
     found = session.run(lanes.inspect)
-    if as_json:
+    if json:
         show_json_lines(each.to_dict() for each in found)
         return
     from laneway.cli import tables
@@ -78,7 +79,7 @@ def create(
     stale_timeout_minutes: StaleTimeout = None,
     lease_seconds: LeaseSeconds = None,
     job_types: JobTypes = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Create a lane: 1 slot, a poll every 5 s and stale after 30 min unless said otherwise."""
     from laneway.control import lanes
@@ -86,7 +87,7 @@ def create(
     given = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
     by = session.principal()
     made = session.run(lambda db: lanes.create(db, {"name": lane, **given}, by=by))
-    _said(made, "created", as_json)
+    _said(made, "created", json)
 
 
 @app.command("set")
@@ -97,7 +98,7 @@ def set_(
     stale_timeout_minutes: StaleTimeout = None,
     lease_seconds: LeaseSeconds = None,
     job_types: JobTypes = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
     from laneway.control import lanes
@@ -105,39 +106,39 @@ def set_(
     change = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
     by = session.principal()
     changed = session.run(lambda db: lanes.tune(db, lane, change, by=by))
-    _said(changed, f"changed {', '.join(sorted(change))}", as_json)
+    _said(changed, f"changed {', '.join(sorted(change))}", json)
 
 
 @app.command()
-def drain(lane: Name, as_json: Json = False) -> None:
+def drain(lane: Name, json: Json = False) -> None:
     """Claim nothing new in a lane; what runs finishes."""
     from laneway.control import lanes
 
     by = session.principal()
-    _said(session.run(lambda db: lanes.drain(db, lane, by=by)), "drains", as_json)
+    _said(session.run(lambda db: lanes.drain(db, lane, by=by)), "drains", json)
 
 
 @app.command("resume")
-def resume_lane(lane: Name, as_json: Json = False) -> None:
+def resume_lane(lane: Name, json: Json = False) -> None:
     """Claim jobs of a drained lane again."""
     from laneway.control import lanes
 
     by = session.principal()
-    _said(session.run(lambda db: lanes.resume(db, lane, by=by)), "resumed", as_json)
+    _said(session.run(lambda db: lanes.resume(db, lane, by=by)), "resumed", json)
 
 
 @app.command()
 def move(
     job_type: Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")],
     lane: Name,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
     from laneway.control import lanes
 
     by = session.principal()
     changed = session.run(lambda db: lanes.move_type(db, job_type, lane, by=by))
-    _said(changed, f"takes {visible(job_type)}", as_json)
+    _said(changed, f"takes {visible(job_type)}", json)
 
 
 def pause() -> None:

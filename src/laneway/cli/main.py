@@ -7,14 +7,22 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from laneway.cli import db, doctor, jobs, lanes, output, session, worker, workers
 from laneway.cli.exits import report
+from laneway.cli.groups import Group
+
+ORDER = (
+    "demo", "worker", "jobs", "lanes", "pause", "resume", "admin", "top", "db", "doctor", "bench",
+)  # fmt: skip
 
 
-class Root(TyperGroup):
+class Root(Group):
     """Every error of every command ends here, whoever runs the program."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of the first day, not of the alphabet."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -64,7 +64,14 @@ def line(text: str) -> None:
 
 def show(rendered: RenderableType) -> None:
     """A table or the like, on stdout."""
-    console().print(rendered)
+    screen = console()
+    if screen.is_terminal:
+        screen.print(rendered)
+        return
+    with screen.capture() as captured:
+        screen.print(rendered)
+    for text in captured.get().splitlines():
+        line(text.rstrip())
 
 
 def show_json(value: Mapping[str, object] | object) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import getpass
 import os
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
-
-from laneway.cli.output import note
 
 if TYPE_CHECKING:
     from laneway.config import Settings
@@ -31,6 +26,9 @@ def principal() -> str:
     """`--by`, else the account and host this runs under."""
     if _by:
         return _by
+    import getpass
+    import socket
+
     try:
         account = getpass.getuser()
     except (KeyError, OSError):
@@ -52,9 +50,7 @@ async def opened() -> AsyncIterator[Database]:
     from laneway.wiring import open_database
 
     chosen = settings()
-    if chosen.conninfo is None:
-        note("no database configured (LANEWAY_DATABASE_URL): using embedded PostgreSQL")
-    else:
+    if chosen.conninfo is not None:
         await reach(chosen.conninfo, chosen)
     async with open_database(chosen, role="cli") as db:
         yield db
@@ -62,6 +58,8 @@ async def opened() -> AsyncIterator[Database]:
 
 def run(verb: Callable[[Database], Awaitable[T]]) -> T:
     """Runs one verb on the database."""
+
+    import asyncio
 
     async def once() -> T:
         async with opened() as db:

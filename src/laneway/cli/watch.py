@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from laneway.cli import output
 from laneway.cli.exits import ExitCode
 from laneway.cli.output import note, show_json, visible
+from laneway.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from laneway.domain.job import Job
@@ -21,22 +23,32 @@ def outcome_code(job: Job) -> ExitCode:
 
 async def follow_as_json(db: Database, job_id: UUID, interval: float) -> Job:
     """One line per change; answers the job as it ended."""
+    return await _follow(db, job_id, interval, lambda job: show_json(job.to_dict()))
+
+
+async def follow_quietly(db: Database, job_id: UUID, interval: float) -> Job:
+    """Answers the job as it ended."""
+    return await _follow(db, job_id, interval, lambda job: None)
+
+
+async def _follow(
+    db: Database, job_id: UUID, interval: float, on_change: Callable[[Job], None]
+) -> Job:
     from laneway.control import jobs
 
-    job: Job | None = None
+    last: Job | None = None
     async for job in jobs.follow(db, job_id, interval=interval):
-        show_json(job.to_dict())
-    assert job is not None  # noqa: S101 - follow yields at least once or raises
-    return job
+        on_change(job)
+        last = job
+    if last is None:
+        raise NotFound(f"no job {job_id}")
+    return last
 
 
 async def follow_with_bar(db: Database, job_id: UUID, interval: float) -> Job:
     """A bar on stderr that moves; answers the job as it ended."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    from laneway.control import jobs
-
-    job: Job | None = None
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -47,7 +59,8 @@ async def follow_with_bar(db: Database, job_id: UUID, interval: float) -> Job:
         transient=True,
     ) as bar:
         task = bar.add_task("", total=None, message="")
-        async for job in jobs.follow(db, job_id, interval=interval):
+
+        def draw(job: Job) -> None:
             told = job.progress
             words = (told.stage, told.message) if told else ()
             bar.update(
@@ -57,8 +70,8 @@ async def follow_with_bar(db: Database, job_id: UUID, interval: float) -> Job:
                 completed=(told.done or 0) if told else 0,
                 message=visible(" ".join(word for word in words if word)),
             )
-    assert job is not None  # noqa: S101 - follow yields at least once or raises
-    return job
+
+        return await _follow(db, job_id, interval, draw)
 
 
 def say_outcome(job: Job) -> None:

@@ -79,7 +79,7 @@ def worker(
 
 
 def demo(
-    once: Annotated[bool, typer.Option("--once", help="Run to the end and print a summary.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run to the end, sum up and exit.")] = False,
 ) -> None:
     """See it work: embedded PostgreSQL, a worker and a sample workload."""
     from laneway.demo import run_demo

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from laneway.cli import inputs, output, session
+from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import show, show_json, show_json_lines
 
 if TYPE_CHECKING:
     from laneway.store.database import Database
 
-admin = typer.Typer(no_args_is_help=True, help="What operators look at.")
-app = typer.Typer(help="Slots, lanes, active jobs and live workers.")
+admin = group("What operators look at.")
+app = group("Slots, lanes, active jobs and live workers.")
 admin.add_typer(app, name="workers")
 
 
-@app.callback(invoke_without_command=True)
-def workers(ctx: typer.Context, as_json: Json = False) -> None:
+@app.callback(invoke_without_command=True, no_args_is_help=False)
+def workers(ctx: typer.Context, json: Json = False) -> None:
     """Slot overview, lane summary, active jobs and live workers."""
     if ctx.invoked_subcommand is None:
-        _show_overview(as_json)
+        _show_overview(json)
 
 
 @app.command("lanes")
-def lanes_(as_json: Json = False) -> None:
+def lanes_(json: Json = False) -> None:
     """Lanes: configuration, utilization, depth and oldest wait."""
     from laneway.control import lanes
 
     found = session.run(lanes.inspect)
-    if as_json:
+    if json:
         show_json_lines(each.to_dict() for each in found)
         return
     from laneway.cli import tables
@@ -46,20 +46,20 @@ def top(
         typer.Option(metavar="DURATION", parser=inputs.duration, help="Time between two looks."),
     ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
-    as_json: Json = False,
+    json: Json = False,
 ) -> None:
     """Watch lanes, slots, active jobs and workers, live."""
-    if once or as_json or not output.is_terminal():
-        _show_overview(as_json)
+    if once or json or not output.is_terminal():
+        _show_overview(json)
         return
     session.run(lambda db: _keep_showing(db, max(interval, 0.1)))
 
 
-def _show_overview(as_json: bool) -> None:
+def _show_overview(json: bool) -> None:
     from laneway.control import workers
 
     seen = session.run(workers.overview)
-    if as_json:
+    if json:
         show_json(seen.to_dict())
         return
     from laneway.cli import tables
@@ -68,6 +68,8 @@ def _show_overview(as_json: bool) -> None:
 
 
 async def _keep_showing(db: Database, interval: float) -> None:
+    import asyncio
+
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from laneway.domain.arguments import Arguments, validate_against_schema
-from laneway.errors import InvalidInput
 from laneway.store import workers
 from laneway.store.statement import Statement
 
 FRESH_S: Final = 5.0
 _MOST_TYPES: Final = 1024
 
+Check = Callable[[object], object]
 Run = Callable[[Statement[dict[str, workers.Published]]], Awaitable[dict[str, workers.Published]]]
 
 
@@ -68,22 +69,12 @@ class Catalog:
             text = found[name].arguments if name in found else None
             self._read[name] = _Read(now + FRESH_S, json.loads(text) if text else None)
 
-    def check(self, job_type: str, payload: object, text: str) -> None:
-        """Refuses a payload that is no arguments of this type; `text` is the payload as JSON."""
+    def check_of(self, job_type: str) -> Check | None:
+        """What refuses a payload that is no arguments of this type; None when nobody knows."""
         handler = self.handler(job_type)
         if handler is not None:
-            validate: Callable[[object], object] = handler.arguments.validate
-        else:
-            read = self._read.get(job_type)
-            if read is None or read.schema is None:
-                return
-            schema = read.schema
-
-            def validate(value: object) -> object:
-                return validate_against_schema(schema, value)
-
-        try:
-            validate(payload)
-        except InvalidInput:
-            # What counts is what the worker will read: a tuple is a list by then, a model an object.
-            validate(json.loads(text))
+            return handler.arguments.validate
+        read = self._read.get(job_type)
+        if read is None or read.schema is None:
+            return None
+        return partial(validate_against_schema, read.schema)

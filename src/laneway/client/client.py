@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
-from laneway.client.spec import Given, make_batch, make_job, read_batch
+from laneway.client.spec import Given, encode_arguments, make_entries, make_job, read_requests
 from laneway.config import Settings
 from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.lane import check_job_type
@@ -30,9 +30,10 @@ from laneway.errors import (
     SchemaMismatch,
 )
 from laneway.store import jobs, notify
-from laneway.store.batch import store_batch, submit_batch
-from laneway.store.database import Database
+from laneway.store.batch import Batch, store_batch, submit_batch
+from laneway.store.database import AsyncConn, Database, run_on
 from laneway.store.foreign import borrow
+from laneway.store.statement import Statement
 from laneway.store.waker import Waker
 
 if TYPE_CHECKING:
@@ -40,10 +41,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 SHORTEST_POLL_S: Final = 0.01
 LONGEST_POLL_S: Final = 0.5
 _POLL_GROWTH: Final = 1.4
 _ONE_LOOK_S: Final = 1.0
+_PATIENCE_S: Final = (0.05, 0.1, 0.2, 0.4)
+_STATUS: Final = {status.value: status for status in Status}
 _REASON_BYTES: Final = 2000
 _NAME_BYTES: Final = 256
 
@@ -57,14 +62,26 @@ class Client:
     """
 
     def __init__(
-        self, database: Database, settings: Settings, registry: KnownHandlers | None = None
+        self,
+        database: Database | Callable[[], Database],
+        settings: Settings,
+        registry: KnownHandlers | None = None,
     ) -> None:
-        self.database = database
+        """A function for `database` is called when the first verb needs it."""
+        self._given = database
         self.settings = settings
-        self.registry = registry
+        self.handlers = registry
         self._limits = settings.payload_limits
         self._catalog = Catalog(registry)
-        self._waker = Waker(database, settings.wake_interval_ms)
+
+    @cached_property
+    def database(self) -> Database:
+        """Where the jobs are."""
+        return self._given if isinstance(self._given, Database) else self._given()
+
+    @cached_property
+    def _waker(self) -> Waker:
+        return Waker(self.database, self.settings.wake_interval_ms)
 
     @cached_property
     def sync(self) -> SyncClient:
@@ -75,7 +92,8 @@ class Client:
 
     async def close(self) -> None:
         """Sends what wake-ups are still due; the database stays with whoever opened it."""
-        await self._waker.close()
+        if "_waker" in self.__dict__:
+            await self._waker.close()
         if "sync" in self.__dict__:
             await asyncio.to_thread(self.sync.close)
 
@@ -101,26 +119,26 @@ class Client:
         unless `wake=True`. DatabaseUnavailable leaves open whether the job was stored: submit
         again with a `unique_key` to be sure of one.
         """
-        run = self.database.run if conn is None else borrow(conn).run
+        run = self._run if conn is None else borrow(conn).run
         await self._catalog.refresh([check_job_type(job_type)], run)
         job = make_job(
             self._catalog,
             self._limits,
             job_type,
-            payload,
-            priority,
-            run_at,
-            delay,
-            unique_key,
-            workspace,
-            tags,
-            max_retries,
-            created_by,
+            encode_arguments(self._catalog.check_of(job_type), self._limits, payload),
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            unique_key=unique_key,
+            workspace=workspace,
+            tags=tags,
+            max_retries=max_retries,
+            created_by=created_by,
         )
         made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
         if conn is None and wake is not False and not made.duplicate:
             self._wake([job_type])
-        return JobHandle(made.id, job_type, Status(made.status), made.duplicate, self)
+        return JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
 
     async def submit_many(
         self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
@@ -130,25 +148,31 @@ class Client:
         Each is a NewJobSpec, `(job_type, payload)`, `(job_type, payload, {"priority": 5})`, or a
         mapping with the names of `submit`.
         """
-        specs = read_batch(new, self._limits)
-        run = self.database.run if conn is None else borrow(conn).run
-        await self._catalog.refresh({spec["job_type"] for spec in specs}, run)
-        ready = make_batch(self._catalog, self._limits, specs)
+        requests = read_requests(new, self._limits)
+        if not requests:
+            return []
+        job_types = frozenset(check_job_type(name) for name in {job[0] for job in requests})
+        run = self._run if conn is None else borrow(conn).run
+        await self._catalog.refresh(job_types, run)
+        entries = make_entries(self._catalog, self._limits, requests)
+        is_keyed = any(job[2].get("unique_key") is not None for job in requests)
         if conn is None:
-            made = await submit_batch(self.database, ready) if ready else []
+            batch = Batch(len(requests), job_types, is_keyed, entries)
+            made = await self._on_own(lambda own: submit_batch(own, batch))
         else:
-            made = await store_batch(borrow(conn), ready)
-        told = {
-            job.job_type for job, answer in zip(ready, made, strict=True) if not answer.duplicate
-        }
+            # All made beforehand: a wrong one must not harm the caller's transaction.
+            batch = Batch(len(requests), job_types, is_keyed, list(entries))
+            made = await store_batch(borrow(conn), batch)
+        handles = [
+            JobHandle(job_id, job[0], _STATUS[status], duplicate, self)
+            for job, (job_id, status, duplicate) in zip(requests, made, strict=True)
+        ]
+        told = {handle.job_type for handle in handles if not handle.duplicate}
         if told and conn is None and wake is not False:
             self._wake(told)
         elif told and conn is not None and wake:
             await borrow(conn).run(notify.wake(notify.wake_message(told)))
-        return [
-            JobHandle(answer.id, job.job_type, Status(answer.status), answer.duplicate, self)
-            for job, answer in zip(ready, made, strict=True)
-        ]
+        return handles
 
     async def get(self, job_id: UUID | str) -> Job:
         """The job with all its attempts."""
@@ -156,7 +180,8 @@ class Client:
         job = await self.database.run(jobs.get(wanted))
         if job is None:
             raise NotFound(f"no job {wanted}")
-        return replace(job, attempts=tuple(await self.database.run(jobs.get_attempts(wanted))))
+        attempts = await self.database.run(jobs.get_attempts(wanted))
+        return replace(job, attempts=tuple(attempts))
 
     async def cancel(
         self,
@@ -210,6 +235,8 @@ class Client:
                 raise
             except DatabaseUnavailable as error:
                 trouble = error
+            except TimeoutError:
+                pass
             left = None if deadline is None else deadline - loop.time()
             if left is not None and left <= 0:
                 raise TimeoutError(f"job {wanted} did not end within {timeout} s") from trouble
@@ -226,6 +253,24 @@ class Client:
             why = escape_text(f": {told.get('type')}: {told.get('message')}")
         verb = "was cancelled" if status == Status.CANCELLED else "failed"
         raise JobFailed(f"job {job_id} {verb}{why}")
+
+    async def _run(self, statement: Statement[T]) -> T:
+        return await self._on_own(lambda conn: run_on(conn, statement))
+
+    async def _on_own(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T:
+        """Works on a connection of ours; again only if there was none yet to send anything on."""
+        pauses = iter(_PATIENCE_S)
+        while True:
+            was_reached = False
+            try:
+                async with self.database.connection() as conn:
+                    was_reached = True
+                    return await work(conn)
+            except DatabaseUnavailable:
+                pause = None if was_reached else next(pauses, None)
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
 
     def _wake(self, job_types: Iterable[str]) -> None:
         if self.settings.listen:

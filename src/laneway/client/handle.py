@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from laneway.client.sync import SyncClient
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobHandle:
     """A submitted job: who it is, and the verbs on it.
 
@@ -41,7 +41,7 @@ class JobHandle:
         return await self._client.cancel(self.id, reason)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SyncJobHandle:
     """A JobHandle whose verbs are plain calls."""
 

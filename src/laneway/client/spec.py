@@ -1,17 +1,19 @@
-"""What is handed to a submit, checked and turned into a NewJob."""
+"""What is handed to a submit, checked and turned into new jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
-from laneway.client.catalog import Catalog
-from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id
-from laneway.domain.payload import PayloadLimits, check_batch, encode
+from laneway.client.catalog import Catalog, Check
+from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
+from laneway.domain.payload import PayloadLimits, encode
 from laneway.errors import InvalidInput
+from laneway.store.batch import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,35 @@ class NewJobSpec:
 # A tuple is (job_type, payload) or (job_type, payload, options); a mapping has the spec's names.
 Given: TypeAlias = NewJobSpec | tuple[Any, ...] | Mapping[str, Any]
 
-_NAMES: Final = frozenset(field.name for field in fields(NewJobSpec))
+_OPTIONS: Final = tuple(field.name for field in fields(NewJobSpec))[2:]
+
+
+# What was asked for one job of a batch: job type, payload, options.
+Request: TypeAlias = tuple[str, object, Mapping[str, Any]]
+
+_PLAIN: Final[Mapping[str, Any]] = {}
+
+
+def encode_arguments(check: Check | None, limits: PayloadLimits, payload: object) -> str:
+    """The payload as JSON, or InvalidInput with the place and the rule it breaks."""
+    if payload is None:
+        payload = {}
+    text = encode(payload, limits=limits)
+    if check is not None:
+        try:
+            check(payload)
+        except InvalidInput:
+            # What counts is what the worker will read: there a tuple is a list, a model an object.
+            check(json.loads(text))
+    return text
 
 
 def make_job(
     catalog: Catalog,
     limits: PayloadLimits,
     job_type: str,
-    payload: object = None,
+    text: str = "{}",
+    *,
     priority: int | None = None,
     run_at: datetime | None = None,
     delay: float | timedelta | None = None,
@@ -51,19 +74,16 @@ def make_job(
     created_by: str | None = None,
 ) -> NewJob:
     """A job ready to be stored, or InvalidInput with the field and the rule it breaks."""
-    if payload is None:
-        payload = {}
-    text = encode(payload, limits=limits)
     handler = catalog.handler(job_type)
     if handler is not None:
         priority = handler.priority if priority is None else priority
         max_retries = handler.max_retries if max_retries is None else max_retries
-    job = NewJob(
+    return NewJob(
         id=new_job_id(),
         job_type=job_type,
         payload=text,
         priority=priority,
-        run_at=run_at if run_at is None else _utc(run_at),
+        run_at=None if run_at is None else _utc(run_at),
         delay=delay.total_seconds() if isinstance(delay, timedelta) else delay,
         unique_key=unique_key,
         workspace=workspace,
@@ -71,78 +91,84 @@ def make_job(
         max_retries=max_retries,
         created_by=created_by,
     ).check(limits)
-    catalog.check(job_type, payload, text)
-    return job
 
 
-def read_batch(given: Iterable[Given], limits: PayloadLimits) -> list[dict[str, Any]]:
-    """The arguments of `make_job` for each job; refuses a batch with too many."""
+def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request]:
+    """What a batch asks for; refuses one with too many jobs, or with what is none."""
     if isinstance(given, (str, bytes, Mapping)):
         raise InvalidInput("jobs", "must be a list of jobs")
-    chosen = list(islice(given, limits.batch_jobs + 1))
+    chosen: list[object] = list(islice(given, limits.batch_jobs + 1))
     if len(chosen) > limits.batch_jobs:
         raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
-    read = []
-    for i, one in enumerate(chosen):
-        if isinstance(one, tuple):
-            spec = _from_tuple(one, i)
-        elif isinstance(one, NewJobSpec):
-            spec = asdict(one) | {"payload": one.payload}
-        elif isinstance(one, Mapping):
-            spec = dict(one)
-        else:
-            spec = {}
-        if "job_type" not in spec:
+    return [
+        (one[0], one[1], _PLAIN) if type(one) is tuple and len(one) == 2 else _request(one, i)
+        for i, one in enumerate(chosen)
+    ]
+
+
+def make_entries(
+    catalog: Catalog, limits: PayloadLimits, requests: Sequence[Request]
+) -> Iterator[Entry]:
+    """The jobs of a batch, one after the other; the error of one says which."""
+    likes: dict[str, NewJob] = {}
+    checks = {job_type: catalog.check_of(job_type) for job_type, _, _ in requests}
+    size = made = 0
+    try:
+        for job_id, (job_type, payload, options) in zip(
+            new_job_ids(len(requests)), requests, strict=True
+        ):
+            text = encode_arguments(checks[job_type], limits, payload)
+            size += len(text) if text.isascii() else len(text.encode())
+            if size > limits.batch_bytes:
+                break
+            if options:
+                like = make_job(catalog, limits, job_type, **options)
+            elif job_type in likes:
+                like = likes[job_type]
+            else:
+                like = likes[job_type] = make_job(catalog, limits, job_type)
+            yield job_id, text, like
+            made += 1
+    except InvalidInput as error:
+        raise InvalidInput(f"jobs[{made}].{error.field}", error.rule) from None
+    if size > limits.batch_bytes:
+        raise InvalidInput(
+            "jobs", f"the payloads of a batch hold at most {limits.batch_bytes} bytes"
+        )
+
+
+def _request(one: object, i: int) -> Request:
+    match one:
+        case tuple((job_type, payload)):
+            return job_type, payload, _PLAIN
+        case tuple((job_type,)):
+            return job_type, None, _PLAIN
+        case tuple((job_type, payload, Mapping() as options)):
+            pass
+        case NewJobSpec(job_type=job_type, payload=payload):
+            return job_type, payload, {name: getattr(one, name) for name in _OPTIONS}
+        case {"job_type": job_type, **rest}:
+            payload, options = rest.pop("payload", None), rest
+        case _:
             raise InvalidInput(
                 f"jobs[{i}]", "must be a NewJobSpec, (job_type, payload, options) or a mapping"
             )
-        if not isinstance(spec["job_type"], str):
-            raise InvalidInput(f"jobs[{i}].job_type", "must be text")
-        for name in spec.keys() - _NAMES:
-            raise InvalidInput(f"jobs[{i}]", f"{name!r} is nothing a submit takes")
-        read.append(spec)
-    return read
+    for name in options.keys() - set(_OPTIONS):
+        raise InvalidInput(f"jobs[{i}]", f"{name!r} is no option of a submit")
+    return cast("Request", (job_type, payload, options))
 
 
-def make_batch(
-    catalog: Catalog, limits: PayloadLimits, specs: Sequence[Mapping[str, Any]]
-) -> list[NewJob]:
-    """The jobs of a batch; the error of one says which."""
-    made: list[NewJob] = []
-    try:
-        for spec in specs:
-            made.append(make_job(catalog, limits, **spec))  # noqa: PERF401 -- its length is told
-    except InvalidInput as error:
-        raise InvalidInput(f"jobs[{len(made)}].{error.field}", error.rule) from None
-    check_batch([job.payload for job in made], limits)
-    return made
-
-
-def _from_tuple(one: tuple[Any, ...], i: int) -> dict[str, Any]:
-    match one:
-        case (job_type,):
-            return {"job_type": job_type}
-        case (job_type, payload):
-            return {"job_type": job_type, "payload": payload}
-        case (job_type, payload, Mapping() as options) if not options.keys() & {
-            "job_type",
-            "payload",
-        }:
-            return {"job_type": job_type, "payload": payload, **options}
-    raise InvalidInput(f"jobs[{i}]", "a tuple is (job_type, payload, options)")
-
-
-def _utc(at: datetime) -> datetime:
-    # Left to NewJob.check to refuse when it is no datetime or has no zone.
+def _utc(at: Any) -> datetime:
+    # NewJob.check refuses what is no datetime or has no zone.
     if not isinstance(at, datetime) or at.utcoffset() is None:
-        return at
+        return cast("datetime", at)
     try:
         return at.astimezone(UTC)
     except OverflowError:
         raise InvalidInput("run_at", "is out of range") from None
 
 
-def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+def _tags(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise InvalidInput("tags", "must be a list of texts")
     return tuple(tags)

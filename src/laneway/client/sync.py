@@ -27,9 +27,8 @@ def _blocking(
 
     @wraps(verb)
     def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> A:
-        return answer(
-            self, self._run(lambda client: verb(client, *args, **kwargs), kwargs.get("conn"))
-        )
+        made = self._run(lambda client: verb(client, *args, **kwargs), kwargs.get("conn"))
+        return answer(self, made)
 
     return call
 
@@ -95,7 +94,7 @@ class SyncClient:
     def _open(self) -> Client:
         known = self._client
         database = Database(known.database.dsn, known.settings, role="sync client")
-        return Client(database, known.settings, known.registry)
+        return Client(database, known.settings, known.handlers)
 
 
 async def _close(client: Client) -> None:

@@ -1,6 +1,6 @@
 """The verbs every door shares (command line, HTTP, MCP): check, run statements, tell who must know.
 
-jobs.py      submit, show, list, follow, cancel, reprioritize, retry, delete
+jobs.py      show, list, follow, cancel, reprioritize, retry, delete
 explain.py   why a job is not running, reason by reason
 lanes.py     inspect, create, tune, drain, resume, move job types, the pause gate
 workers.py   the overview: lanes, slots, active jobs, live workers, leader
@@ -8,5 +8,6 @@ health.py    what `laneway doctor` looks at
 signals.py   wake-ups and cancel signals, best effort
 
 A verb takes a `store.database.Database`; one that changes something also takes `by`, who asks.
-May import store, domain, config, errors; knows neither engine nor client. Start at jobs.py.
+May import store, domain, config, errors; knows neither engine nor client, which submits for all
+doors. Start at jobs.py.
 """

@@ -166,9 +166,9 @@ async def check_leases(db: Database) -> Check:
     """No lease stays lapsed for longer than a watchdog needs."""
     name = "leases"
     lapsed = await db.run(health.count_lapsed())
-    if not lapsed.count or lapsed.oldest_s is None:
+    if not lapsed.leases or lapsed.oldest_s is None:
         return _ok(name, "none lapsed")
-    told = f"{lapsed.count} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
+    told = f"{lapsed.leases} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
     if lapsed.oldest_s > LAPSED_S:
         return _fail(name, f"{told}: no watchdog takes them back", "laneway worker APP")
     return _ok(name, f"{told}; the watchdog takes them back")

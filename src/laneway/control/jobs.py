@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -11,19 +10,18 @@ from typing import Final
 from uuid import UUID
 
 from laneway.control import signals
-from laneway.domain.arguments import validate_against_schema
-from laneway.domain.job import PRIORITY_RANGE, Job, NewJob
-from laneway.domain.payload import encode
+from laneway.domain.job import NAME_BYTES, PRIORITY_RANGE, Job
+from laneway.domain.payload import check_text
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import jobs as store
-from laneway.store import workers
 from laneway.store.database import Database
 from laneway.store.jobs import Filter
 
 log = logging.getLogger("laneway.control")
 
 LONGEST_PAGE: Final = 200
+REASON_BYTES: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +32,11 @@ class JobPage:
     next_cursor: str | None
 
 
-async def submit(db: Database, job: NewJob, payload: object, *, by: str) -> Job:
-    """Submits a job whose payload fits what workers published of its type, and wakes them.
-
-    The answer is the job, or the live one that holds its `unique_key`, marked `duplicate`.
-    """
-    limits = db.settings.payload_limits
-    ready = replace(job, payload=encode(payload, limits=limits), created_by=by).check(limits)
-    known = (await db.run(workers.published([ready.job_type]))).get(ready.job_type)
-    if known is not None and known.arguments is not None:
-        validate_against_schema(json.loads(known.arguments), payload)
-    made = await db.run(store.submit(ready))
-    if not made.duplicate:
-        await signals.wake(db, [ready.job_type])
-    return replace(await _get(db, made.id), duplicate=made.duplicate)
-
-
 async def show(db: Database, job_id: UUID) -> Job:
     """One job with all its attempts."""
     job = await _get(db, job_id)
-    return replace(job, attempts=tuple(await db.run(store.get_attempts(job_id))))
+    attempts = await db.run(store.get_attempts(job_id))
+    return replace(job, attempts=tuple(attempts))
 
 
 async def listing(
@@ -82,6 +65,9 @@ async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncI
 
 async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = None) -> Job:
     """Not yet running: cancelled at once. Running: its worker is asked to stop."""
+    check_text(by, "by", max_bytes=2 * NAME_BYTES)
+    if reason is not None:
+        check_text(reason, "reason", max_bytes=REASON_BYTES)
     met = await db.run(store.cancel(job_id, by, reason))
     match _met(job_id, met):
         case Status.RUNNING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from collections.abc import Sequence
@@ -252,6 +253,11 @@ def new_job_id() -> UUID:
     return UUID(int=_ids.next())
 
 
+def new_job_ids(count: int) -> list[UUID]:
+    """Several fresh ids in order, cheaper than one by one."""
+    return [UUID(int=number) for number in _ids.take(count)]
+
+
 class _Ids:
     """48 bits of milliseconds, 42 bits of counter, 32 random bits (RFC 9562 §6.2, method 1).
 
@@ -264,28 +270,29 @@ class _Ids:
         self._counter = 0
 
     def next(self) -> int:
-        noise = int.from_bytes(os.urandom(10), "big")
+        return self.take(1)[0]
+
+    def take(self, count: int) -> list[int]:
+        noise = os.urandom(6 + 4 * count)
+        # The top bit starts at 0, so that a busy millisecond has room to count.
+        start = int.from_bytes(noise[:6], "big") >> 7
+        tails = struct.unpack_from(f"!{count}I", noise, 6)
         now = time.time_ns() // 1_000_000
         with self._lock:
             if now > self._millis:
-                self._millis = now
-                # The top bit starts at 0, so that a busy millisecond has room to count.
-                self._counter = noise >> 39
+                self._millis, first = now, start
             else:
                 # The same millisecond, or a clock set back: go on from the last id.
-                self._counter += 1
-                if self._counter >> 42:
-                    self._millis += 1
-                    self._counter = noise >> 39
-            millis, counter = self._millis, self._counter
-        return (
-            (millis & 0xFFFF_FFFF_FFFF) << 80
-            | 0x7 << 76
-            | (counter >> 30) << 64
-            | 0b10 << 62
-            | (counter & 0x3FFF_FFFF) << 32
-            | (noise & 0xFFFF_FFFF)
-        )
+                first = self._counter + 1
+                if (first + count - 1) >> 42:
+                    self._millis, first = self._millis + 1, start
+            self._counter = first + count - 1
+            millis = self._millis
+        head = (millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | 0b10 << 62
+        return [
+            head | (counter >> 30) << 64 | (counter & 0x3FFF_FFFF) << 32 | tail
+            for counter, tail in enumerate(tails, first)
+        ]
 
 
 _ids = _Ids()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
@@ -74,9 +74,21 @@ _KEY_CHARS: Final = 60
 _NUL_RULE: Final = "holds a NUL character (U+0000), which PostgreSQL cannot store"
 _SURROGATE_RULE: Final = "holds a lone surrogate, which is not valid Unicode text"
 
-_encode_json = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
-).encode
+
+def _make_encoder() -> Callable[[object], str]:
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+    )
+    # `encode` builds this anew for every value, which costs more than writing a small one.
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return encoder.encode
+    quote = json.encoder.encode_basestring
+    parts = make(None, encoder.default, quote, None, ":", ",", False, False, False)
+    return lambda value: "".join(parts(value, 0))
+
+
+_encode_json = _make_encoder()
 
 
 def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str = "payload") -> str:

@@ -1,7 +1,7 @@
 """What makes work happen in a worker process.
 
-A job's way: poller or wake-up → lane_loop → claimer (one batch) → executor (async, thread or child
-process) → completer (one batch, fenced). Beside it: heartbeat (renews leases from a process of its
-own), reporter (progress, checkpoints, logs), watchdog (the leader's duty), supervisor (N processes).
+A job's way: poller or wake-up → lane_loop (claims one batch) → executor (async, thread or child
+process) → completer (one batch, fenced). Beside it: heartbeat (renews leases from a process of
+its own), reporter (progress, checkpoints, logs), watchdog (the leader's duty), supervisor.
 Start reading at worker.py. May import domain, store, config, errors; never control or a door.
 """

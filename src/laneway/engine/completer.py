@@ -78,5 +78,7 @@ def _refused(verdict: Verdict, error: Exception) -> Verdict:
     return verdict._replace(
         kind="fail" if verdict.kind == "finish" else verdict.kind,
         result=None,
-        error=json.dumps({"type": "InvalidResult", "message": message.encode("ascii", "replace").decode()}),
+        error=json.dumps(
+            {"type": "InvalidResult", "message": message.encode("ascii", "replace").decode()}
+        ),
     )

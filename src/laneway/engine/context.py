@@ -1,4 +1,4 @@
-"""What a handler holds: its job, and the ways to report, remember and notice that it should stop."""
+"""What a handler holds: its job, and the ways to report, to remember, and to notice the end."""
 
 from __future__ import annotations
 
@@ -96,8 +96,12 @@ class _Memory:
         if not self.tracked:
             return encode(self.state, limits=self._limits, field="checkpoint")
         if self.state is not None and not isinstance(self.state, dict):
-            raise InvalidInput("checkpoint", "must be an object (a dict) in a handler that uses ctx.track")
-        return encode({**(self.state or {}), TRACKED: self.tracked}, limits=self._limits, field="checkpoint")
+            raise InvalidInput(
+                "checkpoint", "must be an object (a dict) in a handler that uses ctx.track"
+            )
+        return encode(
+            {**(self.state or {}), TRACKED: self.tracked}, limits=self._limits, field="checkpoint"
+        )
 
 
 class _Common:
@@ -133,7 +137,7 @@ class _Common:
 
     @property
     def cancelled(self) -> bool:
-        """True once the handler should stop: cancelled, out of time, superseded or shutting down."""
+        """True once the handler should stop: cancelled, late, superseded or shutting down."""
         return self._line.stop_reason is not None
 
     @property
@@ -180,7 +184,7 @@ def _length(items: object, total: int | None) -> int | None:
 
 
 class Context(_Common):
-    """What an `async def` handler holds. Plain handlers get a SyncContext: same names, plain calls."""
+    """What an `async def` handler holds; plain ones get a SyncContext: same names, plain calls."""
 
     __slots__ = ()
 
@@ -267,7 +271,12 @@ class SyncContext(_Common):
         self._line.flush_blocking()
 
     def track(
-        self, items: Iterable[T], *, total: int | None = None, name: str = "items", durable: bool = False
+        self,
+        items: Iterable[T],
+        *,
+        total: int | None = None,
+        name: str = "items",
+        durable: bool = False,
     ) -> Iterator[T]:
         """Goes through items with progress, checkpoint and a place to stop at each of them."""
         count, reached = _length(items, total), self._remembered.tracked.get(name, 0)

@@ -11,7 +11,7 @@ from laneway.store.lanes import ControlState
 def served(
     state: ControlState, handlers: Iterable[Handler], only: frozenset[str] | None
 ) -> dict[str, list[Handler]]:
-    """Lane → the handlers this worker runs in it; `only` narrows to the lanes it was told to serve."""
+    """Lane → the handlers this worker runs in it; `only` narrows to the lanes named."""
     lanes: dict[str, list[Handler]] = {}
     for handler in handlers:
         lane = state.lane_of(handler.job_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
@@ -74,7 +75,7 @@ class Executor:
                     self._spawn(run, self._in_child(run))
 
     def stop(self, run: Run, reason: StopReason) -> None:
-        """Tells a handler to stop. One that has not within the grace is left behind, its job ended."""
+        """Tells a handler to stop; one that has not within the grace is left behind."""
         if run.ended or (run.stop_reason is not None and reason != "fenced"):
             return
         run.stop_reason = reason
@@ -89,8 +90,12 @@ class Executor:
         if run is not None:
             self.stop(run, reason)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Lets go of what is still running; its jobs have ended or will lapse."""
         self._threads.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # On the event loop ------------------------------------------------------------------------
 
@@ -136,10 +141,8 @@ class Executor:
 
     async def _report_first(self, run: Run) -> None:
         """What was reported before the end must be stored before it: later it would be refused."""
-        try:
+        with contextlib.suppress(asyncio.CancelledError, StaleAttempt):
             await asyncio.shield(self._reporter.flush(run.claim))
-        except (asyncio.CancelledError, StaleAttempt):
-            pass
 
     def _returned(self, run: Run, result: object) -> Verdict | None:
         try:
@@ -200,9 +203,8 @@ class Executor:
     async def _in_child(self, run: Run) -> None:
         line = LoopLine(run, self._reporter, None, None, self._resources, self._limits)
         verdict = await self._pool.run(run, line)
-        if run.stop_reason is not None and (verdict is None or verdict.kind != "finish"):
-            verdict = verdicts.of_stop(run)
-        elif run.stop_reason in ("timeout", "fenced"):
+        finished = verdict is not None and verdict.kind == "finish"
+        if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
             verdict = verdicts.of_stop(run)
         if run.reports and verdict is not None and not run.ended:
             await self._report_first(run)
@@ -236,6 +238,3 @@ class Executor:
         self._on_room(run.lane)
         if not self.active:
             self.quiet.set()
-
-
-

@@ -1,11 +1,12 @@
-"""Where the live rows of a job type begin, so that a claim need not walk over dead index entries.
+"""Where the live rows of a job type begin, so that a claim need not walk over dead entries.
 
-While an old snapshot pins dead rows, a scan from the head of the index meets every job ever claimed.
-A floor per job type and rank skips them. It may only rise past a seq when no transaction that could
-still commit a lower one is running: the claim that saw the top of a batch remembers its own
-transaction id, and a later claim whose horizon is past that id, and which found nothing lower, makes
-it the floor. Rows may still appear below (a killed claimer's, or a seq drawn before its transaction
-had an id), so the owner forgets the floors now and then and whenever a claim comes up short.
+While an old snapshot pins dead rows, a scan from the head of the index meets every job ever
+claimed. A floor per job type and rank skips them. It may only rise past a seq when no transaction
+that could still commit a lower one is running: the claim that saw the top of a batch remembers its
+own transaction id, and a later claim whose horizon is past that id, and which found nothing lower,
+makes it the floor. Rows may still appear below (a killed claimer's, or a seq drawn before its
+transaction had an id), so the owner forgets the floors now and then, and when a claim comes up
+short.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Keeps leases alive from a process of its own, so that no handler can stop it: not by blocking the
-event loop, not by holding the GIL. This is the worker's side of the pipe; heartbeat_child.py is the other."""
+"""Keeps leases alive from a process of its own, so that no handler can stop it: not by blocking
+the event loop, not by holding the GIL. This is the worker's side; heartbeat_child.py is the other.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
@@ -85,8 +86,7 @@ class Heartbeat(Service):
         )
         try:
             self._greet()
-            assert process.stdout is not None
-            async for line in process.stdout:
+            async for line in cast(asyncio.StreamReader, process.stdout):
                 kind, seq, attempt = json.loads(line)
                 if kind == "trouble":
                     self._complaints.tell("heartbeat", seq)
@@ -100,7 +100,7 @@ class Heartbeat(Service):
             await process.wait()
 
     def _greet(self) -> None:
-        """The connection goes through the pipe, not the command line, where others could read it."""
+        """The connection goes through the pipe: others can read a command line."""
         config = {
             "dsn": self._dsn,
             "fraction": self._settings.heartbeat_fraction,

@@ -1,8 +1,8 @@
-"""The heartbeat process: reads claims from its input, renews their leases, tells what is not renewed.
+"""The heartbeat process: reads claims from its input, renews them, tells what is not renewed.
 
 One thread reads, one beats. It ends when its input ends, which it does when the worker dies: then
-nobody renews and the watchdog takes the jobs back. A lease that could not be renewed in time is lost
-by this process's own monotonic clock, whatever the database will say later.
+nobody renews and the watchdog takes the jobs back. A lease that could not be renewed in time is
+lost by this process's own monotonic clock, whatever the database will say later.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ class Beater:
         """Renews what is due; tells what is fenced, cancelled or lost."""
         now = time.monotonic()
         with self._lock:
-            due = [pair for pair, (due_at, _, _) in self._held.items() if due_at <= now + self._tick / 4]
+            due = [
+                pair
+                for pair, (due_at, _, _) in self._held.items()
+                if due_at <= now + self._tick / 4
+            ]
         for start in range(0, len(due), CHUNK):
             self._renew(due[start : start + CHUNK])
         self._give_up()

@@ -56,6 +56,8 @@ class LaneLoop(Service):
         self.handlers = handlers
         # The lane's slots are taken: worth another look when one of ours comes free.
         self.is_full = False
+        # Some kind of room is used up: worth another look when a job of ours ends.
+        self.is_hungry = False
 
     @property
     def job_types(self) -> set[str]:
@@ -75,6 +77,7 @@ class LaneLoop(Service):
             for handler in self.handlers
             if caps[(group := GROUPS.index(handler.isolation) + 1) - 1] > 0
         ]
+        self.is_hungry = len(types) < len(self.handlers)
         if not types:
             return None
         room = min(MOST, sum(caps[group - 1] for group in {group for _, group in types}))

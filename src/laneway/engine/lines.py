@@ -16,7 +16,16 @@ from laneway.store.leases import Report
 class LoopLine:
     """For handlers on the event loop."""
 
-    __slots__ = ("_reporter", "_run", "attempt", "checkpoint", "job_id", "limits", "payload", "resources")
+    __slots__ = (
+        "_reporter",
+        "_run",
+        "attempt",
+        "checkpoint",
+        "job_id",
+        "limits",
+        "payload",
+        "resources",
+    )
 
     def __init__(
         self,

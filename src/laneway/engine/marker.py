@@ -1,4 +1,4 @@
-"""Marks which job the event loop is inside of, where the supervisor can read it after killing us."""
+"""Marks which job the event loop is inside of, where the supervisor can read it afterwards."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ import contextlib
 import json
 import os
 import signal
-import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 from laneway.engine.marker import Marker
 from laneway.engine.worker import Worker
@@ -71,7 +70,10 @@ class _Leash:
     @classmethod
     def from_environment(cls, on_gone: Callable[[], None]) -> _Leash | None:
         ends = os.environ.pop("LANEWAY_LEASH", None)
-        return cls(*map(int, ends.split(",")), on_gone) if ends else None
+        if not ends:
+            return None
+        out, mark, watched = map(int, ends.split(","))
+        return cls(out, mark, watched, on_gone)
 
     @staticmethod
     def _gone(watched: int, on_gone: Callable[[], None]) -> None:
@@ -83,7 +85,7 @@ class _Leash:
         os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
 
     @contextlib.asynccontextmanager
-    async def ticking(self):  # type: ignore[no-untyped-def]
+    async def ticking(self) -> AsyncIterator[None]:
         task = asyncio.ensure_future(self._tick())
         try:
             yield
@@ -98,7 +100,3 @@ class _Leash:
             except OSError:
                 return
             await asyncio.sleep(TICK_S)
-
-
-def main_of_child(make: Callable[[], Worker], grace_s: float | None) -> None:
-    sys.exit(run_worker_process(make, grace_s))

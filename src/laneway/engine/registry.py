@@ -6,13 +6,13 @@ import inspect
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from laneway.domain.arguments import Arguments
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.retry import RetryPolicy
-from laneway.errors import ConfigError, InvalidInput, LanewayError
+from laneway.errors import ConfigError, InvalidInput
 from laneway.store.workers import TypeRecord
 
 Isolation = Literal["async", "thread", "process"]
@@ -100,14 +100,14 @@ def _checked(
     return Handler(
         job_type=job_type,
         fn=fn,
-        isolation=chosen,
+        isolation=cast(Isolation, chosen),
         arguments=Arguments.of(fn),
         lane=lane,
         priority=priority,
         max_retries=max_retries,
         timeout=timeout,
         retry=retry or RetryPolicy(),
-        stale=stale,
+        stale=cast(Stale, stale),
         memory_mb=memory_mb,
     )
 
@@ -145,6 +145,3 @@ class Registry:
     @property
     def job_types(self) -> list[str]:
         return sorted(self._handlers)
-
-
-__all__ = ["Handler", "Isolation", "LanewayError", "Registry", "Stale", "make_handler"]

@@ -25,8 +25,14 @@ class _Line(NamedTuple):
     at: float
 
 
+def merged(old: Report, new: Report) -> Report:
+    """The newer report, with what only the older one said."""
+    said = {name: value for name, value in new._asdict().items() if value is not None}
+    return old._replace(**said)
+
+
 class Reporter(Service):
-    """The newest progress of a job wins; log lines all go. Flushed when asked, else once per interval."""
+    """The newest progress of a job wins, log lines all go; flushed when asked, else now and then."""
 
     name: ClassVar[str] = "reporter"
 
@@ -49,7 +55,7 @@ class Reporter(Service):
     def report(self, claim: Claim, new: Report) -> None:
         old = self._reports.get(claim)
         if old is not None:
-            new = Report(claim, *(n if n is not None else o for n, o in zip(new[1:], old[1:], strict=True)))
+            new = merged(old, new)
         self._reports[claim] = new
         self._wake.set()
 
@@ -58,7 +64,7 @@ class Reporter(Service):
         self._wake.set()
 
     def flush(self, claim: Claim) -> asyncio.Future[None]:
-        """Done when all that was reported of this claim so far is stored; StaleAttempt if it is fenced."""
+        """Done when all reported of this claim so far is stored; StaleAttempt if it is fenced."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(claim, []).append(future)
         self._is_due = True
@@ -133,7 +139,9 @@ class Reporter(Service):
                 if future.done():
                     continue
                 if is_fenced:
-                    future.set_exception(StaleAttempt(f"attempt {claim.attempt} of job {claim.job_id} is over"))
+                    future.set_exception(
+                        StaleAttempt(f"attempt {claim.attempt} of job {claim.job_id} is over")
+                    )
                     # Nobody may be waiting any more; that is not worth a warning.
                     future.exception()
                 else:

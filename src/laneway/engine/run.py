@@ -44,7 +44,7 @@ class Run:
         self.started = time.monotonic()
         self.stop_reason: StopReason | None = None
         # How to tell the handler to stop; set by whatever runs it.
-        self.stopper: Callable[[], None] | None = None
+        self.stopper: Callable[[], object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
         # True once a verdict was passed on: what the handler still does or says is void.

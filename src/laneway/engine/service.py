@@ -1,4 +1,4 @@
-"""A background loop: `run_once` does the work and says how long to wait; the rest is written once."""
+"""A background loop: `run_once` works and says how long to wait; the rest is written once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("laneway")
 
 
 class Service:
-    """Supervised, jittered, wakeable. Tests call `run_once`; nothing else is worth testing by waiting."""
+    """Supervised, jittered, wakeable; tests call `run_once` and never wait."""
 
     name: ClassVar[str] = "service"
     longest_backoff_s: ClassVar[float] = 2.0
@@ -35,7 +35,8 @@ class Service:
         self._wake.set()
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"laneway {self.name}")
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._run(), name=f"laneway {self.name}")
 
     async def stop(self) -> None:
         """Stops after the round at hand."""
@@ -82,8 +83,10 @@ class Service:
                 await asyncio.sleep(0)
                 continue
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(delay if delay is None else delay * random.uniform(0.9, 1.1)):
+                jittered = delay if delay is None else delay * random.uniform(0.9, 1.1)
+                async with asyncio.timeout(jittered):
                     await self._wake.wait()
 
     def _backoff(self, failures: int) -> float:
-        return min(self.longest_backoff_s, 0.1 * 2 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)
+        longest = min(self.longest_backoff_s, 0.1 * 2.0 ** min(failures - 1, 10))
+        return longest * random.uniform(0.5, 1.0)

@@ -1,8 +1,8 @@
-"""N worker processes under one parent: restarts those that die, kills one whose loop no longer answers.
+"""N worker processes under one parent, which restarts those that die and kills those that hang.
 
-The parent runs no user code. It knows at once when a child is gone, so it gives the child's jobs back
-without waiting for their leases: all charged when the child died, only the culprit when it was killed
-because a handler blocked its event loop.
+The parent runs no user code. It knows at once when a child is gone, so it gives the child's jobs
+back without waiting for their leases: all charged when the child died, only the culprit when it
+was killed because a handler blocked its event loop.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ class Supervisor:
             silent = time.monotonic() - child.ticked
             if child.worker_id and silent > self._settings.loop_timeout and not child.killed:
                 log.error(
-                    "worker process %s has not answered for %.0f s: killed", child.process.pid, silent
+                    "worker process %s has not answered for %.0f s: killed",
+                    child.process.pid,
+                    silent,
                 )
                 child.killed = True
                 child.process.kill()
@@ -183,10 +185,14 @@ class Supervisor:
             if child.killed:
                 message = "worker lost: the handler blocked the event loop"
             try:
-                n = self._session.run(bury(child.worker_id, culprit if child.killed else None, message))
+                n = self._session.run(
+                    bury(child.worker_id, culprit if child.killed else None, message)
+                )
                 log.info("gave back %s jobs of worker process %s", n, child.process.pid)
             except LanewayError as error:
-                log.warning("jobs of worker process %s come back by lapse: %s", child.process.pid, error)
+                log.warning(
+                    "jobs of worker process %s come back by lapse: %s", child.process.pid, error
+                )
         if child.out in self._selector.get_map():
             self._selector.unregister(child.out)
         os.close(child.out)
@@ -201,5 +207,5 @@ def _how(code: int) -> str:
 
 
 def command(app: str, options: list[str]) -> list[str]:
-    """How a child is started: the same interpreter, the worker's own module."""
-    return [sys.executable, "-m", "laneway.supervised", app, *options]
+    """How a child is started: the same interpreter, the same command without a supervisor."""
+    return [sys.executable, "-m", "laneway", "worker", app, *options]

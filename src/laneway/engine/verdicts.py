@@ -44,11 +44,13 @@ def of_error(run: Run, error: BaseException) -> Verdict:
 
 def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
     """A payload the handler cannot take will not get better: no retry."""
-    return Verdict(run.claim, "giveup", error=error_json("InvalidInput", str(error)), ran_s=run.ran_s)
+    return Verdict(
+        run.claim, "giveup", error=error_json("InvalidInput", str(error)), ran_s=run.ran_s
+    )
 
 
 def of_stop(run: Run, result: str | None = None) -> Verdict | None:
-    """The verdict on a handler that was told to stop; None where nothing may be written any more."""
+    """The verdict on a handler told to stop; None where nothing may be written any more."""
     match run.stop_reason:
         case "cancel":
             return Verdict(run.claim, "cancel", result=result, ran_s=run.ran_s)

@@ -12,8 +12,9 @@ import inspect
 import logging
 import os
 import socket
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from laneway import __version__
@@ -52,7 +53,7 @@ class Worker:
 
     def __init__(
         self,
-        dsn: str,
+        dsn: str | Callable[[], str],
         settings: Settings,
         registry: Registry,
         *,
@@ -65,7 +66,8 @@ class Worker:
         self.settings = settings
         self.registry = registry
         self.resources = SimpleNamespace()
-        self._dsn = dsn
+        self._given_dsn = dsn
+        self._dsn = ""
         self._only = only_lanes
         self._app = app
         self._complaints = Complaints()
@@ -145,6 +147,8 @@ class Worker:
 
     async def start(self, marker: Marker | None = None) -> None:
         """Connects (waiting for the database if it must), loads resources, begins to claim."""
+        given = self._given_dsn
+        self._dsn = given if isinstance(given, str) else await asyncio.to_thread(given)
         self._build(marker)
         await self._introduce()
         await self._call_hooks(self.registry.on_start)
@@ -180,6 +184,13 @@ class Worker:
             if inspect.isawaitable(done):
                 await done
 
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stop()
+
     # Taking down ------------------------------------------------------------------------------
 
     async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
@@ -188,13 +199,18 @@ class Worker:
             return
         self.is_running = False
         await asyncio.gather(*(loop.stop() for loop in self._loops.values()))
-        await self._finish_within(self.settings.shutdown_grace if grace_s is None else grace_s, hurry)
+        await self._finish_within(
+            self.settings.shutdown_grace if grace_s is None else grace_s, hurry
+        )
         for run in list(self.executor.active.values()):
             self.executor.stop(run, "shutdown")
         if self.executor.active:
             await self._finish_within(STOP_S / 2, None)
         for run in list(self.executor.active.values()):
             self.executor.leave_behind(run)
+        if self.executor.active:
+            # Killed children are quick to say so; threads may never be.
+            await self._finish_within(STOP_S / 4, None)
         await self._flush(STOP_S)
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
@@ -206,7 +222,7 @@ class Worker:
         await self.completer.cancel()
         await self.heartbeat.stop()
         await self._pool.close()
-        self.executor.close()
+        await self.executor.close()
         if self._telling is not None:
             self._telling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -261,7 +277,7 @@ class Worker:
 
     def _on_room(self, lane: str) -> None:
         loop = self._loops.get(lane)
-        if loop is not None:
+        if loop is not None and loop.is_hungry:
             loop.wake()
 
     def _on_message(self, text: str) -> None:
@@ -286,7 +302,11 @@ class Worker:
         self.heartbeat.forget(verdict.claim for verdict in verdicts)
         for answer in answers:
             if answer.answer == "fenced":
-                log.warning("attempt %s of job %s was superseded: its end is void", answer.attempt, answer.seq)
+                log.warning(
+                    "attempt %s of job %s was superseded: its end is void",
+                    answer.attempt,
+                    answer.seq,
+                )
         if any(answer.status == "approved" for answer in answers):
             self.poller.wake()
         for loop in self._loops.values():

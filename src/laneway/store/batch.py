@@ -3,161 +3,223 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 from laneway.domain.job import DEFAULT_MAX_RETRIES, NewJob
 from laneway.domain.states import Status
+from laneway.errors import InvalidInput
 from laneway.store import copytext, jobs
-from laneway.store.copytext import NewRow, array_literal
-from laneway.store.database import Database
+from laneway.store.copytext import array_literal, column, escape
+from laneway.store.database import AsyncConn
 from laneway.store.foreign import Borrowed, borrow
-from laneway.store.jobs import Submitted
 from laneway.store.statement import Row, Statement, nothing
 
 Key = tuple[str, str, str]
 
+# Small enough that the server stores one part while the next is made.
+_PART: Final = 100
+_APPROVED: Final = Status.APPROVED.value
+
+
+# One job of a batch: its id and payload, all else like a job that many may share. Plain tuples
+# here, because a thousand of anything else costs as much as storing them.
+Entry: TypeAlias = tuple[UUID, str, NewJob]
+# Id, status and whether it is a duplicate, as in jobs.Submitted.
+Answer: TypeAlias = tuple[UUID, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs to store together. `entries` may be made while they are stored, unless one is keyed."""
+
+    count: int
+    job_types: frozenset[str]
+    is_keyed: bool
+    entries: Iterable[Entry]
+
 
 class Opening(NamedTuple):
-    """What a batch starts from: the database's clock, numbers, and (priority, max_retries) by type."""
+    """What a batch starts from: the clock, numbers, and (priority, max_retries) by job type."""
 
     now: str
     seqs: list[int]
     defaults: dict[str, list[int]]
 
 
-def open_batch(new: Sequence[NewJob]) -> Statement[Opening]:
+def open_batch(batch: Batch) -> Statement[Opening]:
     """Numbers for the jobs, the clock, and the defaults of their types."""
     return Statement(
         "jobs/open_batch",
         lambda rows: Opening(rows[0][0], rows[0][1], json.loads(rows[0][2] or "{}")),
-        {"count": len(new), "job_types": list({job.job_type for job in new})},
+        {"count": batch.count, "job_types": list(batch.job_types)},
     )
 
 
-def insert_batch(rows: Sequence[NewRow], now: str) -> Statement[None]:
-    """Stores the rows by one statement."""
-    new = [row.job for row in rows]
-    return Statement(
-        "jobs/insert_batch",
-        nothing,
-        {
-            "now": now,
-            "seqs": [row.seq for row in rows],
-            "ids": [job.id for job in new],
-            "job_types": [job.job_type for job in new],
-            "workspaces": [job.workspace for job in new],
-            "payloads": [job.payload for job in new],
-            "priorities": [row.priority for row in rows],
-            "max_retries": [row.max_retries for row in rows],
-            "run_ats": [row.run_at for row in rows],
-            "unique_keys": [job.unique_key for job in new],
-            "tags": [array_literal(job.tags) for job in new],
-            "created_bys": [job.created_by for job in new],
-            "traceparents": [job.traceparent for job in new],
-        },
-    )
-
-
-async def submit_batch(database: Database, new: Sequence[NewJob]) -> list[Submitted]:
+async def submit_batch(conn: AsyncConn, batch: Batch) -> list[Answer]:
     """Stores jobs in a transaction of our own: all of them or none."""
-    async with database.connection() as conn, conn.transaction():
-        return await store_batch(borrow(conn), new)
+    async with conn.transaction():
+        return await store_batch(borrow(conn), batch)
 
 
-async def store_batch(conn: Borrowed, new: Sequence[NewJob]) -> list[Submitted]:
-    """Stores checked jobs in the transaction of the connection; answers in the order given."""
-    if not new:
-        return []
-    opening = await conn.run(open_batch(new))
-    holders = await _take_keys(conn, new, opening.seqs)
-    answers = [Submitted(job.id, Status.APPROVED.value, False) for job in new]
-    if holders:
-        for i, holder in holders.items():
-            answers[i] = holder
-        chosen = [i for i in range(len(new)) if i not in holders]
-        new = [new[i] for i in chosen]
-        opening = opening._replace(seqs=[opening.seqs[i] for i in chosen])
-    if new:
-        await _store(conn, _rows(new, opening), opening.now)
-    return answers
+async def store_batch(conn: Borrowed, batch: Batch) -> list[Answer]:
+    """Stores jobs in the transaction of the connection; answers in the order given.
+
+    When making an entry fails, that error is raised and the transaction is to be rolled back.
+    """
+    opening = await conn.run(open_batch(batch))
+    if not batch.is_keyed:
+        return await _store(conn, batch.entries, opening)
+    entries = list(batch.entries)
+    holders = await _take_keys(conn, entries, opening.seqs)
+    chosen = [i for i in range(len(entries)) if i not in holders]
+    stored: list[Answer] = []
+    if chosen:
+        seqs = [opening.seqs[i] for i in chosen]
+        stored = await _store(conn, [entries[i] for i in chosen], opening._replace(seqs=seqs))
+    made = holders | dict(zip(chosen, stored, strict=True))
+    return [made[i] for i in range(len(entries))]
 
 
 async def _take_keys(
-    conn: Borrowed, new: Sequence[NewJob], seqs: Sequence[int]
-) -> dict[int, Submitted]:
-    """Takes the unique keys; answers the live job that holds it for each that did not get its own."""
+    conn: Borrowed, entries: Sequence[Entry], seqs: Sequence[int]
+) -> dict[int, Answer]:
+    """Takes the unique keys; answers, for each job that missed its own, the one that has it."""
     first: dict[Key, int] = {}
     repeated: dict[int, Key] = {}
-    for i, job in enumerate(new):
+    for i, (_, _, job) in enumerate(entries):
         if job.unique_key is not None:
             key = (job.workspace, job.job_type, job.unique_key)
             if first.setdefault(key, i) != i:
                 repeated[i] = key
-    if not first:
-        return {}
-    holders: dict[int, Submitted] = {}
+    holders: dict[int, Answer] = {}
     missing = dict(first)
     while missing:
         wanted = list(missing.values())
         taken = await conn.run(
-            jobs.reserve_keys([new[i] for i in wanted], [seqs[i] for i in wanted])
+            jobs.reserve_keys([entries[i][2] for i in wanted], [seqs[i] for i in wanted])
         )
         missing = {key: i for key, i in missing.items() if seqs[i] not in taken}
         if missing:
-            found = await conn.run(_find_keys([new[i] for i in missing.values()]))
+            found = await conn.run(_find_keys([entries[i][2] for i in missing.values()]))
             holders |= {i: found[key] for key, i in missing.items() if key in found}
             # A holder that ended in between has left its key free again.
             missing = {key: i for key, i in missing.items() if key not in found}
     for i, key in repeated.items():
-        original = first[key]
-        holders[i] = holders.get(original) or Submitted(
-            new[original].id, Status.APPROVED.value, True
-        )
+        mine = (entries[first[key]][0], _APPROVED, True)
+        holders[i] = holders.get(first[key], mine)
     return holders
 
 
-def _find_keys(new: Sequence[NewJob]) -> Statement[dict[Key, Submitted]]:
-    def decode(rows: list[Row]) -> dict[Key, Submitted]:
-        return {(r[0], r[1], r[2]): Submitted(r[3], r[4], True) for r in rows}
+def _find_keys(new: Sequence[NewJob]) -> Statement[dict[Key, Answer]]:
+    def decode(rows: list[Row]) -> dict[Key, Answer]:
+        return {(r[0], r[1], r[2]): (r[3], r[4], True) for r in rows}
 
     return Statement("jobs/find_keys", decode, jobs.find_keys(new).params)
 
 
-def _rows(new: Sequence[NewJob], opening: Opening) -> list[NewRow]:
-    """The same decisions as in laneway.submit."""
-    plain: list[Any] = [0, DEFAULT_MAX_RETRIES]
-    clock = datetime.fromisoformat(opening.now)
-    rows = []
-    for seq, job in zip(opening.seqs, new, strict=True):
-        priority, max_retries = opening.defaults.get(job.job_type, plain)
-        run_at = due = None
+class _Shape:
+    """What laneway.submit would decide for all entries like one job, and its columns."""
+
+    __slots__ = ("due", "head", "job", "max_retries", "priority", "run_at", "tail", "waiting")
+
+    def __init__(self, job: NewJob, opening: Opening) -> None:
+        priority, max_retries = opening.defaults.get(job.job_type, (0, DEFAULT_MAX_RETRIES))
+        self.job = job
+        self.priority = priority if job.priority is None else job.priority
+        self.max_retries = max_retries if job.max_retries is None else job.max_retries
+        self.run_at: str | None = None
+        self.due: str | None = None
         if job.run_at is not None or job.delay is not None:
+            clock = datetime.fromisoformat(opening.now)
             at = job.run_at or clock + timedelta(seconds=job.delay or 0)
-            run_at = at.astimezone(UTC).isoformat()
-            due = run_at if at > clock else None
-        rows.append(
-            NewRow(
-                seq,
-                job,
-                priority if job.priority is None else job.priority,
-                max_retries if job.max_retries is None else job.max_retries,
-                run_at,
-                due,
-            )
-        )
-    return rows
+            self.run_at = at.astimezone(UTC).isoformat()
+            self.due = self.run_at if at > clock else None
+        job_type = escape(job.job_type)
+        tail = (
+            self.priority, self.max_retries, self.run_at, job.unique_key, array_literal(job.tags),
+            opening.now, job.created_by, job.traceparent,
+        )  # fmt: skip
+        self.head = f"\t{job_type}\t{escape(job.workspace)}\t"
+        self.tail = "\t" + "\t".join(map(column, tail)) + "\n"
+        self.waiting = f"\t{job_type}\t{-self.priority}\t{self.due or opening.now}\n"
 
 
-async def _store(conn: Borrowed, rows: Sequence[NewRow], now: str) -> None:
+class _Writer:
+    """The rows of a batch, made from its entries one after the other."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._shapes: dict[int, _Shape] = {}
+        self.answers: list[Answer] = []
+        self.ready: list[str] = []
+        self.delayed: list[str] = []
+        self.problem: InvalidInput | None = None
+
+    def shape(self, like: NewJob) -> _Shape:
+        # By identity, which stays its own as long as the shape holds on to it.
+        shape = self._shapes.get(id(like))
+        if shape is None:
+            shape = self._shapes[id(like)] = _Shape(like, self._opening)
+        return shape
+
+    def jobs(self, entries: Iterable[Entry]) -> Iterator[bytes]:
+        """The data of a COPY into jobs; the lines for ready and delayed are kept meanwhile."""
+        lines: list[str] = []
+        shape = self.shape
+        try:
+            for seq, (job_id, payload, like) in zip(self._opening.seqs, entries, strict=True):
+                its = shape(like)
+                lines.append(f"{seq}\t{job_id.int:032x}{its.head}{escape(payload)}{its.tail}")
+                (self.ready if its.due is None else self.delayed).append(f"{seq}{its.waiting}")
+                self.answers.append((job_id, _APPROVED, False))
+                if len(lines) == _PART:
+                    yield "".join(lines).encode()
+                    lines.clear()
+        except InvalidInput as problem:
+            # The COPY is ended in order: what a caller got wrong is no error to the server.
+            self.problem = problem
+        yield "".join(lines).encode()
+
+
+async def _store(conn: Borrowed, entries: Iterable[Entry], opening: Opening) -> list[Answer]:
+    writer = _Writer(opening)
     if not conn.can_copy:
-        await conn.run(insert_batch(rows, now))
-        return
-    await conn.copy(copytext.JOBS, copytext.jobs_data(rows, now))
-    ready = [row for row in rows if row.due is None]
-    if ready:
-        await conn.copy(copytext.READY, copytext.ready_data(ready, now))
-    if len(ready) < len(rows):
-        delayed = [row for row in rows if row.due is not None]
-        await conn.copy(copytext.DELAYED, copytext.delayed_data(delayed))
+        entries = list(entries)
+        await conn.run(_insert(entries, [writer.shape(e[2]) for e in entries], opening))
+        return [(entry[0], _APPROVED, False) for entry in entries]
+    await conn.copy(copytext.JOBS, writer.jobs(entries))
+    if writer.problem is not None:
+        raise writer.problem
+    for text, lines in ((copytext.READY, writer.ready), (copytext.DELAYED, writer.delayed)):
+        if lines:
+            await conn.copy(text, ["".join(lines).encode()])
+    return writer.answers
+
+
+def _insert(
+    entries: Sequence[Entry], shapes: Sequence[_Shape], opening: Opening
+) -> Statement[None]:
+    likes = [entry[2] for entry in entries]
+    return Statement(
+        "jobs/insert_batch",
+        nothing,
+        {
+            "now": opening.now,
+            "seqs": opening.seqs,
+            "ids": [entry[0] for entry in entries],
+            "job_types": [job.job_type for job in likes],
+            "workspaces": [job.workspace for job in likes],
+            "payloads": [entry[1] for entry in entries],
+            "priorities": [shape.priority for shape in shapes],
+            "max_retries": [shape.max_retries for shape in shapes],
+            "run_ats": [shape.run_at for shape in shapes],
+            "unique_keys": [job.unique_key for job in likes],
+            "tags": [array_literal(job.tags) for job in likes],
+            "created_bys": [job.created_by for job in likes],
+            "traceparents": [job.traceparent for job in likes],
+        },
+    )

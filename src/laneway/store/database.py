@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, LiteralString, TypeVar, cast
+from functools import cached_property
+from typing import Any, TypeVar, cast
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -22,7 +23,7 @@ AsyncConn = AsyncConnection[tuple[Any, ...]]
 
 
 def connection_options(settings: Settings, role: str) -> dict[str, Any]:
-    """Options of every connection Laneway opens: a name, a deadline, and detection of dead peers."""
+    """Options of every connection Laneway opens: a name, a deadline, detection of dead peers."""
     options: dict[str, Any] = {
         "autocommit": True,
         "application_name": f"laneway {role}",
@@ -48,14 +49,24 @@ class Database:
     """
 
     def __init__(
-        self, dsn: str, settings: Settings, *, role: str = "client", size: int | None = None
+        self,
+        dsn: str | Callable[[], str],
+        settings: Settings,
+        *,
+        role: str = "client",
+        size: int | None = None,
     ) -> None:
-        self.dsn = dsn
+        self._given_dsn = dsn
         self.settings = settings
         self._options = connection_options(settings, role)
         self._free = asyncio.Semaphore(size or settings.pool_size)
         self._idle: list[AsyncConn] = []
         self._is_closed = False
+
+    @cached_property
+    def dsn(self) -> str:
+        """What it connects to; finding out may take a while when it was given as a function."""
+        return self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
 
     async def close(self) -> None:
         self._is_closed = True
@@ -87,7 +98,10 @@ class Database:
             if not conn.closed and not _was_hung_up(conn):
                 return conn
             await conn.close()
-        return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **self._options))
+        dsn = self.__dict__.get("dsn")
+        if dsn is None:
+            dsn = await asyncio.to_thread(lambda: self.dsn)
+        return cast(AsyncConn, await AsyncConnection.connect(dsn, **self._options))
 
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:
@@ -104,7 +118,7 @@ async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
     """Runs a statement on an async connection, whoever owns it."""
     with translated():
         async with conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor:
-            await cursor.execute(cast(LiteralString, statement.text), statement.params)
+            await cursor.execute(statement.text.encode(), statement.params)
             return statement.decode(cast("list[Row]", await _rows(cursor)))
 
 
@@ -115,6 +129,6 @@ async def _rows(cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> list[tuple[Any,
 def run_sync(conn: Connection[Any], statement: Statement[T]) -> T:
     """Runs a statement on a sync connection of the caller."""
     with translated(), conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor:
-        cursor.execute(cast(LiteralString, statement.text), statement.params)
+        cursor.execute(statement.text.encode(), statement.params)
         rows = cursor.fetchall() if cursor.description else []
         return statement.decode(cast("list[Row]", rows))

@@ -61,7 +61,7 @@ def oldest_snapshot() -> Statement[OldSnapshot | None]:
 class Lapsed(NamedTuple):
     """Leases over their time that nobody took back yet."""
 
-    count: int
+    leases: int
     oldest_s: float | None
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress
 from laneway.domain.states import Status
-from laneway.store.statement import Row, Statement, many, one, scalar
+from laneway.store.statement import Row, Statement, one, scalar
 
 VIEW_COLUMNS = (
     "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error", "progress",
@@ -156,13 +156,13 @@ def _job(row: Row) -> Job:
 
 
 def get(job_id: UUID) -> Statement[Job | None]:
-    return Statement(
-        "jobs/get_job", lambda rows: _job(rows[0]) if rows else None, {"id": job_id}
-    )
+    return Statement("jobs/get_job", lambda rows: _job(rows[0]) if rows else None, {"id": job_id})
 
 
 def _attempt(row: Row) -> Attempt:
-    attempt, outcome, worker_id, worker, _lane, claimed_at, started_at, finished_at, error, log = row
+    attempt, outcome, worker_id, worker, _lane, claimed_at, started_at, finished_at, error, log = (
+        row
+    )
     return Attempt(
         attempt=attempt,
         worker=worker,
@@ -172,16 +172,12 @@ def _attempt(row: Row) -> Attempt:
         finished_at=finished_at,
         outcome=None if outcome == "running" else outcome,
         error=_error(error),
-        log=tuple(
-            LogLine(datetime.fromisoformat(n["at"]), n["level"], n["message"]) for n in log
-        ),
+        log=tuple(LogLine(datetime.fromisoformat(n["at"]), n["level"], n["message"]) for n in log),
     )
 
 
 def get_attempts(job_id: UUID) -> Statement[list[Attempt]]:
-    return Statement(
-        "jobs/get_attempts", lambda rows: [_attempt(r) for r in rows], {"id": job_id}
-    )
+    return Statement("jobs/get_attempts", lambda rows: [_attempt(r) for r in rows], {"id": job_id})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +200,7 @@ class Page(NamedTuple):
 
 
 def listing(wanted: Filter, *, limit: int = 50, before: int | None = None) -> Statement[Page]:
-    """A page of jobs. One file per status, because a filter on the derived status reads everything."""
+    """A page of jobs; one file per status, as a filter on the derived status reads everything."""
     name = {
         None: "jobs/list_all",
         Status.APPROVED: "jobs/list_waiting",
@@ -228,9 +224,3 @@ def listing(wanted: Filter, *, limit: int = 50, before: int | None = None) -> St
             "limit": limit,
         },
     )
-
-
-__all__ = [
-    "Filter", "Met", "Page", "Submitted", "cancel", "delete", "find_keys", "get", "get_attempts",
-    "listing", "many", "reprioritize", "reserve_keys", "reserve_seqs", "retry", "submit", "wait",
-]  # fmt: skip

@@ -15,7 +15,7 @@ MAX_RANK = 2_000_000
 
 
 class Range(NamedTuple):
-    """Rows of one job type to look at: ranks after (lo, floor) up to hi; fresh ones or returned ones."""
+    """Rows of one job type to look at: ranks after (lo, floor) up to hi, fresh or returned."""
 
     job_type: str
     group: int

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 
@@ -31,7 +31,7 @@ create table if not exists laneway.migrations (
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file: its number, when to run it (pre or post deployment), the oldest code it is safe with."""
+    """One file: its number, its phase (pre or post deployment), the oldest code it is safe with."""
 
     number: int
     name: str
@@ -76,9 +76,12 @@ def migrations() -> tuple[Migration, ...]:
 
 @contextmanager
 def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    with translated(), psycopg.connect(
-        dsn, autocommit=True, application_name="laneway migrate", connect_timeout=10
-    ) as conn:
+    with (
+        translated(),
+        psycopg.connect(
+            dsn, autocommit=True, application_name="laneway migrate", connect_timeout=10
+        ) as conn,
+    ):
         yield conn
 
 
@@ -102,9 +105,10 @@ def migrate(dsn: str) -> list[str]:
                     if known[0] != migration.checksum:
                         raise SchemaMismatch(f"{migration.name} was changed after it was applied")
                     continue
-                conn.execute(cast(LiteralString, migration.sql))
+                conn.execute(migration.sql.encode())
                 conn.execute(
-                    "insert into laneway.migrations (number, name, checksum, safe_with) values (%s, %s, %s, %s)",
+                    "insert into laneway.migrations (number, name, checksum, safe_with)"
+                    " values (%s, %s, %s, %s)",
                     [migration.number, migration.name, migration.checksum, migration.safe_with],
                 )
                 done.append(migration.name)
@@ -114,7 +118,9 @@ def migrate(dsn: str) -> list[str]:
 def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> dict[int, tuple[str, str, str]]:
     if conn.execute("select to_regclass('laneway.migrations')").fetchone() == (None,):
         return {}
-    rows = conn.execute("select number, name, checksum, safe_with from laneway.migrations").fetchall()
+    rows = conn.execute(
+        "select number, name, checksum, safe_with from laneway.migrations"
+    ).fetchall()
     return {number: (name, checksum, safe) for number, name, checksum, safe in rows}
 
 
@@ -128,7 +134,9 @@ def status(dsn: str) -> MigrationStatus:
         pending=[m.name for m in ours.values() if m.number not in applied],
         unknown=[name for number, (name, _, _) in sorted(applied.items()) if number not in ours],
         changed=[
-            m.name for m in ours.values() if m.number in applied and applied[m.number][1] != m.checksum
+            m.name
+            for m in ours.values()
+            if m.number in applied and applied[m.number][1] != m.checksum
         ],
     )
 
@@ -139,9 +147,7 @@ def check(dsn: str, code: str) -> None:
         applied = _applied(conn)
     missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
     if missing:
-        raise SchemaMismatch(
-            f"the database lacks {', '.join(missing)}: run `laneway db migrate`"
-        )
+        raise SchemaMismatch(f"the database lacks {', '.join(missing)}: run `laneway db migrate`")
     known = {m.number for m in migrations()}
     for number, (name, _, safe_with) in sorted(applied.items()):
         if number not in known and _version(code) < _version(safe_with):

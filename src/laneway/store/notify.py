@@ -1,5 +1,7 @@
-"""LISTEN on one dedicated connection: an accelerator, never needed. Messages are words and a name:
-`wake <job types>` (work waits), `cancel <worker id>` (look at your jobs), `ended <job id>` (for waiters)."""
+"""LISTEN on one dedicated connection: an accelerator, never needed.
+
+Messages: `wake <job types>` (work waits) and `cancel <worker id>` (look at your jobs).
+"""
 
 from __future__ import annotations
 

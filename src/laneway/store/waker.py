@@ -1,4 +1,4 @@
-"""Wake-ups after commit, coalesced, so that a producer's commits do not queue behind NOTIFY's lock."""
+"""Wake-ups after commit, coalesced, so that commits do not queue behind NOTIFY's lock."""
 
 from __future__ import annotations
 

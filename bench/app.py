@@ -1,0 +1,55 @@
+"""The application the benchmarks run: handlers that do as little as each figure allows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+from laneway import Context, Laneway
+
+lw = Laneway()
+
+NOOP = "bench_noop"
+STAMP = "bench_stamp"
+HOLD = "bench_hold"
+
+
+@lw.handler(NOOP)
+async def noop(ctx: Context, text: str) -> None:
+    """What a drain runs."""
+
+
+@lw.handler(STAMP)
+async def stamp(ctx: Context) -> int:
+    """Answers when it was started, by the clock of the machine."""
+    return time.time_ns()
+
+
+@lw.handler(HOLD)
+async def hold(ctx: Context) -> None:
+    """Stays until its worker goes."""
+    await asyncio.Event().wait()
+
+
+async def _idle(ctx: Context) -> None:
+    """Never called: makes a worker serve one of the seeded lanes."""
+
+
+for _job_type in ("ingestion", "projection", "restore"):
+    lw.handler(_job_type)(_idle)
+
+
+def _go_with(leash: int) -> None:
+    """Ends this process when whoever holds the other end of the pipe is gone."""
+
+    def watch() -> None:
+        os.read(leash, 1)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="leash", daemon=True).start()
+
+
+if "BENCH_LEASH" in os.environ:
+    _go_with(int(os.environ.pop("BENCH_LEASH")))

@@ -1,0 +1,71 @@
+"""Jobs by the thousand: the rows that a submit writes, rendered beforehand and stored by COPY."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.app import NOOP
+from bench.server import Conn, Database
+from laneway.domain.job import NewJob, new_job_id
+from laneway.store import copytext
+from laneway.store.copytext import NewRow
+
+PAYLOAD = '{"text":"' + "x" * 39 + '"}'
+_NEXT_ID = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The COPY data of jobs with the numbers `first` to `last`."""
+
+    first: int
+    last: int
+    jobs: bytes
+    ready: bytes
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+
+def render(database: Database, count: int, job_type: str = NOOP, payload: str = PAYLOAD) -> Rows:
+    """Rows of `count` jobs with fresh numbers, exactly as the bulk submit writes them."""
+    last = int(
+        database.value(
+            "select setval('laneway.jobs_seq_seq', nextval('laneway.jobs_seq_seq') + %s)", count - 1
+        )
+    )
+    first = last - count + 1
+    now = database.value("select clock_timestamp()::text")
+    job = NewJob(id=new_job_id(), job_type=job_type, payload=payload)
+    row = NewRow(first, job, 0, 3, None, None)
+    # All but the number and the id is the same in every row.
+    jobs_rest = b"".join(copytext.jobs_data([row], now)).decode().split("\t", 2)[2]
+    ready_rest = b"".join(copytext.ready_data([row], now)).decode().split("\t", 1)[1]
+    start = job.id.int - first * _NEXT_ID
+    jobs = "".join(
+        [f"{n}\t{start + n * _NEXT_ID:032x}\t{jobs_rest}" for n in range(first, last + 1)]
+    )
+    ready = "".join([f"{n}\t{ready_rest}" for n in range(first, last + 1)])
+    return Rows(first, last, jobs.encode(), ready.encode())
+
+
+def store(conn: Conn, rows: Rows) -> None:
+    """One transaction, two COPYs: PostgreSQL's own way to take these rows in."""
+    with conn.transaction(), conn.cursor() as cursor:
+        with cursor.copy(copytext.JOBS) as copy:
+            copy.write(rows.jobs)
+        with cursor.copy(copytext.READY) as copy:
+            copy.write(rows.ready)
+
+
+def fill(
+    database: Database, count: int, job_type: str = NOOP, payload: str = PAYLOAD
+) -> tuple[int, int]:
+    """Stores jobs; answers the first and the last number."""
+    first = last = 0
+    while count > 0:
+        rows = render(database, min(count, 100_000), job_type, payload)
+        store(database.conn, rows)
+        first, last = first or rows.first, rows.last
+        count -= len(rows)
+    return first, last

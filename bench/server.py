@@ -1,0 +1,130 @@
+"""The PostgreSQL that everything is measured on: our own, on local disk, durable as in production."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from laneway.embedded import EmbeddedPostgres
+from laneway.store.migrate import migrate
+
+Conn = psycopg.Connection[tuple[Any, ...]]
+
+_ROOMY = 8 * 1024**3
+
+
+def _settings() -> dict[str, str]:
+    is_roomy = psutil.virtual_memory().total >= _ROOMY
+    return {
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "shared_buffers": "1GB" if is_roomy else "256MB",
+        "max_connections": "200",
+        # Checkpoints happen between runs, where `Database.settle_down` asks for them.
+        "max_wal_size": "8GB",
+        "checkpoint_timeout": "1h",
+        # So that a run can be timed to its last commit.
+        "track_commit_timestamp": "on",
+        "log_line_prefix": "%m [%p] %d|%a| ",
+    }
+
+
+class Server:
+    """Starts on entry, is gone with its files on exit."""
+
+    def __init__(self) -> None:
+        self.home = Path(tempfile.gettempdir()) / f"laneway-bench-{os.getpid()}"
+        self._postgres = EmbeddedPostgres(self.home, settings=_settings())
+
+    def __enter__(self) -> Self:
+        self._postgres.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._postgres.stop("immediate")
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    @property
+    def log_path(self) -> Path:
+        return self._postgres.log_path
+
+    def database(self, name: str) -> Database:
+        """A new, migrated database."""
+        with psycopg.connect(self._postgres.dsn, autocommit=True) as conn:
+            conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        dsn = make_conninfo(self._postgres.dsn, dbname=name)
+        migrate(dsn)
+        return Database(dsn, self.home)
+
+    def drop(self, database: Database) -> None:
+        """Gives the memory and disk of a database back."""
+        database.close()
+        with psycopg.connect(self._postgres.dsn, autocommit=True) as conn:
+            name = psycopg.conninfo.conninfo_to_dict(database.dsn)["dbname"]
+            conn.execute(
+                sql.SQL("drop database {} with (force)").format(sql.Identifier(str(name)))
+            )
+
+
+class Database:
+    """A database to measure in, and one connection for the benchmark's own questions."""
+
+    def __init__(self, dsn: str, home: Path) -> None:
+        self.dsn = dsn
+        self.home = home
+        self.conn: Conn = psycopg.connect(dsn, autocommit=True)
+
+    def close(self) -> None:
+        self.conn.close()
+
+    def value(self, query: str, *params: object) -> Any:
+        """The only column of the only row."""
+        row = self.conn.execute(query.encode(), params).fetchone()
+        assert row is not None
+        return row[0]
+
+    def empty(self) -> None:
+        """No jobs; nobody may be running any."""
+        self.conn.execute(
+            "truncate laneway.jobs, laneway.ready, laneway.delayed, laneway.lease, laneway.outcome,"
+            " laneway.attempts, laneway.progress, laneway.logs, laneway.job_keys,"
+            " laneway.slot_usage, laneway.workers, laneway.leader"
+        )
+
+    def settle_down(self) -> None:
+        """What autovacuum and the checkpointer would do at some time happens now, in each run."""
+        self.conn.execute("vacuum (analyze)")
+        self.conn.execute("checkpoint")
+
+    def tune_default(self, **columns: object) -> None:
+        """Changes the lane `default`."""
+        for column, value in columns.items():
+            self.conn.execute(
+                sql.SQL("update laneway.worker_lanes set {} = %s where name = 'default'").format(
+                    sql.Identifier(column)
+                ),
+                [value],
+            )
+
+    def shut_gate(self) -> None:
+        """Pauses all claims."""
+        self.conn.execute("update laneway.control set paused = true")
+
+    def open_gate(self) -> None:
+        """Resumes, and wakes the workers as `laneway resume` does."""
+        self.conn.execute("update laneway.control set paused = false")
+        self.conn.execute("select pg_notify('laneway', 'wake *')")

@@ -1,0 +1,137 @@
+"""`laneway db …`"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laneway.cli import session
+from laneway.cli.exits import ExitCode, fail
+from laneway.cli.groups import group
+from laneway.cli.inputs import Json
+from laneway.cli.output import line, note, show_json
+
+if TYPE_CHECKING:
+    from laneway.config import Settings
+
+app = group("The schema, its rights, and the database itself.")
+
+
+def _dsn() -> str:
+    from laneway.store.health import check_conninfo
+    from laneway.wiring import resolve_dsn
+
+    dsn = resolve_dsn(session.settings())
+    check_conninfo(dsn)
+    return dsn
+
+
+@app.command()
+def migrate() -> None:
+    """Apply the migrations that are missing; safe to run from many places at once."""
+    from laneway.store import migrate as migrations
+
+    applied = migrations.migrate(_dsn())
+    for name in applied:
+        line(name)
+    note(f"{len(applied)} applied" if applied else "the schema is up to date")
+
+
+@app.command()
+def status(json: Json = False) -> None:
+    """Say which migrations are applied, missing or unknown to this version."""
+    from dataclasses import asdict
+
+    from laneway.store import migrate as migrations
+
+    state = asdict(migrations.status(_dsn()))
+    if json:
+        show_json(state)
+        return
+    for kind, found in state.items():
+        for name in found:
+            line(f"{kind:8} {name}")
+    if state["pending"]:
+        note("next: laneway db migrate")
+
+
+@app.command()
+def sql(
+    first: Annotated[int, typer.Option("--from", min=1, help="First migration.")] = 1,
+    last: Annotated[int | None, typer.Option("--to", min=1, help="Last migration.")] = None,
+) -> None:
+    """Print the SQL that `db migrate` would run, for those who apply it by other means."""
+    from laneway.store import migrate as migrations
+
+    line(migrations.script(first, last).rstrip())
+
+
+@app.command()
+def grants(
+    role: Annotated[
+        list[str],
+        typer.Option(help="owner, migrator, server, worker, client or reader; may be repeated."),
+    ],
+    to: Annotated[str, typer.Option(metavar="NAME", help="The database role that gets them.")],
+    owner: Annotated[
+        str, typer.Option(metavar="NAME", help="The role that owns the schema, for migrator.")
+    ] = "laneway_owner",
+) -> None:
+    """Print the SQL that gives a database role exactly what its statements need."""
+    from laneway.store.grants import grants as render
+
+    line(render(role, to, owner).rstrip())
+
+
+@app.command()
+def psql(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS…]", help="Arguments for psql.")
+    ] = None,
+) -> None:
+    """Open psql on the database."""
+    chosen = session.settings()
+    program = _find_psql(chosen)
+    if program is None:
+        raise fail(
+            "psql was not found: install the PostgreSQL client, or set LANEWAY_PG_BIN",
+            ExitCode.FAILED,
+        )
+    from laneway.store.health import libpq_environment
+
+    command = [program, *(arguments or [])]
+    environment = {**os.environ, **libpq_environment(_dsn())}
+    if chosen.conninfo is not None:
+        os.execve(program, command, environment)  # noqa: S606 - no shell is wanted
+    # An embedded server ends with the process that started it, so this one stays and waits.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
+
+
+@app.command()
+def path() -> None:
+    """Print where embedded PostgreSQL keeps its data."""
+    from laneway.embedded import EmbeddedPostgres
+
+    chosen = session.settings()
+    line(str(EmbeddedPostgres(chosen.data_dir, binaries=chosen.pg_bin).data_dir))
+
+
+def _find_psql(chosen: Settings) -> str | None:
+    if found := shutil.which("psql"):
+        return found
+    from laneway.embedded.binaries import find_binaries
+    from laneway.errors import ConfigError
+
+    try:
+        directory = find_binaries(chosen.pg_bin).directory
+    except ConfigError:
+        return None
+    program = Path(directory) / "psql"
+    return str(program) if program.is_file() else None

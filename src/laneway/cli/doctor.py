@@ -1,0 +1,80 @@
+"""`laneway doctor`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from laneway.cli import session
+from laneway.cli.exits import ExitCode
+from laneway.cli.inputs import Json
+from laneway.cli.output import line, show_json, visible
+
+if TYPE_CHECKING:
+    from laneway.config import Settings
+    from laneway.control.health import Check
+
+MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
+
+
+def doctor(json: Json = False) -> None:
+    """Check database, schema, pooler, notifications, clock, workers and leases, in order."""
+    import asyncio
+
+    found = asyncio.run(_examine(json))
+    failed = {check.name for check in found if check.finding.value == "fail"}
+    if "database" in failed:
+        raise typer.Exit(ExitCode.UNREACHABLE)
+    raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
+
+
+async def _examine(json: bool) -> list[Check]:
+    from laneway.control.health import Check, Finding, examine
+    from laneway.errors import LanewayError
+    from laneway.wiring import open_database
+
+    chosen = session.settings()
+    found: list[Check] = []
+
+    def tell(check: Check) -> None:
+        found.append(check)
+        _show(check, json)
+
+    try:
+        async with open_database(chosen, role="doctor") as db:
+            async for check in examine(db):
+                tell(check)
+    except LanewayError as error:
+        step = "look at the line above" if found else "set LANEWAY_DATABASE_URL"
+        name = "examination" if found else "database"
+        tell(Check(name, Finding.FAIL, str(error), step))
+    tell(_embedded(chosen))
+    return found
+
+
+def _embedded(chosen: Settings) -> Check:
+    from laneway.control.health import Check, Finding
+    from laneway.embedded.binaries import find_binaries
+    from laneway.errors import ConfigError
+
+    try:
+        programs = find_binaries(chosen.pg_bin)
+    except ConfigError as error:
+        needed = chosen.conninfo is None
+        return Check(
+            "embedded",
+            Finding.FAIL if needed else Finding.OK,
+            str(error) if needed else "no PostgreSQL programs found, and none needed",
+            "set LANEWAY_DATABASE_URL or LANEWAY_PG_BIN" if needed else None,
+        )
+    return Check("embedded", Finding.OK, f"PostgreSQL {programs.version} in {programs.directory}")
+
+
+def _show(check: Check, json: bool) -> None:
+    if json:
+        show_json(check.to_dict())
+        return
+    line(f"{MARKS[check.finding.value]} {check.name:10} {visible(check.message)}")
+    if check.next:
+        line(f"  {'':10} next: {visible(check.next)}")

@@ -1,0 +1,214 @@
+"""The line between a context and the worker when the handler runs in a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from laneway.domain.claim import Claim
+from laneway.domain.payload import PayloadLimits
+from laneway.engine.child_wire import Message, pack
+from laneway.errors import LanewayError, StaleAttempt
+from laneway.store.leases import Assignment
+
+REPORT_EVERY_S = 0.05
+
+
+class Outbox:
+    """Sends to the pool from any thread; progress is merged, for nobody reads it that often."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._lock = threading.Lock()
+        self._filled = threading.Condition(self._lock)
+        self._report: dict[str, Any] = {}
+        self._job = 0
+        self._next_at = 0.0
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="laneway outbox", daemon=True).start()
+
+    def send(self, message: Message) -> None:
+        """Sends at once, after what was reported before it."""
+        with self._lock:
+            self._send_report()
+            self._sock.sendall(pack(message))
+
+    def report(self, job: int, fields: dict[str, Any]) -> None:
+        with self._lock:
+            if not self._report:
+                self._filled.notify()
+            self._job = job
+            self._report.update(fields)
+            if time.monotonic() >= self._next_at:
+                self._send_report()
+
+    def _send_report(self) -> None:
+        if self._report:
+            fields, self._report = self._report, {}
+            self._next_at = time.monotonic() + REPORT_EVERY_S
+            self._sock.sendall(pack({"kind": "report", "job": self._job, "fields": fields}))
+
+    def _run(self) -> None:
+        with self._lock:
+            while True:
+                wait_s = self._next_at - time.monotonic()
+                if not self._report:
+                    self._filled.wait()
+                elif wait_s > 0:
+                    self._filled.wait(wait_s)
+                else:
+                    self._send_report()
+
+
+class ChildJob:
+    """One job of a child, seen by the thread that runs it and by the one that hears the pool."""
+
+    def __init__(self, message: Message) -> None:
+        self.number: int = message["job"]
+        self.job_type: str = message["job_type"]
+        self.module: str | None = message["module"]
+        self.main: dict[str, str | None] = message["main"]
+        self.assignment = Assignment(
+            claim=Claim(message["seq"], UUID(message["job_id"]), message["attempt"]),
+            rank=0,
+            job_type=self.job_type,
+            payload=message["payload"],
+            checkpoint=message["checkpoint"],
+            retries=message["retries"],
+            fresh=False,
+        )
+        self.stop_reason: str | None = None
+        self.is_over = False
+        self._lock = threading.Lock()
+        self._cancel: Callable[[], object] | None = None
+        self._flushes: dict[int, Future[None]] = {}
+        self._flush_ids = itertools.count(1)
+
+    def stop(self, reason: str) -> None:
+        """Tells the handler: a plain one sees it at its next call, an async one is cancelled."""
+        with self._lock:
+            cancel = self._cancel if self.stop_reason is None else None
+            self.stop_reason = reason
+        if cancel is not None:
+            cancel()
+
+    def on_stop(self, cancel: Callable[[], object] | None) -> None:
+        """What to call when it should stop; at once if that was said already."""
+        with self._lock:
+            self._cancel = cancel
+            is_late = self.stop_reason is not None
+        if is_late and cancel is not None:
+            cancel()
+
+    def ask_flush(self) -> tuple[int, Future[None]]:
+        with self._lock:
+            if self.is_over:
+                raise StaleAttempt(f"attempt {self.assignment.claim.attempt} is over")
+            number, future = next(self._flush_ids), Future[None]()
+            self._flushes[number] = future
+        return number, future
+
+    def flushed(self, number: int, error: Exception | None) -> None:
+        """The answer to a flush; nobody may be waiting for it any more."""
+        with self._lock:
+            future = self._flushes.pop(number, None)
+        _resolve(future, error)
+
+    def close(self) -> None:
+        """What is still said about it, by a thread left behind, is void."""
+        with self._lock:
+            self.is_over = True
+            flushes, self._flushes = self._flushes, {}
+        for future in flushes.values():
+            _resolve(future, StaleAttempt(f"attempt {self.assignment.claim.attempt} is over"))
+
+
+def _resolve(future: Future[None] | None, error: Exception | None) -> None:
+    if future is None:
+        return
+    try:
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+    except InvalidStateError:
+        pass
+
+
+def flush_error(message: Message) -> Exception | None:
+    """What the pool's answer to a flush means for the handler."""
+    match message["answer"]:
+        case "ok":
+            return None
+        case "stale":
+            return StaleAttempt(message["text"])
+        case _:
+            return LanewayError(message["text"])
+
+
+class ChildLine:
+    """For handlers in a child process: everything is told to the pool."""
+
+    __slots__ = (
+        "_job",
+        "_outbox",
+        "attempt",
+        "checkpoint",
+        "job_id",
+        "limits",
+        "payload",
+        "resources",
+    )
+
+    def __init__(
+        self,
+        job: ChildJob,
+        outbox: Outbox,
+        payload: Any,
+        checkpoint: Any,
+        resources: SimpleNamespace,
+        limits: PayloadLimits,
+    ) -> None:
+        self._job = job
+        self._outbox = outbox
+        self.job_id: UUID = job.assignment.claim.job_id
+        self.attempt: int = job.assignment.claim.attempt
+        self.payload = payload
+        self.checkpoint = checkpoint
+        self.resources = resources
+        self.limits = limits
+
+    @property
+    def stop_reason(self) -> str | None:
+        return self._job.stop_reason
+
+    def report(self, **fields: Any) -> None:
+        if not self._job.is_over:
+            told = {name: value for name, value in fields.items() if value is not None}
+            self._outbox.report(self._job.number, told)
+
+    def log(self, level: str, message: str) -> None:
+        # Never kept back: the last lines before a crash are those that are wanted.
+        if not self._job.is_over:
+            told = {"kind": "log", "job": self._job.number, "level": level, "message": message}
+            self._outbox.send(told)
+
+    async def flush(self) -> None:
+        await asyncio.wrap_future(self._ask())
+
+    def flush_blocking(self) -> None:
+        self._ask().result()
+
+    def _ask(self) -> Future[None]:
+        number, future = self._job.ask_flush()
+        self._outbox.send({"kind": "flush", "job": self._job.number, "flush": number})
+        return future

@@ -1,0 +1,161 @@
+"""One job in a child process: from what the child says to the verdict on the attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from laneway.engine import verdicts
+from laneway.engine.child_process import ChildProcess
+from laneway.engine.child_wire import Message
+from laneway.engine.lines import LoopLine
+from laneway.engine.run import Run
+from laneway.errors import StaleAttempt
+from laneway.store.leases import Verdict
+
+# Messages of one child handled before everybody else on the event loop has a turn.
+FAIR_SHARE = 32
+
+
+class Errand:
+    """A run and the child it is in, if it is in one yet."""
+
+    def __init__(self, run: Run, line: LoopLine) -> None:
+        self.run = run
+        self.module: str | None = getattr(run.handler.fn, "__module__", None)
+        self.child: ChildProcess | None = None
+        # The handler was found and is about to be called.
+        self.is_started = False
+        self.is_killed = False
+        self.stopped = asyncio.Event()
+        self._line = line
+        self._number = 0
+        self._flushes: set[asyncio.Task[None]] = set()
+
+    def is_wanted(self) -> bool:
+        """False once there is no point in starting it."""
+        return self.run.stop_reason is None and not self.is_killed
+
+    async def converse(self, child: ChildProcess) -> Message | None:
+        """Passes on what the child says until it says how the job ended; None if it never does."""
+        self.child = child
+        self.is_started = False
+        self._number = child.take_job()
+        child.send(self._job())
+        if self.run.stop_reason is not None:
+            self.stop()
+        heard = 0
+        while (message := await child.receive()) is not None:
+            if message.get("job") == self._number:
+                if message["kind"] == "ended":
+                    return message
+                self._hear(child, message)
+            heard += 1
+            if heard % FAIR_SHARE == 0:
+                await asyncio.sleep(0)
+        return None
+
+    def _hear(self, child: ChildProcess, message: Message) -> None:
+        match message["kind"]:
+            case "started":
+                self.is_started = True
+            case "report":
+                self._line.report(**message["fields"])
+            case "log":
+                self._line.log(message["level"], message["message"])
+            case "flush":
+                # Beside the conversation: while the database is away the child is still heard.
+                task = asyncio.get_running_loop().create_task(
+                    self._flush(child, message["flush"]), name="laneway child flush"
+                )
+                self._flushes.add(task)
+                task.add_done_callback(self._flushes.discard)
+
+    def _job(self) -> Message:
+        run = self.run
+        return {
+            "kind": "job",
+            "job": self._number,
+            "job_type": run.handler.job_type,
+            "module": self.module,
+            "main": _main() if self.module == "__main__" else {},
+            "seq": run.claim.seq,
+            "job_id": str(run.claim.job_id),
+            "attempt": run.claim.attempt,
+            "payload": run.payload,
+            "checkpoint": run.checkpoint,
+            "retries": run.retries,
+        }
+
+    async def _flush(self, child: ChildProcess, number: int) -> None:
+        answer, text = "ok", ""
+        try:
+            await self._line.flush()
+        except StaleAttempt as error:
+            answer, text = "stale", str(error)
+        except Exception as error:
+            answer, text = "error", f"{type(error).__name__}: {error}"
+        child.send(
+            {
+                "kind": "flushed",
+                "job": self._number,
+                "flush": number,
+                "answer": answer,
+                "text": text,
+            }
+        )
+
+    def stop(self) -> None:
+        """Tells the handler why to stop, or the run that no handler is needed."""
+        self.stopped.set()
+        if self.child is not None:
+            reason = self.run.stop_reason
+            self.child.send({"kind": "stop", "job": self._number, "reason": reason})
+
+    def kill(self) -> None:
+        self.is_killed = True
+        self.stopped.set()
+        if self.child is not None:
+            self.child.kill()
+
+    async def close(self) -> None:
+        """Leaves nothing behind, whatever has happened."""
+        if self.child is not None:
+            # Nobody knows what this child is doing.
+            self.child.kill()
+            self.child.is_heard.set()
+        if self._flushes:
+            for task in self._flushes:
+                task.cancel()
+            await asyncio.wait(self._flushes)
+
+    def verdict(self, message: Message) -> Verdict | None:
+        """The verdict the child came to, by the rules of verdicts.py."""
+        if message["verdict"] is None:
+            return None
+        return Verdict(
+            self.run.claim,
+            message["verdict"],
+            message.get("result"),
+            message.get("error"),
+            message.get("delay_s"),
+            self.run.ran_s,
+        )
+
+    def death(self, how: str) -> Verdict:
+        """The verdict on an attempt whose child died: charged like an exception."""
+        text = f"the child process {how}"
+        if self.run.handler.memory_mb is not None:
+            text += f"; its memory limit was {self.run.handler.memory_mb} MB"
+        error = verdicts.error_json("ChildDied", text)
+        return Verdict(self.run.claim, "fail", error=error, ran_s=self.run.ran_s)
+
+
+def _main() -> dict[str, str | None]:
+    """Where the worker's main script came from; nowhere if it was typed in."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    return {
+        "name": None if spec is None else spec.name,
+        "path": getattr(main, "__file__", None),
+    }

@@ -1,0 +1,299 @@
+"""What must hold of every history, whatever was killed, stopped or cut off on the way.
+
+Each law is a pure function that answers its violations. `check` asks all of them.
+
+    for violation in check(history, final):
+        print(violation)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from laneway.testing.history import Event, Final, History
+
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+# Ends that do not spend the retry budget.
+FREE = frozenset({"released", "snoozed"})
+
+
+class Violation(NamedTuple):
+    """A law that did not hold."""
+
+    law: str
+    job: str | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.law}{f' job {self.job}' if self.job else ''}: {self.text}"
+
+
+def nothing_lost(history: History, final: Final) -> Iterator[Violation]:
+    """I1: what was acknowledged is there, in exactly one place."""
+    for event in history.of("submit"):
+        if event.more["phase"] == "ok" and event.job is not None:
+            job = final.jobs.get(event.job)
+            if job is None:
+                yield Violation("I1", event.job, "acknowledged, and in no table")
+            elif job.status is None:
+                yield Violation("I1", event.job, "acknowledged, and in no state")
+
+
+def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
+    """I2: each submit made at most one job, and a key had at most one live job at any time."""
+    phases = defaultdict(set)
+    for event in history.of("submit"):
+        phases[event.more["op"]].add(event.more["phase"])
+    made = Counter(job.op for job in final.jobs.values())
+    for op, count in made.items():
+        if op not in phases:
+            yield Violation("I2", None, f"{count} jobs that nobody submitted: op {op}")
+        elif count > 1:
+            yield Violation("I2", None, f"one submit made {count} jobs: op {op}")
+        elif phases[op] & {"fail"}:
+            yield Violation("I2", None, f"a refused submit made a job: op {op}")
+    alive: dict[str, str] = {}
+    for event in history.of("born", "outcome", "reopened"):
+        key = event.more.get("unique_key")
+        if key is None or event.job is None:
+            continue
+        if event.what == "outcome":
+            if alive.get(key) == event.job:
+                del alive[key]
+        elif alive.setdefault(key, event.job) != event.job:
+            yield Violation("I2", event.job, f"a second live job of unique_key {key}")
+
+
+def one_terminal_write(history: History, final: Final) -> Iterator[Violation]:
+    """I3: a job ends once, and nothing but a person's retry leaves a terminal state."""
+    for job, events in history.per_job("outcome", "reopened", "claim").items():
+        ended = False
+        for event in events:
+            if event.what == "outcome":
+                if ended:
+                    yield Violation("I3", job, f"ended again, as {event.more['status']}")
+                ended = True
+            elif event.what == "reopened":
+                if not event.more.get("by_operator"):
+                    yield Violation("I3", job, "left a terminal state by itself")
+                ended = False
+            elif ended:
+                yield Violation("I3", job, f"attempt {event.attempt} claimed after the end")
+
+
+def tokens_grow(history: History, final: Final) -> Iterator[Violation]:
+    """I4: attempts of a job are 1, 2, 3 … in the order of its claims."""
+    for job, claims in history.per_job("claim").items():
+        attempts = [claim.attempt for claim in claims]
+        if attempts != list(range(1, len(attempts) + 1)):
+            yield Violation("I4", job, f"attempts in order of claim: {attempts}")
+
+
+def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
+    """I5: no write that names an attempt changes anything of another one, or of one that is over."""
+    named = defaultdict(set)
+    for write in history.of("write"):
+        named[write.tx, write.job].add(write.attempt)
+    newest: dict[str | None, int] = {}
+    for event in history.of("claim", "renew", "progress", "log", "end"):
+        attempt = event.attempt or 0
+        if event.what == "claim":
+            newest[event.job] = max(attempt, newest.get(event.job, 0))
+            continue
+        given = named.get((event.tx, event.job))
+        if given and attempt not in given:
+            told = ", ".join(map(str, sorted(a or 0 for a in given)))
+            yield Violation("I5", event.job, f"a write of attempt {told} did {event.what} {attempt}")
+        elif attempt < newest.get(event.job, 0):
+            yield Violation(
+                "I5", event.job, f"{event.what} of attempt {attempt} after a newer claim"
+            )
+
+
+def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]:
+    """I6: the next claim comes after the end of the one before, and no live worker is robbed early."""
+    deaths: dict[int, float] = {}
+    for death in history.of("death"):
+        deaths.setdefault(death.more["pid"], death.at)
+    pids = {event.more["worker"]: event.more["pid"] for event in history.of("worker")}
+    verdicts = {(write.tx, write.job): write.more["verb"] for write in history.of("write")}
+    for job, events in history.per_job("claim", "end").items():
+        held: Event | None = None
+        for event in events:
+            if event.what == "claim":
+                if held is not None:
+                    yield Violation("I6", job, f"{event.attempt} claimed while {held.attempt} runs")
+                elif event.at < _end(events, event):
+                    yield Violation("I6", job, f"{event.attempt} claimed before its time")
+                held = event
+                continue
+            held = None
+            died_at = deaths.get(pids.get(event.more["worker"], -1), math.inf)
+            taken_early = event.at < event.more["lease_until"] and event.at < died_at
+            if verdicts.get((event.tx, job)) == "lost" and taken_early:
+                yield Violation("I6", job, f"{event.attempt} taken from a live worker too early")
+
+
+def _end(events: list[Event], claim: Event) -> float:
+    """When the attempt before this one ended, by the database's clock."""
+    return max(
+        (e.at for e in events if e.what == "end" and (e.attempt or 0) < (claim.attempt or 0)),
+        default=-math.inf,
+    )
+
+
+def effects_are_fenced(history: History, final: Final) -> Iterator[Violation]:
+    """I7: a sink that compares attempts saw only growing ones."""
+    for job, effects in _in_order(history, "effect").items():
+        newest = 0
+        for effect in effects:
+            attempt = effect.attempt or 0
+            if effect.more["accepted"] and attempt <= newest:
+                yield Violation("I7", job, f"an effect of {attempt} after one of {newest}")
+            if effect.more["accepted"]:
+                newest = max(newest, attempt)
+
+
+def within_budget(history: History, final: Final) -> Iterator[Violation]:
+    """I8: starts keep to the budget, each attempt starts once and after its claim, none too early."""
+    born = {event.job: event for event in history.of("born")}
+    kept = history.per_job("kept")
+    reopened = history.per_job("reopened")
+    claimed = {(event.job, event.attempt) for event in history.of("claim")}
+    for job, claims in history.per_job("claim").items():
+        birth = born.get(job)
+        if birth is None:
+            continue
+        free = sum(event.more["outcome"] in FREE for event in kept.get(job, []))
+        most = (1 + birth.more["max_retries"]) * (1 + len(reopened.get(job, []))) + free
+        if len(claims) > most:
+            yield Violation("I8", job, f"{len(claims)} starts where {most} are allowed")
+        run_at = birth.more.get("run_at")
+        if run_at is not None and claims[0].at < run_at:
+            yield Violation("I8", job, f"started {run_at - claims[0].at:.3f} s too early")
+    started = Counter((event.job, event.attempt) for event in history.of("start"))
+    for (started_job, attempt), count in started.items():
+        if count > 1:
+            yield Violation("I8", started_job, f"attempt {attempt} was started {count} times")
+        if (started_job, attempt) not in claimed:
+            yield Violation("I8", started_job, f"attempt {attempt} was started without a claim")
+
+
+def within_slots(history: History, final: Final) -> Iterator[Violation]:
+    """I9: no lane ever runs more than its slots, and no slot is left in use by nobody."""
+    for event in history.of("snapshot"):
+        for lane, running in event.more["running"].items():
+            limit = event.more["limits"].get(lane)
+            if limit is not None and running > limit:
+                yield Violation("I9", None, f"{running} run in lane {lane} of {limit} slots")
+    if final.slots and not any(job.status == "running" for job in final.jobs.values()):
+        yield Violation("I9", None, f"{final.slots} slots are taken by nobody")
+
+
+def one_leader(history: History, final: Final) -> Iterator[Violation]:
+    """I10: leadership passes on only when it has run out, and every epoch is a new one."""
+    epoch = 0
+    for event in history.of("leader"):
+        if event.more["epoch"] <= epoch:
+            yield Violation("I10", None, f"epoch {event.more['epoch']} after {epoch}")
+        epoch = max(epoch, event.more["epoch"])
+        overlap = event.more["held_until"] - event.at
+        if overlap > 0:
+            yield Violation("I10", None, f"two leaders for {overlap:.3f} s")
+
+
+def cancel_holds(history: History, final: Final) -> Iterator[Violation]:
+    """I11: what was cancelled while it waited never starts; what runs cannot complete any more."""
+    for job, events in history.per_job("outcome", "cancel_requested", "claim", "reopened").items():
+        asked, waited = False, False
+        for event in events:
+            if event.what == "reopened":
+                asked, waited = False, False
+            elif event.what == "cancel_requested":
+                asked = True
+            elif event.what == "claim" and (asked or waited):
+                yield Violation("I11", job, f"attempt {event.attempt} started after its cancel")
+            elif event.what == "outcome":
+                if asked and event.more["status"] != "cancelled":
+                    yield Violation("I11", job, f"{event.more['status']} after its cancel")
+                waited = event.more["status"] == "cancelled" and not event.more["claimed"]
+    for event in history.of("cancel"):
+        found = final.jobs.get(event.job or "")
+        if event.more["phase"] == "ok" and (found is None or found.status != "cancelled"):
+            status = found.status if found else "gone"
+            yield Violation("I11", event.job, f"{status} though its cancel was acknowledged")
+
+
+def drained(history: History, final: Final) -> Iterator[Violation]:
+    """I12: when all is over every job has ended, and nobody holds a lease that has lapsed."""
+    for job in final.jobs.values():
+        if job.status not in TERMINAL:
+            yield Violation("I12", job.job, f"still {job.status}, attempt {job.attempt}")
+    if final.lapsed:
+        yield Violation("I12", None, f"{final.lapsed} leases lapsed and were not taken back")
+
+
+Law = Callable[[History, Final], Iterator[Violation]]
+LAWS: tuple[Law, ...] = (
+    nothing_lost,
+    nothing_unexpected,
+    one_terminal_write,
+    tokens_grow,
+    writes_are_fenced,
+    claims_do_not_overlap,
+    effects_are_fenced,
+    within_budget,
+    within_slots,
+    one_leader,
+    cancel_holds,
+    drained,
+)
+
+
+def check(history: History, final: Final) -> list[Violation]:
+    """Every violation of every law."""
+    return [violation for law in LAWS for violation in law(history, final)]
+
+
+class Stale(NamedTuple):
+    """What became of writes that named an attempt after a newer one was claimed."""
+
+    refused: list[Event]
+    accepted: list[Violation]
+
+
+def stale_writes(history: History, final: Final) -> Stale:
+    """A repeated write whose first answer was lost is answered as before; that is neither."""
+    newest: dict[str | None, int] = {}
+    refused = []
+    for event in history.of("claim", "write"):
+        if event.what == "claim":
+            newest[event.job] = max(event.attempt or 0, newest.get(event.job, 0))
+        elif (event.attempt or 0) < newest.get(event.job, 0) and event.more["answer"] == "fenced":
+            refused.append(event)
+    return Stale(refused, list(writes_are_fenced(history, final)))
+
+
+def overlaps(history: History) -> int:
+    """Handler runs that began while an earlier attempt of the job still ran: allowed, and counted."""
+    count = 0
+    for events in _in_order(history, "start", "stop").values():
+        running: set[int | None] = set()
+        for event in events:
+            if event.what == "start":
+                count += bool(running)
+                running.add(event.attempt)
+            else:
+                running.discard(event.attempt)
+    return count
+
+
+def _in_order(history: History, *whats: str) -> dict[str, list[Event]]:
+    """By the clock of the machine that ran the handlers."""
+    return {
+        job: sorted(events, key=lambda event: event.more.get("t", event.n))
+        for job, events in history.per_job(*whats).items()
+    }

@@ -1,0 +1,115 @@
+"""What happened, as seen from outside: by submitters, handlers, an observer and the database.
+
+A history is a list of events, kept as JSON lines. Laneway writes none of them: a program that
+misjudges its own state would misreport it too. The words for `what`, and what stands in `more`:
+
+submit            a client's submit. phase: invoke, ok, fail or info (unknown: the answer was lost);
+                  op: what tells this submit from all others; unique_key
+cancel            a client's cancel. phase as above; found: the state that it met
+born              a job was stored. op, unique_key, run_at (seconds, None for at once), max_retries
+claim             an attempt was given to a worker. lane, worker, lease_until
+renew             its lease was extended. lease_until
+cancel_requested  its cancellation was asked for
+progress, log     something was stored in its name
+end               its lease was removed. worker, lease_until (as it then was)
+kept              it ended, its job did not. outcome: failed, lost, stalled, released, snoozed …
+outcome           its job ended. status; claimed: False when it was cancelled while it waited
+reopened          a terminal state was left. by_operator: True when a person asked for it
+write             a worker named this attempt in a write. verb; answer: accepted, fenced …
+worker            a worker made itself known. worker, pid
+leader            leadership changed hands. holder, epoch, held_until (of the one before)
+start, stop       a handler began or was over. pid, t (this machine's monotonic seconds), how
+effect            a handler used a sink that refuses old attempts. accepted
+death             a process was killed or killed itself. pid
+snapshot          the lanes at one instant. running: {lane: n}, limits: {lane: n or None}
+fault             something was broken on purpose
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened; `at` is the database's clock wherever the database saw it."""
+
+    what: str
+    job: str | None = None
+    attempt: int | None = None
+    at: float = 0.0
+    n: int = 0  # the order in which the database did it
+    tx: int = 0  # the transaction that did it
+    by: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalJob:
+    """A job as the tables have it when all is over; status None: in no table, or in several."""
+
+    job: str
+    op: str | None
+    status: str | None
+    attempt: int = 0
+    retries: int = 0
+    max_retries: int = 3
+    result: Any = None
+    error: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The tables when all is over."""
+
+    jobs: dict[str, FinalJob]
+    lapsed: int = 0  # leases past their end that nobody took back
+    slots: int = 0  # slots in use by the counters, when nothing runs
+
+
+class History:
+    """Events, and the ways to look at them."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.events = list(events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def add(self, what: str, job: str | None = None, attempt: int | None = None, **rest: Any) -> None:
+        """Writes one down; what is no field of an event goes to `more`."""
+        known = {name: rest.pop(name) for name in ("at", "n", "tx", "by") if name in rest}
+        self.events.append(Event(what, job, attempt, more=rest, **known))
+
+    def of(self, *whats: str) -> list[Event]:
+        """Those events, in the order of the database."""
+        return sorted((e for e in self.events if e.what in whats), key=lambda event: event.n)
+
+    def per_job(self, *whats: str) -> dict[str, list[Event]]:
+        """Those events of each job, in the order of the database."""
+        found: defaultdict[str, list[Event]] = defaultdict(list)
+        for event in self.of(*whats):
+            if event.job is not None:
+                found[event.job].append(event)
+        return found
+
+    def save(self, path: Path) -> None:
+        path.write_text("".join(json.dumps(asdict(e), default=str) + "\n" for e in self.events))
+
+    @classmethod
+    def load(cls, *paths: Path) -> History:
+        """All events of these files; a last line that a kill cut short is left out."""
+        events = []
+        for path in paths:
+            for line in path.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):
+                    events.append(Event(**json.loads(line)))
+        return cls(events)

@@ -1,0 +1,157 @@
+"""Laws of the operator's verbs on jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from laneway.control import jobs, signals
+from laneway.domain.claim import Claim
+from laneway.domain.states import Status
+from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
+from laneway.store.database import Database
+from laneway.store.jobs import Filter
+from laneway.store.statement import Statement
+from tests.control.scene import Scene
+
+
+async def test_every_verb_on_an_unknown_job_says_not_found(db: Database) -> None:
+    nobody = uuid4()
+    for verb in (
+        jobs.show(db, nobody),
+        jobs.cancel(db, nobody, by="me"),
+        jobs.reprioritize(db, nobody, 1, by="me"),
+        jobs.retry(db, nobody, by="me"),
+        jobs.delete(db, nobody, by="me"),
+        anext(jobs.follow(db, nobody)),
+    ):
+        with pytest.raises(NotFound, match=str(nobody)):
+            await verb
+
+
+async def test_show_tells_every_attempt(db: Database, scene: Scene) -> None:
+    scene.register()
+    claim = scene.running()
+    scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
+    (again,) = scene.claim()
+    job = await jobs.show(db, claim.job_id)
+    assert job.status is Status.RUNNING
+    assert [(a.attempt, a.outcome) for a in job.attempts] == [(1, "failed"), (2, None)]
+    assert job.attempts[0].error is not None
+    assert job.attempts[0].error.message == "m"
+    assert again.attempt == job.attempt == 2
+
+
+async def test_pages_follow_each_other_without_a_gap(db: Database, scene: Scene) -> None:
+    made = [scene.submit() for _ in range(5)]
+    seen = []
+    cursor = None
+    while True:
+        page = await jobs.listing(db, Filter(job_type="greet"), limit=2, cursor=cursor)
+        seen += [job.id for job in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == made[::-1]
+
+
+@pytest.mark.parametrize("limit,cursor", [(0, None), (201, None), (1, "x"), (1, "-1"), (1, "٣")])
+async def test_a_page_outside_the_rules_is_refused(
+    db: Database, limit: int, cursor: str | None
+) -> None:
+    with pytest.raises(InvalidInput):
+        await jobs.listing(db, Filter(), limit=limit, cursor=cursor)
+
+
+async def test_cancelling_a_waiting_job_ends_it_and_tells_those_who_wait(
+    db: Database, scene: Scene
+) -> None:
+    job_id = scene.submit()
+    with scene.listening() as heard:
+        job = await jobs.cancel(db, job_id, by="me", reason="why not")
+    assert job.status is Status.CANCELLED
+    assert heard == [f"ended {job_id}"]
+
+
+async def test_cancelling_a_running_job_reaches_its_worker(db: Database, scene: Scene) -> None:
+    claim = scene.running()
+    with scene.listening() as heard:
+        job = await jobs.cancel(db, claim.job_id, by="me")
+    assert job.status is Status.RUNNING
+    assert job.cancel_requested_at is not None
+    assert heard == [f"cancel {scene.worker_id}"]
+
+
+async def test_what_has_ended_cannot_be_cancelled(db: Database, scene: Scene) -> None:
+    job_id = scene.completed()
+    with pytest.raises(Refused, match="completed"):
+        await jobs.cancel(db, job_id, by="me")
+
+
+async def test_a_lost_signal_does_not_fail_the_verb(
+    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(message: str) -> Statement[None]:
+        raise DatabaseUnavailable("gone")
+
+    monkeypatch.setattr(signals.notify, "wake", unavailable)
+    assert (await jobs.cancel(db, scene.submit(), by="me")).status is Status.CANCELLED
+
+
+async def test_only_waiting_jobs_take_another_priority(db: Database, scene: Scene) -> None:
+    waiting, running = scene.submit(), scene.running("other").job_id
+    assert (await jobs.reprioritize(db, waiting, -7, by="me")).priority == -7
+    with pytest.raises(Refused, match="running"):
+        await jobs.reprioritize(db, running, 1, by="me")
+    with pytest.raises(InvalidInput, match="priority"):
+        await jobs.reprioritize(db, waiting, 40000, by="me")
+
+
+async def test_a_retry_lets_a_failed_job_wait_again_and_wakes_workers(
+    db: Database, scene: Scene
+) -> None:
+    job_id = scene.failed()
+    with scene.listening() as heard:
+        job = await jobs.retry(db, job_id, by="me")
+    assert (job.status, job.retries, job.attempt) == (Status.APPROVED, 0, 1)
+    assert heard == ["wake greet"]
+
+
+async def test_neither_completed_nor_live_jobs_are_retried(db: Database, scene: Scene) -> None:
+    for job_id in (scene.completed(), scene.running("b").job_id, scene.submit("c")):
+        with pytest.raises(Refused, match="only failed and cancelled"):
+            await jobs.retry(db, job_id, by="me")
+
+
+async def test_a_retry_respects_the_unique_key_of_a_live_job(db: Database, scene: Scene) -> None:
+    job_id = scene.failed(unique_key="k")
+    scene.submit(unique_key="k")
+    with pytest.raises(Refused, match="unique_key"):
+        await jobs.retry(db, job_id, by="me")
+
+
+async def test_only_what_has_ended_is_deleted(db: Database, scene: Scene) -> None:
+    ended, running, waiting = scene.completed(), scene.running("b").job_id, scene.submit("c")
+    for job_id in (running, waiting):
+        with pytest.raises(Refused, match="cancel it first"):
+            await jobs.delete(db, job_id, by="me")
+    await jobs.delete(db, ended, by="me")
+    with pytest.raises(NotFound):
+        await jobs.show(db, ended)
+
+
+async def test_following_tells_each_change_once_and_ends_with_the_job(
+    db: Database, scene: Scene
+) -> None:
+    job_id = scene.submit()
+    seen: list[Status] = []
+    held: list[Claim] = []
+    async for job in jobs.follow(db, job_id, interval=0):
+        seen.append(job.status)
+        if job.status is Status.APPROVED:
+            held = await asyncio.to_thread(scene.claim)
+        elif job.status is Status.RUNNING:
+            await asyncio.to_thread(scene.settle, held[0])
+    assert seen == [Status.APPROVED, Status.RUNNING, Status.COMPLETED]

@@ -1,0 +1,255 @@
+"""The zombie: an attempt whose lease lapsed and whose job somebody else runs by now.
+
+Whatever it writes is refused, its handler is stopped, and the second attempt stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from laneway import Cancel, Context, JobHandle, Snooze, SyncContext
+from laneway.errors import StaleAttempt
+from tests.engine.workshop import SOON, Workshop, until
+
+
+class Schedule:
+    """Pause, lapse, second claim, resume while the second attempt runs."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self.shop = shop
+        self.went_on = threading.Event()
+        self.second_runs = threading.Event()
+        self.second_may_end = threading.Event()
+        self.first: list[str] = []
+
+    async def pause(self) -> None:
+        await asyncio.to_thread(self.went_on.wait, 20)
+
+    async def be_second(self, ctx: Context) -> str:
+        self.second_runs.set()
+        await asyncio.to_thread(self.second_may_end.wait, 20)
+        return "second"
+
+    async def supersede(self) -> JobHandle:
+        """A job whose first attempt is over without knowing it, and whose second runs."""
+        await self.shop.hire()
+        job = await self.shop.lw.submit("job")
+        await self.shop.running(job)
+        self.shop.lapse(job)
+        await until(self.second_runs.is_set)
+        return job
+
+    async def stands(self, job: JobHandle) -> None:
+        self.second_may_end.set()
+        ended = await self.shop.ended(job)
+        assert (ended.status, ended.result, ended.attempt) == ("completed", "second", 2)
+        assert [a.outcome for a in ended.attempts] == ["lost", "completed"]
+        assert ended.attempts[0].error is not None
+        assert ended.attempts[0].error.type == "WorkerLost"
+        assert ended.retries == 1
+        await until(self.shop.holds_nothing)
+
+
+@pytest.fixture
+def schedule(shop: Workshop) -> Schedule:
+    return Schedule(shop)
+
+
+def told_superseded(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
+    return lambda: any("superseded" in record.getMessage() for record in caplog.records)
+
+
+ENDS: dict[str, Exception | None] = {
+    "finish": None,
+    "fail": ValueError("zombie"),
+    "snooze": Snooze(0),
+    "cancel": Cancel("zombie"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_no_end_of_a_superseded_attempt_is_accepted(
+    schedule: Schedule, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            return await schedule.be_second(ctx)
+        await schedule.pause()
+        if (error := ENDS[end]) is not None:
+            raise error
+        return "zombie"
+
+    submitted = await schedule.supersede()
+    schedule.went_on.set()
+    await until(told_superseded(caplog))
+    await schedule.stands(submitted)
+
+
+async def test_a_release_by_a_superseded_attempt_is_void(schedule: Schedule) -> None:
+    """The worker of the first attempt shuts down while the second runs elsewhere."""
+
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            return await schedule.be_second(ctx)
+        await asyncio.Event().wait()
+        return "zombie"
+
+    shop = schedule.shop
+    first = await shop.hire_unlike({"concurrency": 1})
+    submitted = await shop.lw.submit("job")
+    await shop.running(submitted)
+    await shop.hire()
+    shop.lapse(submitted)
+    await until(schedule.second_runs.is_set)
+    await first.stop(0.0)
+    assert shop.status(submitted) == "running"
+    await schedule.stands(submitted)
+
+
+async def test_progress_of_a_superseded_attempt_is_refused_and_its_handler_stopped(
+    schedule: Schedule,
+) -> None:
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            return await schedule.be_second(ctx)
+        await schedule.pause()
+        await ctx.progress(99, 100, "zombie")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            schedule.first.append("stopped")
+        return "zombie"
+
+    submitted = await schedule.supersede()
+    schedule.went_on.set()
+    await until(lambda: schedule.first == ["stopped"])
+    assert schedule.shop.one("select count(*) from laneway.progress") == 0
+    await schedule.stands(submitted)
+
+
+async def test_log_lines_of_a_superseded_attempt_are_refused_and_its_handler_stopped(
+    schedule: Schedule,
+) -> None:
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            return await schedule.be_second(ctx)
+        await schedule.pause()
+        ctx.log("zombie")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            schedule.first.append("stopped")
+        return "zombie"
+
+    submitted = await schedule.supersede()
+    schedule.went_on.set()
+    await until(lambda: schedule.first == ["stopped"])
+    assert schedule.shop.one("select count(*) from laneway.logs") == 0
+    await schedule.stands(submitted)
+
+
+async def test_a_checkpoint_of_a_superseded_attempt_raises_stale_attempt(
+    schedule: Schedule,
+) -> None:
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            await ctx.save("second")
+            return await schedule.be_second(ctx)
+        await schedule.pause()
+        try:
+            await ctx.save("zombie")
+        except StaleAttempt:
+            schedule.first.append("refused")
+            raise
+        return "zombie"
+
+    submitted = await schedule.supersede()
+    schedule.went_on.set()
+    await until(lambda: schedule.first == ["refused"])
+    await schedule.stands(submitted)
+    assert (await submitted.get()).checkpoint == "second"
+
+
+async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(
+    schedule: Schedule,
+) -> None:
+    @schedule.shop.lw.handler("job", retry=SOON)
+    def job(ctx: SyncContext) -> str:
+        if ctx.attempt == 2:
+            schedule.second_runs.set()
+            schedule.second_may_end.wait(20)
+            return "second"
+        schedule.went_on.wait(20)
+        try:
+            ctx.save("zombie")
+        except StaleAttempt:
+            schedule.first.append("refused")
+            # Now it is told to stop as well: the next call ends it.
+            while True:
+                ctx.progress(1)
+        return "zombie"
+
+    submitted = await schedule.supersede()
+    (worker,) = schedule.shop.workers
+    schedule.went_on.set()
+    await until(lambda: schedule.first == ["refused"])
+    await until(lambda: worker.rooms.in_use == 1)
+    await schedule.stands(submitted)
+    assert (await submitted.get()).checkpoint is None
+
+
+async def test_a_heartbeat_tells_the_superseded_handler_to_stop(schedule: Schedule) -> None:
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            return await schedule.be_second(ctx)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            schedule.first.append("stopped")
+        return "zombie"
+
+    schedule.shop.lane("default", lease_seconds=2)
+    submitted = await schedule.supersede()
+    await until(lambda: schedule.first == ["stopped"], timeout=3)
+    await schedule.stands(submitted)
+
+
+async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
+    schedule: Schedule,
+) -> None:
+    """A renewal that hangs is no renewal: the lease is lost by the worker's own clock."""
+
+    @schedule.shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> str:
+        if ctx.attempt == 2:
+            return await schedule.be_second(ctx)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            schedule.first.append("stopped")
+        return "zombie"
+
+    shop = schedule.shop
+    shop.lane("default", lease_seconds=2)
+    await shop.hire()
+    submitted = await shop.lw.submit("job")
+    await shop.running(submitted)
+    # Every renewal now waits for a lock, for as long as this transaction is open.
+    with shop.conn.transaction():
+        shop.do("lock table laneway.lease in access exclusive mode")
+        await until(lambda: schedule.first == ["stopped"], timeout=6)
+    await until(schedule.second_runs.is_set)
+    await schedule.stands(submitted)

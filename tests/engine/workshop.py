@@ -1,0 +1,151 @@
+"""An application with its workers in this process, and the database looked at from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+import psycopg
+
+from laneway import Job, JobHandle, Laneway, RetryPolicy
+from laneway.config import Settings
+from laneway.engine.worker import Worker
+
+PATIENCE = 20.0
+QUICK: dict[str, Any] = {
+    "leader_ttl": 1.0,
+    "watchdog_interval": 0.1,
+    "cancel_grace": 0.3,
+    "shutdown_grace": 10.0,
+}
+SOON = RetryPolicy(base=0.05, cap=0.05, jitter=0)
+
+
+async def until(look: Callable[[], Any], timeout: float = PATIENCE) -> Any:
+    """What `look` finds, once it finds something."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = look()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {timeout} s: {inspect.getsource(look)}"
+        await asyncio.sleep(0.01)
+
+
+class Workshop:
+    """Handlers are registered on `lw`; `hire` starts workers, which end with the test."""
+
+    def __init__(self, dsn: str, **settings: Any) -> None:
+        self.dsn = dsn
+        self.lw = Laneway(dsn, **{**QUICK, **settings})
+        self.conn = psycopg.connect(dsn, autocommit=True, application_name="tests")
+        self.workers: list[Worker] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for worker in self.workers:
+            await worker.stop(0.0)
+        await self.lw.close()
+        self.conn.close()
+
+    async def hire(self, lw: Laneway | None = None, **options: Any) -> Worker:
+        """A worker that has started; several of them are as good as several processes."""
+        worker = (lw or self.lw).worker(**options)
+        self.workers.append(worker)
+        await worker.start()
+        return worker
+
+    async def hire_unlike(self, settings: dict[str, Any], **options: Any) -> Worker:
+        """A worker with the same handlers and other settings."""
+        changed = Settings.load(database_url=self.dsn, **{**QUICK, **settings})
+        worker = Worker(self.dsn, changed, self.lw.handlers, **options)
+        self.workers.append(worker)
+        await worker.start()
+        return worker
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
+        cursor = self.conn.execute(query.encode(), params or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def one(self, query: str, *params: Any) -> Any:
+        row = self.rows(query, *params)[0]
+        return row[0] if len(row) == 1 else row
+
+    def do(self, query: str, *params: Any) -> int:
+        return self.conn.execute(query.encode(), params or None).rowcount
+
+    def status(self, job: JobHandle | UUID) -> str:
+        job_id = job if isinstance(job, UUID) else job.id
+        return str(self.one("select status from laneway.jobs_view where id = %s", job_id))
+
+    def seq(self, job: JobHandle) -> int:
+        return int(self.one("select seq from laneway.jobs where id = %s", job.id))
+
+    def count(self, status: str) -> int:
+        return int(self.one("select count(*) from laneway.jobs_view where status = %s", status))
+
+    async def ended(self, job: JobHandle, timeout: float = PATIENCE) -> Job:
+        """The job once it is terminal, with its attempts."""
+        await until(
+            lambda: self.status(job) in ("completed", "failed", "cancelled"), timeout=timeout
+        )
+        return await job.get()
+
+    async def running(self, job: JobHandle) -> None:
+        await until(lambda: self.status(job) == "running")
+
+    def holds_nothing(self) -> bool:
+        """No lease, and no slot counted that is none."""
+        return (
+            self.one("select count(*) from laneway.lease") == 0
+            and self.one("select coalesce(sum(abs(running)), 0) from laneway.slot_usage") == 0
+        )
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def lane(self, name: str, **columns: Any) -> None:
+        """Creates or changes a lane behind the back of everybody."""
+        self.do("insert into laneway.worker_lanes (name) values (%s) on conflict do nothing", name)
+        for column, value in columns.items():
+            self.do(f"update laneway.worker_lanes set {column} = %s where name = %s", value, name)
+
+    def lapse(self, job: JobHandle) -> None:
+        """Lets the lease of a running job be over, as if nobody had renewed it."""
+        seq = self.seq(job)
+        changed = self.do(
+            "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
+            " where seq = %s",
+            seq,
+        )
+        assert changed == 1
+
+    def insert(self, job_type: str, payload: str, **columns: Any) -> UUID:
+        """A job as a foreign program would write it, whatever is in it."""
+        max_retries = columns.get("max_retries", 3)
+        row = self.one(
+            "with j as (insert into laneway.jobs (id, job_type, payload, max_retries)"
+            "  values (gen_random_uuid(), %s, %s::jsonb, %s) returning seq, id, job_type),"
+            " r as (insert into laneway.ready (seq, job_type, rank) select seq, job_type, 0 from j)"
+            " select id from j",
+            job_type,
+            payload,
+            max_retries,
+        )
+        assert isinstance(row, UUID)
+        return row

@@ -1,0 +1,48 @@
+"""A worker reduced to its claims, as a process of its own that may be killed at any moment."""
+
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+import psycopg
+
+from laneway.store import lanes, leases
+from laneway.store.database import run_sync
+from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
+
+ENDINGS = ("finish", "finish", "fail", "release")
+
+
+def claim_forever(dsn: str, worker: UUID, lane: str, job_type: str, seed: int) -> None:
+    """Claims, keeps some of what it has for a while, ends the rest in every way, until killed."""
+    rng = random.Random(seed)
+    both = [Range(job_type, 1, fresh, MIN_RANK, 0, MAX_RANK) for fresh in (False, True)]
+    held: list[leases.Claim] = []
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=0) as conn:
+        version = 0
+        while True:
+            room = rng.choice([1, 3, 20])
+            answer = run_sync(conn, leases.claim(worker, lane, version, room, both, [room]))
+            if answer.state == "changed":
+                version = run_sync(conn, lanes.read()).version
+            held += [one.claim for one in answer.assignments]
+            rng.shuffle(held)
+            ended, held = held[: len(held) // 2 + 1], held[len(held) // 2 + 1 :]
+            if ended:
+                verdicts = [Verdict(c, rng.choice(ENDINGS), delay_s=0) for c in ended]
+                run_sync(conn, leases.settle(verdicts))
+
+
+def claim_in_file(dsn: str, worker: UUID, lane: str, job_type: str, jobs: int) -> None:
+    """Claims and finishes one job at a time until all have ended."""
+    both = [Range(job_type, 1, fresh, MIN_RANK, 0, MAX_RANK) for fresh in (False, True)]
+    with psycopg.connect(dsn, autocommit=True, prepare_threshold=0) as conn:
+        version = run_sync(conn, lanes.read()).version
+        while True:
+            answer = run_sync(conn, leases.claim(worker, lane, version, 5, both, [5]))
+            for one in answer.assignments:
+                run_sync(conn, leases.settle([Verdict(one.claim, "finish")]))
+            ended = conn.execute("select count(*) from laneway.outcome").fetchone()
+            if ended == (jobs,):
+                return

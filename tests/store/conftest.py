@@ -1,0 +1,69 @@
+"""One migrated database per module, emptied before every test: a clone each would cost a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from tests.conftest import Server
+from tests.store.desk import Desk
+
+RESET = """
+delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
+delete from laneway.delayed; delete from laneway.lease; delete from laneway.slot_usage;
+delete from laneway.outcome; delete from laneway.attempts; delete from laneway.progress;
+delete from laneway.logs; delete from laneway.workers; delete from laneway.leader;
+delete from laneway.job_types; insert into laneway.job_types select * from seed_types;
+update laneway.control set paused = false, paused_by = null, paused_at = null;
+begin;
+update laneway.worker_lanes set job_types = '{}';
+delete from laneway.worker_lanes where name <> 'default';
+insert into laneway.worker_lanes select * from seed_lanes where name <> 'default';
+update laneway.worker_lanes l set (max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled)
+     = (select max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled from seed_lanes
+         where name = 'default') where name = 'default';
+commit
+"""
+
+
+@pytest.fixture(scope="module")
+def module_dsn(postgres: Server, template_db: str) -> Iterator[str]:
+    with postgres.database(template_db) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute("create table seed_lanes as select * from laneway.worker_lanes")
+            conn.execute("create table seed_types as select * from laneway.job_types")
+        yield dsn
+
+
+@pytest.fixture
+def dsn(module_dsn: str) -> str:
+    with psycopg.connect(module_dsn, autocommit=True) as conn:
+        conn.execute(RESET.encode())
+    return module_dsn
+
+
+@pytest.fixture
+def desk(dsn: str) -> Iterator[Desk]:
+    with Desk(dsn) as desk:
+        yield desk
+
+
+@pytest.fixture
+def another(dsn: str) -> Iterator[Callable[[], Desk]]:
+    """More desks at the same database."""
+    opened: list[Desk] = []
+
+    def open_desk() -> Desk:
+        opened.append(Desk(dsn))
+        return opened[-1]
+
+    yield open_desk
+    for desk in opened:
+        desk.close()
+
+
+@pytest.fixture
+def other(another: Callable[[], Desk]) -> Desk:
+    return another()

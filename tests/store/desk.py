@@ -1,0 +1,202 @@
+"""A test's seat at the database: the store's statements as verbs, and the tables as they are."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import UUID, uuid4
+
+import psycopg
+
+from laneway.domain.claim import Claim
+from laneway.domain.job import NewJob, new_job_id
+from laneway.store import jobs, lanes, leases
+from laneway.store.database import run_sync
+from laneway.store.leases import Answer, ClaimAnswer, LogEntry, Range, Report, Verdict
+from laneway.store.statement import Statement
+
+T = TypeVar("T")
+Conn = psycopg.Connection[tuple[Any, ...]]
+PLACES = ("ready", "delayed", "lease", "outcome")
+PATIENCE = 20.0
+BLOCKED = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+
+
+class Desk:
+    """One connection and one worker identity."""
+
+    def __init__(self, dsn: str, *, prepare_threshold: int | None = 5) -> None:
+        self.dsn = dsn
+        self.conn: Conn = psycopg.connect(
+            dsn, autocommit=True, application_name="tests", prepare_threshold=prepare_threshold
+        )
+        self.worker = uuid4()
+        self._thread = ThreadPoolExecutor(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.conn.info.transaction_status and not self.conn.closed:
+            self.conn.cancel_safe()
+        self._thread.shutdown()
+        self.conn.close()
+
+    @property
+    def pid(self) -> int:
+        return self.conn.info.backend_pid
+
+    # -- looking ------------------------------------------------------------------------------
+
+    def run(self, statement: Statement[T]) -> T:
+        return run_sync(self.conn, statement)
+
+    def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
+        cursor = self.conn.execute(query.encode(), params or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def one(self, query: str, *params: Any) -> Any:
+        row = self.rows(query, *params)[0]
+        return row[0] if len(row) == 1 else row
+
+    def do(self, query: str, *params: Any) -> int:
+        return self.conn.execute(query.encode(), params or None).rowcount
+
+    def places(self, seq: int) -> list[str]:
+        """The tables that hold the job: exactly one for every job there is."""
+        return [t for t in PLACES if self.one(f"select count(*) from laneway.{t} where seq = %s", seq)]
+
+    def row(self, table: str, seq: int) -> dict[str, Any]:
+        cursor = self.conn.execute(f"select * from laneway.{table} where seq = %s".encode(), [seq])
+        assert cursor.description is not None
+        (row,) = cursor.fetchall()
+        return dict(zip((c.name for c in cursor.description), row, strict=True))
+
+    def slots_agree(self) -> bool:
+        """Whether the counters are the leases."""
+        return bool(
+            self.one(
+                "select not exists (select lane, worker_id, count(*)::integer from laneway.lease"
+                " group by 1, 2 except select lane, worker_id, running from laneway.slot_usage)"
+                " and (select coalesce(sum(running), 0) from laneway.slot_usage)"
+                " = (select count(*) from laneway.lease)"
+            )
+        )
+
+    # -- verbs --------------------------------------------------------------------------------
+
+    def submit(self, job_type: str = "t", *, payload: object = None, **more: Any) -> int:
+        """A new job; its number."""
+        job = NewJob(id=new_job_id(), job_type=job_type, payload=json.dumps(payload or {}), **more)
+        answer = self.run(jobs.submit(job))
+        return self.seq_of(answer.id)
+
+    def seq_of(self, job_id: UUID) -> int:
+        return int(self.one("select seq from laneway.jobs where id = %s", job_id))
+
+    def id_of(self, seq: int) -> UUID:
+        found = self.one("select id from laneway.jobs where seq = %s", seq)
+        assert isinstance(found, UUID)
+        return found
+
+    def version(self) -> int:
+        return self.run(lanes.read()).version
+
+    def claim(
+        self,
+        room: int = 100,
+        types: Iterable[str] = ("t",),
+        *,
+        lane: str = "default",
+        caps: Sequence[int] | None = None,
+        ranges: Sequence[Range] | None = None,
+        version: int | None = None,
+    ) -> ClaimAnswer:
+        return self.run(
+            leases.claim(
+                self.worker,
+                lane,
+                self.version() if version is None else version,
+                room,
+                ranges or [r for t in types for r in whole(t)],
+                caps or [room],
+            )
+        )
+
+    def claimed(self, room: int = 100, types: Iterable[str] = ("t",), **more: Any) -> list[Claim]:
+        return [a.claim for a in self.claim(room, types, **more).assignments]
+
+    def running(self, job_type: str = "t", **more: Any) -> Claim:
+        """A new job that this worker runs."""
+        seq = self.submit(job_type, **more)
+        (claim,) = self.claimed(1, [job_type], lane=self.one("select laneway.lane_of(%s)", job_type))
+        assert claim.seq == seq
+        return claim
+
+    def settle(self, claim: Claim, kind: str, **more: Any) -> Answer | None:
+        """The answer, None for a finish plainly accepted."""
+        answers = self.run(leases.settle([Verdict(claim, kind, **more)]))
+        assert len(answers) <= 1
+        return answers[0] if answers else None
+
+    def heartbeat(self, claims: Sequence[Claim]) -> list[Answer]:
+        return self.run(
+            leases.heartbeat([c.seq for c in claims], [c.attempt for c in claims])
+        )
+
+    def report(
+        self, reports: Sequence[Report] = (), lines: Sequence[LogEntry] = ()
+    ) -> list[Answer]:
+        return self.run(leases.report(reports, lines))
+
+    def cancel(self, seq: int, by: str = "me", reason: str | None = None) -> jobs.Met:
+        return self.run(jobs.cancel(self.id_of(seq), by, reason))
+
+    def retry(self, seq: int) -> jobs.Met:
+        return self.run(jobs.retry(self.id_of(seq)))
+
+    # -- races made on purpose ----------------------------------------------------------------
+
+    def begin(self) -> None:
+        self.conn.execute("begin")
+
+    def commit(self) -> None:
+        self.conn.execute("commit")
+
+    def rollback(self) -> None:
+        self.conn.execute("rollback")
+
+    def later(self, call: Callable[[], T]) -> Future[T]:
+        """Runs in a thread what is going to wait for a lock on this desk's connection."""
+        return self._thread.submit(call)
+
+    def await_blocked(self, other: Desk) -> None:
+        """Returns once the other desk's statement waits for a lock."""
+        pid, deadline = other.pid, time.monotonic() + PATIENCE
+        # A connection of its own: inside a transaction pg_stat_activity stands still.
+        with psycopg.connect(self.dsn, autocommit=True) as watch:
+            while watch.execute(BLOCKED, [pid]).fetchone() != (True,):
+                assert time.monotonic() < deadline, "nobody waits"
+
+
+def whole(job_type: str, group: int = 1) -> list[Range]:
+    """The ranges that hold every row of a job type."""
+    return [
+        Range(job_type, group, fresh, leases.MIN_RANK, 0, leases.MAX_RANK) for fresh in (False, True)
+    ]
+
+
+def error(kind: str = "Boom", message: str = "it broke") -> str:
+    return json.dumps({"type": kind, "message": message})

@@ -1,0 +1,313 @@
+"""Claims: one owner, in order, never more than there is room for."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from laneway.store import jobs, lanes
+from laneway.store.leases import MAX_RANK, MIN_RANK, Range
+from tests.store.desk import Desk, error, whole
+
+
+def test_a_claim_takes_the_highest_priority_first_then_the_first_submitted(desk: Desk) -> None:
+    low = [desk.submit() for _ in range(3)]
+    high = [desk.submit(priority=5) for _ in range(3)]
+    lowest = desk.submit(priority=-7)
+    assert [c.seq for c in desk.claimed(4)] == [*high, low[0]]
+    assert [c.seq for c in desk.claimed()] == [*low[1:], lowest]
+    assert desk.claimed() == []
+
+
+def test_rows_that_come_back_stand_where_their_priority_and_number_put_them(desk: Desk) -> None:
+    retried, first, delayed, second, raised = (
+        desk.submit(),
+        desk.submit(),
+        desk.submit(delay=3600),
+        desk.submit(),
+        desk.submit(),
+    )
+    (claim,) = desk.claimed(1)
+    assert claim.seq == retried
+    desk.settle(claim, "fail", error=error(), delay_s=0)
+    desk.do("update laneway.delayed set run_at = clock_timestamp() where seq = %s", delayed)
+    assert desk.run(lanes.peek(["t"])).promoted == ["t"]
+    desk.run(jobs.reprioritize(desk.id_of(raised), 1))
+    assert [c.seq for c in desk.claimed()] == [raised, retried, first, delayed, second]
+
+
+def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(desk: Desk) -> None:
+    desk.do("update laneway.worker_lanes set lease_seconds = 77 where name = 'default'")
+    seq = desk.submit(priority=4, max_retries=9, workspace="w", unique_key="k", payload={"a": 1})
+    answer = desk.claim()
+    (got,) = answer.assignments
+    assert (answer.state, answer.lease_s, answer.left_over) == ("ok", 77, 0)
+    assert (got.claim.seq, got.claim.job_id, got.claim.attempt) == (seq, desk.id_of(seq), 1)
+    assert (got.rank, got.job_type, got.payload, got.checkpoint, got.retries) == (
+        -4,
+        "t",
+        '{"a": 1}',
+        None,
+        0,
+    )
+    lease = desk.row("lease", seq)
+    expected = {
+        "attempt": 1,
+        "worker_id": desk.worker,
+        "lane": "default",
+        "job_type": "t",
+        "workspace": "w",
+        "rank": -4,
+        "retries": 0,
+        "max_retries": 9,
+        "keyed": True,
+        "lease_seconds": 77,
+        "started_at": None,
+        "cancel_requested_at": None,
+    }
+    assert {name: lease[name] for name in expected} == expected
+    assert (lease["lease_until"] - lease["claimed_at"]).total_seconds() == 77
+    assert desk.places(seq) == ["lease"]
+    desk.settle(got.claim, "release")
+    (again,) = desk.claimed()
+    assert again.attempt == 2
+    assert desk.slots_agree()
+
+
+def test_a_claim_never_takes_more_than_its_room(desk: Desk) -> None:
+    for _ in range(30):
+        desk.submit()
+    for room in (0, 1, 7, 22):
+        assert len(desk.claimed(room)) == room
+    assert desk.claimed() == []
+    assert desk.slots_agree()
+
+
+def test_a_claim_never_takes_more_than_the_free_slots(desk: Desk, other: Desk) -> None:
+    desk.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
+    for _ in range(12):
+        desk.submit()
+    first = desk.claimed(3)
+    second = other.claimed(10)
+    assert (len(first), len(second)) == (3, 2)
+    assert desk.claim().state == "full"
+    desk.settle(first[0], "finish")
+    assert len(other.claimed(10)) == 1
+    desk.do("update laneway.worker_lanes set max_slots = 2 where name = 'default'")
+    for claim in first[1:]:
+        desk.settle(claim, "finish")
+        assert desk.claim().state == "full", "three run and two may"
+    desk.do("update laneway.worker_lanes set max_slots = null where name = 'default'")
+    assert len(desk.claimed(100)) == 6
+    assert desk.slots_agree()
+
+
+def test_zero_slots_start_nothing(desk: Desk) -> None:
+    desk.submit()
+    desk.do("update laneway.worker_lanes set max_slots = 0 where name = 'default'")
+    assert desk.claim().state == "full"
+
+
+def test_each_reason_for_no_jobs_has_its_name(desk: Desk) -> None:
+    desk.submit()
+    version = desk.version()
+    assert desk.claim(version=version - 1).state == "changed"
+    assert desk.claim(lane="no_such_lane").state == "disabled"
+    desk.run(lanes.pause(True, "me"))
+    assert desk.claim(version=version).state == "changed"
+    assert desk.claim().state == "paused"
+    desk.run(lanes.pause(False, "me"))
+    desk.do("update laneway.worker_lanes set enabled = false where name = 'default'")
+    assert desk.claim().state == "disabled"
+    desk.do("update laneway.worker_lanes set enabled = true where name = 'default'")
+    assert len(desk.claim().assignments) == 1
+    assert desk.claim().state == "ok"
+
+
+def test_a_worker_leaves_the_types_it_does_not_know_alone(desk: Desk) -> None:
+    unknown = [desk.submit("other", priority=9) for _ in range(3)]
+    mine = desk.submit("mine")
+    assert [c.seq for c in desk.claimed(types=["mine"])] == [mine]
+    assert all(desk.places(seq) == ["ready"] for seq in unknown)
+    assert desk.claimed(types=["mine", "never_seen"]) == []
+
+
+def test_delayed_jobs_are_not_claimed_before_they_are_due(desk: Desk) -> None:
+    seq = desk.submit(delay=3600)
+    peek = desk.run(lanes.peek(["t"]))
+    assert (peek.due, peek.promoted) == ([], None)
+    assert peek.next_due_s == pytest.approx(3600, abs=60)
+    assert desk.claimed() == []
+    desk.do("update laneway.delayed set run_at = clock_timestamp() - interval '1 s'")
+    peek = desk.run(lanes.peek(["t", "u"]))
+    assert (peek.due, peek.promoted, peek.next_due_s) == (["t"], ["t"], None)
+    assert [c.seq for c in desk.claimed()] == [seq]
+
+
+def test_a_claim_hands_over_the_last_checkpoint(desk: Desk) -> None:
+    from laneway.store.leases import Report
+
+    claim = desk.running()
+    desk.report([Report(claim, checkpoint='{"page": 7}')])
+    desk.settle(claim, "release")
+    (again,) = desk.claim().assignments
+    assert again.checkpoint == '{"page": 7}'
+
+
+def test_rows_locked_by_another_claim_are_passed_over_not_waited_for(
+    desk: Desk, other: Desk
+) -> None:
+    first, second = desk.submit(), desk.submit()
+    other.begin()
+    assert [c.seq for c in other.claimed(1)] == [first]
+    assert [c.seq for c in desk.claimed(1)] == [second]
+    other.rollback()
+    assert [c.seq for c in desk.claimed(1)] == [first]
+    assert desk.slots_agree()
+
+
+def test_a_claim_that_rolls_back_leaves_job_and_slot_as_they_were(desk: Desk) -> None:
+    desk.do("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
+    seq = desk.submit()
+    desk.begin()
+    assert desk.claimed() != []
+    desk.rollback()
+    assert desk.places(seq) == ["ready"]
+    assert [(c.seq, c.attempt) for c in desk.claimed()] == [(seq, 1)]
+
+
+# -- against a model ----------------------------------------------------------------------------
+
+
+class Waiting(NamedTuple):
+    seq: int
+    job_type: str
+    fresh: bool
+    rank: int
+
+
+def ideal(waiting: list[Waiting], groups: dict[str, int], caps: list[int], room: int) -> list[int]:
+    """Everything in order, each group up to its cap, up to the room."""
+    taken: list[int] = []
+    used: Counter[int] = Counter()
+    for row in sorted(waiting, key=lambda w: (w.rank, w.seq)):
+        if row.job_type in groups and used[groups[row.job_type]] < caps[groups[row.job_type] - 1]:
+            used[groups[row.job_type]] += 1
+            taken.append(row.seq)
+    return taken[:room]
+
+
+def probe_size(types: int, room: int) -> int:
+    return room if types <= 2 else min(room, 2 * -(-room // types) + 16)
+
+
+def known(
+    waiting: list[Waiting], groups: dict[str, int], caps: list[int], room: int
+) -> list[int]:
+    """What is certain to be next when each range is read no further than its probe."""
+    size = probe_size(len(groups), room)
+    edge = (MAX_RANK, 0)
+    if size < room:
+        for job_type, group in groups.items():
+            for fresh in (False, True):
+                rows = sorted(
+                    (w.rank, w.seq) for w in waiting if (w.job_type, w.fresh) == (job_type, fresh)
+                )
+                if len(rows) >= size and caps[group - 1] >= size:
+                    edge = min(edge, rows[size - 1])
+    return ideal([w for w in waiting if (w.rank, w.seq) <= edge], groups, caps, room)
+
+
+TABLES = st.builds(
+    lambda seed, types, size, ranks, cap, room: (seed, types, size, ranks, cap, room),
+    st.integers(0, 2**32),
+    st.integers(1, 12),
+    st.integers(0, 260),
+    st.integers(1, 4),
+    st.sampled_from([0, 1, 3, 40, 300]),
+    st.sampled_from([1, 2, 5, 17, 60, 120, 300]),
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(TABLES)
+def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
+    desk: Desk, table: tuple[int, int, int, int, int, int]
+) -> None:
+    seed, types, size, ranks, cap, room = table
+    rng = random.Random(seed)
+    names = [f"m{i}" for i in range(types)]
+    # Uneven, so that some types fill their probe while others are short.
+    weights = [rng.choice([1, 1, 30]) for _ in names]
+    waiting = [
+        Waiting(seq, rng.choices(names, weights)[0], rng.random() < 0.6, rng.randrange(-1, ranks))
+        for seq in range(1, size + 1)
+    ]
+    caps = [cap, rng.choice([0, 2, 25, 300]), 300]
+    groups = {n: rng.randint(1, 3) for n in names if len(names) < 2 or rng.random() < 0.9}
+    if not groups:
+        groups = {names[0]: 3}
+    desk.begin()
+    try:
+        desk.do(
+            "insert into laneway.jobs (seq, id, job_type, payload)"
+            " select s, gen_random_uuid(), t, '{}' from unnest(%s::bigint[], %s::text[]) u (s, t)",
+            [w.seq for w in waiting],
+            [w.job_type for w in waiting],
+        )
+        desk.do(
+            "insert into laneway.ready (seq, job_type, fresh, rank)"
+            " select * from unnest(%s::bigint[], %s::text[], %s::boolean[], %s::integer[])",
+            [w.seq for w in waiting],
+            [w.job_type for w in waiting],
+            [w.fresh for w in waiting],
+            [w.rank for w in waiting],
+        )
+        ranges = [r for name, group in groups.items() for r in whole(name, group)]
+        got = [c.seq for c in desk.claimed(room, caps=caps, ranges=ranges)]
+        best = ideal(waiting, groups, caps, room)
+        assert got == best[: len(got)], "out of order"
+        assert got == known(waiting, groups, caps, room)
+        assert bool(got) == bool(best), "nothing taken though something could be"
+        # Asking again goes on where this one stopped.
+        if len(got) < len(best):
+            assert len(got) >= probe_size(len(groups), room)
+        assert desk.slots_agree()
+    finally:
+        desk.rollback()
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(0, 2**32))
+def test_claims_in_turn_empty_the_table_and_take_each_job_once(desk: Desk, seed: int) -> None:
+    rng = random.Random(seed)
+    names = [f"m{i}" for i in range(rng.randint(1, 6))]
+    desk.begin()
+    try:
+        for _ in range(40):
+            desk.submit(rng.choice(names), priority=rng.randint(-2, 2))
+        taken: list[int] = []
+        while got := desk.claimed(rng.choice([1, 3, 19, 30]), names):
+            taken += [c.seq for c in got]
+        assert len(taken) == len(set(taken)) == 40
+        assert desk.one("select count(*) from laneway.ready") == 0
+        assert desk.slots_agree()
+    finally:
+        desk.rollback()
+
+
+def test_a_range_starts_after_its_floor_and_ends_at_its_last_rank(desk: Desk) -> None:
+    rows = {(p, i): desk.submit(priority=p) for p in (2, 1, 0) for i in range(3)}
+    ranges = [Range("t", 1, True, -1, rows[1, 0], 0)]
+    got = [c.seq for c in desk.claimed(ranges=ranges)]
+    assert got == [rows[1, 1], rows[1, 2], rows[0, 0], rows[0, 1], rows[0, 2]]
+    assert desk.claimed(ranges=[Range("t", 1, True, MIN_RANK, 0, -3)]) == []

@@ -1,0 +1,272 @@
+"""Cost is flat: what a statement touches follows from what it asks for, not from what waits.
+
+Rows are counted by the server inside the transaction of the call: `fetched` sums rows fetched through
+indexes and rows read by sequential scans. The statistics are wrong on purpose: plans made while the
+tables were tiny, tables never analysed, tables said to be empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.domain.states import Status
+from laneway.store import jobs, lanes, leases
+from laneway.store.leases import LogEntry, Report, Verdict
+from tests.conftest import Server
+from tests.store.desk import Desk, whole
+
+TYPES = [f"type{i}" for i in range(10)]
+LAST = TYPES[-1]
+MILLION = 1_000_000
+LEASES = 20_000
+KEYS = 100_000
+BATCH = 300
+RANGES = 2 * len(TYPES)
+PROBE = 2 * -(-BATCH // len(TYPES)) + 16
+COUNTERS = """
+select s.relname, coalesce(s.seq_scan, 0),
+       coalesce(s.seq_tup_read, 0) + greatest(coalesce(s.idx_tup_fetch, 0),
+           (select coalesce(sum(pg_stat_get_xact_tuples_returned(i.indexrelid)), 0)::bigint
+              from pg_index i where i.indrelid = s.relid))
+  from pg_stat_xact_user_tables s where s.schemaname = 'laneway'
+"""
+BIG = {"ready", "jobs", "lease", "delayed", "job_keys", "outcome", "progress", "attempts"}
+# Rows nobody has numbered yet, so that a job of this file never meets one of a test's own.
+FILL = f"""
+alter table laneway.ready set (autovacuum_enabled = off);
+alter table laneway.jobs set (autovacuum_enabled = off);
+alter table laneway.delayed set (autovacuum_enabled = off);
+alter table laneway.lease set (autovacuum_enabled = off);
+alter table laneway.job_keys set (autovacuum_enabled = off);
+insert into laneway.delayed (seq, job_type, rank, run_at)
+select g, 'type' || g %% 10, 0, clock_timestamp() + interval '1 day' from generate_series(1, {MILLION}) g;
+insert into laneway.jobs (seq, id, job_type, payload)
+select g, ('00000000-0000-0000-0000-' || lpad(to_hex(g), 12, '0'))::uuid, 'type' || g / 110000 %% 10, '{{}}'
+  from generate_series({MILLION + 1}, {2 * MILLION + LEASES}) g;
+insert into laneway.ready (seq, job_type, rank)
+select seq, job_type, 0 from laneway.jobs where seq between {MILLION + 1} and {2 * MILLION};
+insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
+                           keyed, lease_seconds, claimed_at, lease_until)
+select g, 1, gen_random_uuid(), 'default', 'type0', 'default', 0, 0, 3, false, 30, now(), now() + interval '1 h'
+  from generate_series({2 * MILLION + 1}, {2 * MILLION + LEASES}) g;
+insert into laneway.job_keys select 'default', 'type0', g::text, g from generate_series(1, {KEYS}) g;
+select setval('laneway.jobs_seq_seq', {3 * MILLION})
+"""
+SAY_EMPTY = """
+update pg_class set reltuples = 0, relpages = greatest(pg_relation_size(oid) / 8192, 1)
+ where relnamespace = 'laneway'::regnamespace and relkind = 'r'
+"""
+
+
+class Spent:
+    """What one call touched, per table."""
+
+    def __init__(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        nothing = (0, 0)
+        self.fetched = {t: after[t][1] - before.get(t, nothing)[1] for t in after}
+        self.scans = {t: after[t][0] - before.get(t, nothing)[0] for t in after}
+
+    def __getitem__(self, table: str) -> int:
+        return int(self.fetched.get(table, 0))
+
+
+def counters(desk: Desk) -> dict[str, Any]:
+    return {name: (scans, fetched) for name, scans, fetched in desk.rows(COUNTERS)}
+
+
+def spent(desk: Desk, call: Callable[[], object]) -> Spent:
+    """Runs the call in a transaction of its own and takes it back."""
+    desk.begin()
+    try:
+        before = counters(desk)
+        call()
+        used = Spent(before, counters(desk))
+    finally:
+        desk.rollback()
+    scanned = {t for t in BIG if used.scans.get(t)}
+    assert not scanned, f"sequential scan of {scanned}"
+    return used
+
+
+def go_round(desk: Desk) -> None:
+    """One job through every hot statement, so that this session has all its plans."""
+    for _ in range(6):
+        seq = desk.submit(LAST, unique_key="k")
+        (claim,) = desk.claimed(1, [LAST])
+        assert claim.seq == seq
+        desk.heartbeat([claim])
+        desk.report([Report(claim, done=1)], [LogEntry(claim, 1, "info", "m", 0)])
+        desk.settle(claim, "fail", delay_s=0)
+        desk.run(jobs.reprioritize(claim.job_id, 1))
+        desk.cancel(seq)
+        desk.retry(seq)
+        (claim,) = desk.claimed(1, [LAST])
+        desk.settle(claim, "finish")
+        desk.run(lanes.peek(TYPES))
+        desk.run(jobs.delete(claim.job_id))
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: Server, template_db: str) -> Iterator[tuple[str, Desk]]:
+    """Two million waiting jobs, and a session whose plans are older than they are."""
+    with postgres.database(template_db) as dsn, Desk(dsn, prepare_threshold=0) as early:
+        early.do("vacuum analyze laneway.lease, laneway.ready, laneway.jobs, laneway.job_keys")
+        go_round(early)
+        with Desk(dsn) as loader:
+            loader.do(FILL.replace("%%", "%"))
+        yield dsn, early
+
+
+@pytest.fixture(params=["planned while tiny", "never analysed", "said to be empty"])
+def desk(request: pytest.FixtureRequest, filled: tuple[str, Desk]) -> Iterator[Desk]:
+    dsn, early = filled
+    if request.param == "planned while tiny":
+        yield early
+        return
+    with Desk(dsn, prepare_threshold=0) as late:
+        late.do("begin")
+        if request.param == "said to be empty":
+            late.do(SAY_EMPTY)
+        late.do("commit")
+        yield late
+        late.do("update pg_class set reltuples = -1 where relnamespace = 'laneway'::regnamespace")
+
+
+def test_a_claim_over_ten_types_reads_a_few_rows_per_range_and_its_own_jobs(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.claim(BATCH, TYPES))
+    assert used["ready"] <= RANGES * PROBE
+    assert used["jobs"] <= BATCH
+    assert used["delayed"] == 0
+    assert used["lease"] == 0
+
+
+def test_a_claim_of_one_job_reads_one_row_per_range(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.claim(1, TYPES))
+    assert used["ready"] <= RANGES
+    assert used["jobs"] <= 1
+
+
+def test_a_worker_that_knows_one_type_out_of_ten_reads_nothing_of_the_others(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.claim(BATCH, [LAST]))
+    assert used["ready"] <= 2 * BATCH
+    assert used["jobs"] <= BATCH
+
+
+def test_a_claim_of_types_that_have_no_jobs_reads_next_to_nothing(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.claim(BATCH, ["nobody", "never"]))
+    assert used["ready"] <= 4
+
+
+def test_a_claim_from_a_floor_does_not_read_what_lies_below(desk: Desk) -> None:
+    below = 2 * MILLION - 100
+    ranges = [r._replace(lo=0, floor=below) if r.fresh else r for r in whole(LAST)]
+    used = spent(desk, lambda: desk.claim(BATCH, ranges=ranges))
+    assert used["ready"] <= BATCH
+
+
+@pytest.mark.parametrize("kind", ["finish", "fail", "giveup", "release", "snooze", "cancel"])
+def test_a_settle_reads_its_leases_and_no_more(desk: Desk, kind: str) -> None:
+    claims = _leased(desk, BATCH)
+    used = spent(desk, lambda: desk.run(leases.settle([Verdict(c, kind) for c in claims])))
+    assert used["lease"] <= 2 * BATCH
+    assert used["jobs"] == 0, "no job of the batch has a key"
+    assert used["job_keys"] == 0
+
+
+def test_a_settle_of_stale_attempts_reads_a_few_rows_each(desk: Desk) -> None:
+    claims = [Claim(c.seq, c.job_id, 9) for c in _leased(desk, BATCH)]
+    used = spent(desk, lambda: desk.run(leases.settle([Verdict(c, "finish") for c in claims])))
+    assert used["lease"] <= 2 * BATCH
+    assert used["outcome"] <= BATCH
+    assert used["attempts"] <= BATCH
+
+
+def test_freeing_a_key_reads_that_key_only(desk: Desk) -> None:
+    def settle_keyed() -> None:
+        seqs = [desk.submit(LAST, unique_key=f"mine {i}", priority=9) for i in range(20)]
+        claims = desk.claimed(20, [LAST])
+        assert [c.seq for c in claims] == seqs
+        before = counters(desk)
+        desk.run(leases.settle([Verdict(c, "finish") for c in claims]))
+        after = Spent(before, counters(desk))
+        assert after["job_keys"] <= 2 * 20
+        assert after["jobs"] <= 2 * 20
+
+    used = spent(desk, settle_keyed)
+    assert used["job_keys"] <= 6 * 20
+
+
+def test_a_heartbeat_reads_its_leases_and_no_more(desk: Desk) -> None:
+    claims = _leased(desk, 500)
+    claims[7] = Claim(claims[7].seq, claims[7].job_id, 9)
+    used = spent(desk, lambda: desk.heartbeat(claims))
+    assert used["lease"] <= 2 * 500
+
+
+def test_a_report_reads_its_leases_and_no_more(desk: Desk) -> None:
+    claims = _leased(desk, BATCH)
+    claims[7] = Claim(claims[7].seq, claims[7].job_id, 9)
+    lines = [LogEntry(c, n, "info", "m", 0) for c in claims for n in (1, 2)]
+    reports = [Report(c, done=1, checkpoint="{}") for c in claims]
+    used = spent(desk, lambda: desk.report(reports, lines))
+    assert used["lease"] <= 3 * BATCH
+    assert used["progress"] <= 2 * BATCH
+
+
+def test_a_poll_reads_one_row_per_type_and_the_next_delayed_one(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.run(lanes.peek(TYPES)))
+    assert used["ready"] <= len(TYPES)
+    assert used["delayed"] <= 3
+
+
+def test_a_poll_that_finds_many_due_moves_a_bounded_number(desk: Desk) -> None:
+    def poll() -> None:
+        desk.do("update laneway.delayed set run_at = clock_timestamp() where seq <= 3000")
+        before = counters(desk)
+        peek = desk.run(lanes.peek(TYPES))
+        after = Spent(before, counters(desk))
+        assert peek.next_due_s == 0, "there is more: poll again"
+        assert after["delayed"] <= 4 * 1000
+        assert after["ready"] <= len(TYPES)
+
+    spent(desk, poll)
+
+
+def test_the_operators_verbs_read_a_handful_of_rows(desk: Desk) -> None:
+    def verbs() -> None:
+        seq = desk.submit(LAST, unique_key="verbs")
+        desk.run(jobs.reprioritize(desk.id_of(seq), 5))
+        desk.cancel(seq)
+        desk.retry(seq)
+        desk.cancel(seq)
+        desk.run(jobs.delete(desk.id_of(seq)))
+
+    used = spent(desk, verbs)
+    assert sum(used[t] for t in BIG) <= 100
+
+
+@pytest.mark.parametrize("status", [None, Status.APPROVED, Status.RUNNING, Status.FAILED])
+def test_a_page_of_a_list_reads_a_few_rows_per_job_shown(desk: Desk, status: Status | None) -> None:
+    wanted = jobs.Filter(status=status)
+    for _ in range(7):  # past the point where the server may keep a plan for any parameters
+        desk.run(jobs.listing(wanted, limit=50))
+    used = spent(desk, lambda: desk.run(jobs.listing(wanted, limit=50)))
+    assert sum(used[t] for t in BIG) <= 20 * 50
+
+
+def test_measuring_the_lanes_stops_counting_at_its_bound(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.run(lanes.measure(bound=500)))
+    assert used["ready"] <= len(TYPES) * (500 + 1 + 1000) + 50
+
+
+def _leased(desk: Desk, count: int) -> list[Claim]:
+    """Claims on some of the many leases, from the middle."""
+    first = 2 * MILLION + LEASES // 2
+    rows = desk.rows(
+        "select seq, id from laneway.jobs where seq >= %s order by seq limit %s", first, count
+    )
+    return [Claim(seq, job_id, 1) for seq, job_id in rows]
