@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -132,6 +133,9 @@ class Laneway(Client):
 def load_app(reference: str) -> Laneway:
     """`module:name` → the Laneway it names."""
     module_name, _, name = reference.partition(":")
+    if os.getcwd() not in sys.path:
+        # A console script does not look where it is called; `python -m` does.
+        sys.path.insert(0, os.getcwd())
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:

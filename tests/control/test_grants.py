@@ -21,6 +21,7 @@ import laneway.store
 from laneway.client import Client
 from laneway.config import Settings
 from laneway.domain.lane import Lane
+from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import explain, health, jobs, lanes, leases, notify, statement, workers
 from laneway.store.grants import (
@@ -115,7 +116,7 @@ def play_worker(cast: Cast, _: None) -> None:
         [silent.seq],
     )
     assert cast.run(leases.watch(cast.worker_id, 10.0)).reclaimed == 1
-    assert cast.run(leases.bury(cast.worker_id, held.seq, "gone")) == 1
+    assert cast.run(leases.bury(cast.worker_id, held.seq, "gone")) > 0
     cast.run(leases.resign(cast.worker_id))
     cast.run(workers.stop(cast.worker_id))
     cast.run(workers.sweep())
@@ -155,8 +156,9 @@ def without_copy(cast: Cast) -> None:
 
 def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     read_migrations(cast)
-    for status in (None, "approved", "running", "completed"):
-        cast.run(jobs.listing(Filter(status=status)))  # type: ignore[arg-type]
+    cast.conn.execute("select id, lane, status from laneway.jobs_view")
+    for status in (None, Status.APPROVED, Status.RUNNING, Status.COMPLETED):
+        cast.run(jobs.listing(Filter(status=status)))
     for read in (jobs.get, jobs.get_attempts, jobs.wait, explain.facts):
         cast.run(read(props["running"]))
     for lookup in (lanes.read, lanes.read_gate, lanes.measure, lanes.active, workers.listing):
@@ -219,11 +221,13 @@ def test_a_role_runs_all_its_statements_with_its_grants(cast: Cast, role: str) -
     assert cast.ran == set(ROLES[role])
 
 
-@pytest.mark.parametrize("role", ["worker", "client", "reader"])
+@pytest.mark.parametrize("role", ROLES)
 def test_no_grant_of_a_role_can_be_missed(cast: Cast, role: str) -> None:
+    """The server's are those of the others and of the operator's verbs: only the last are tried."""
     give(cast, role)
     needless = []
-    for privilege in sorted(privileges(role)):
+    others = frozenset().union(*(privileges(other) for other in ROLES if other != "server"))
+    for privilege in sorted(privileges(role) - (others if role == "server" else frozenset())):
         with cast.conn.transaction(force_rollback=True):
             cast.conn.execute(_revoke(privilege))
             try:

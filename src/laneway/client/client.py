@@ -14,7 +14,14 @@ from uuid import UUID
 
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
-from laneway.client.spec import Given, encode_arguments, make_entries, make_job, read_requests
+from laneway.client.spec import (
+    Given,
+    encode_arguments,
+    make_entries,
+    make_job,
+    read_requests,
+    types_of,
+)
 from laneway.config import Settings
 from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.lane import check_job_type
@@ -151,7 +158,7 @@ class Client:
         requests = read_requests(new, self._limits)
         if not requests:
             return []
-        job_types = frozenset(check_job_type(name) for name in {job[0] for job in requests})
+        job_types = types_of(requests)
         run = self._run if conn is None else borrow(conn).run
         await self._catalog.refresh(job_types, run)
         entries = make_entries(self._catalog, self._limits, requests)

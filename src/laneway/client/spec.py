@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
+from laneway.domain.lane import check_job_type
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.errors import InvalidInput
 from laneway.store.batch import Entry
@@ -104,6 +105,17 @@ def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request
         (one[0], one[1], _PLAIN) if type(one) is tuple and len(one) == 2 else _request(one, i)
         for i, one in enumerate(chosen)
     ]
+
+
+def types_of(requests: Sequence[Request]) -> frozenset[str]:
+    """The job types of a batch, checked."""
+    try:
+        names = frozenset(job_type for job_type, _, _ in requests)
+        return frozenset(map(check_job_type, names))
+    except (InvalidInput, TypeError):
+        for i, (job_type, _, _) in enumerate(requests):
+            check_job_type(job_type, f"jobs[{i}].job_type")
+        raise
 
 
 def make_entries(

@@ -50,7 +50,7 @@ async def sync_calendar(ctx: Context, account: str) -> str:
 @lw.handler("restore", lane="system", max_retries=10, retry=RetryPolicy(base=0.5, cap=0.5))
 async def restore(ctx: Context, backup: str, tables: int = 100) -> dict[str, Any]:
     """Goes on where the last attempt got to, however that ended."""
-    reached = []
+    reached: list[int] = []
     # durable: each table is noted before the next begins, so that none is restored twice.
     async for table in ctx.track(range(1, tables + 1), durable=True):
         if not reached:

@@ -74,12 +74,11 @@ class Crew:
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
         ready = asyncio.ensure_future(member.is_ready.wait())
-        ended = asyncio.ensure_future(member.process.wait())
-        await asyncio.wait({ready, ended}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
-        was_ready = ready.done()
-        for each in (ready, ended):
-            each.cancel()
-        if not was_ready and not self._is_stopping:
+        try:
+            await asyncio.wait({ready, watch}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+        if not member.is_ready.is_set() and not self._is_stopping:
             raise WorkerDidNotStart(f"worker {member.letter} did not start:\n{tail(member.log)}")
         return member
 
@@ -99,7 +98,8 @@ class Crew:
         await gone
 
     async def _all_gone(self) -> None:
-        await asyncio.gather(*self._watches, return_exceptions=True)
+        while self._watches:
+            await asyncio.wait(self._watches)
 
     async def _launch(self, lanes: Sequence[str]) -> Member:
         letter = next(self._letters)
@@ -130,6 +130,8 @@ class Crew:
         os.set_blocking(out_r, False)
         member = Member(letter, tuple(lanes), process, log, (out_r, leash_w))
         self.members.append(member)
+        if self._is_stopping:
+            member.kill()
         asyncio.get_running_loop().add_reader(out_r, self._hear, member)
         return member
 

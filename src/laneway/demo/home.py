@@ -50,6 +50,11 @@ def server_dir(home: Path) -> Path:
     return home / _SERVER
 
 
+def env_file(home: Path) -> Path:
+    """What another terminal reads to talk to this run."""
+    return home / "env"
+
+
 def _mode() -> int:
     return 0o711 if new_account().is_other else 0o700
 

@@ -74,10 +74,14 @@ class _Psycopg(Borrowed):
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
         with psycopg.Cursor(self._conn, row_factory=tuple_row) as cursor:
             cursor.execute(statement.text, statement.params, binary=True)
+            if not self.can_copy:
+                with self._conn.pipeline() as pipeline:
+                    pipeline.sync()
             return cursor.fetchall() if cursor.description else []
 
     @property
     def can_copy(self) -> bool:
+        # In a pipeline there is no COPY, and answers come only with a sync.
         return bool(self._conn.pgconn.pipeline_status == PipelineStatus.OFF)
 
     async def copy(self, text: str, data: Iterable[bytes]) -> None:
@@ -95,6 +99,9 @@ class _AsyncPsycopg(_Psycopg):
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
         async with psycopg.AsyncCursor(self._conn, row_factory=tuple_row) as cursor:
             await cursor.execute(statement.text, statement.params, binary=True)
+            if not self.can_copy:
+                async with self._conn.pipeline() as pipeline:
+                    await pipeline.sync()
             return await cursor.fetchall() if cursor.description else []
 
     async def copy(self, text: str, data: Iterable[bytes]) -> None:

@@ -18,11 +18,12 @@ from laneway.errors import InvalidInput
 SEQUENCES: Final = frozenset({"jobs_seq_seq"})
 NAME_BYTES: Final = 63
 
-_READ_JOB: Final = ("select on jobs_view", "execute on lane_of")
+_READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
 _LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
 
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "lane_of": ("select on worker_lanes",),
+    "adopt_type": _LANE_CHANGE,
     "submit": (
         "select on job_types", "usage on jobs_seq_seq", "select insert on job_keys",
         "select insert on jobs", "insert on ready", "insert on delayed", "select on jobs_view",
@@ -106,7 +107,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "lanes/active_jobs": (
         "select on lease", "select on jobs", "select on workers", "select on progress",
     ),
-    "lanes/adopt_type": _LANE_CHANGE,
+    "lanes/adopt_type": ("execute on adopt_type",),
     "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
     "lanes/measure_lanes": (
         "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
@@ -158,6 +159,10 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     "client": _CLIENT,
     "reader": _READER,
 }
+# Every process reads which migrations are applied before it starts; whoever may list jobs may
+# also ask the view that is open to people's own SQL.
+_EVERYONE: Final = ("select on migrations",)
+_PUBLIC_VIEW: Final = ("select on jobs_view",)
 OWNING_ROLES: Final = ("owner", "migrator")
 ALL_ROLES: Final = (*OWNING_ROLES, *ROLES)
 
@@ -172,10 +177,9 @@ class Privilege(NamedTuple):
 
 def privileges(role: str) -> frozenset[Privilege]:
     """Everything a role holds besides the use of the schema."""
-    # Every process reads which migrations are applied before it starts.
-    return frozenset(_expand(("select on migrations",))) | frozenset(
-        privilege for name in ROLES[role] for privilege in _expand(STATEMENTS[name])
-    )
+    lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
+    lines += [*_EVERYONE, *(_PUBLIC_VIEW if "jobs/list_all" in ROLES[role] else ())]
+    return frozenset(_expand(lines))
 
 
 def _expand(lines: Iterable[str]) -> Iterable[Privilege]:

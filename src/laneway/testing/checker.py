@@ -55,9 +55,10 @@ def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
             yield Violation("I2", None, f"one submit made {count} jobs: op {op}")
         elif phases[op] & {"fail"}:
             yield Violation("I2", None, f"a refused submit made a job: op {op}")
+    keys = {event.job: event.more.get("unique_key") for event in history.of("born")}
     alive: dict[str, str] = {}
     for event in history.of("born", "outcome", "reopened"):
-        key = event.more.get("unique_key")
+        key = keys.get(event.job)
         if key is None or event.job is None:
             continue
         if event.what == "outcome":
@@ -147,7 +148,7 @@ def _end(events: list[Event], claim: Event) -> float:
 
 def effects_are_fenced(history: History, final: Final) -> Iterator[Violation]:
     """I7: a sink that compares attempts saw only growing ones."""
-    for job, effects in _in_order(history, "effect").items():
+    for job, effects in history.per_job("effect").items():
         newest = 0
         for effect in effects:
             attempt = effect.attempt or 0
@@ -279,21 +280,15 @@ def stale_writes(history: History, final: Final) -> Stale:
 
 def overlaps(history: History) -> int:
     """Handler runs that began while an earlier attempt of the job still ran: allowed, and counted."""
+    deaths = {death.more["pid"]: death.more["t"] for death in history.of("death")}
     count = 0
-    for events in _in_order(history, "start", "stop").values():
-        running: set[int | None] = set()
-        for event in events:
-            if event.what == "start":
-                count += bool(running)
-                running.add(event.attempt)
-            else:
-                running.discard(event.attempt)
+    for events in history.per_job("start", "stop").values():
+        running: dict[int | None, int] = {}
+        for event in sorted(events, key=lambda event: float(event.more["t"])):
+            if event.what == "stop":
+                running.pop(event.attempt, None)
+                continue
+            t = event.more["t"]
+            count += any(deaths.get(pid, math.inf) > t for pid in running.values())
+            running[event.attempt] = event.more["pid"]
     return count
-
-
-def _in_order(history: History, *whats: str) -> dict[str, list[Event]]:
-    """By the clock of the machine that ran the handlers."""
-    return {
-        job: sorted(events, key=lambda event: event.more.get("t", event.n))
-        for job, events in history.per_job(*whats).items()
-    }

@@ -1,0 +1,125 @@
+"""The live view: lanes with their slots, running jobs, what happened. Fits in 80×24."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from laneway.control.lanes import LaneStatus
+from laneway.control.workers import Overview, active_progress
+from laneway.demo.chronicle import Chronicle, Tally
+from laneway.demo.crew import Crew
+from laneway.store.lanes import ActiveJob
+
+SLOTS_SHOWN = 16
+BAR = 22
+TALLEST = 32
+EVENTS_AT_LEAST = 3
+RUNNING_AT_LEAST = 3
+
+
+def live_view(console: Console) -> Live | None:
+    """Where frames go; None where nobody looks at a terminal."""
+    if not console.is_terminal or console.is_dumb_terminal:
+        return None
+    return Live(console=console, auto_refresh=False, vertical_overflow="crop")
+
+
+class Screen:
+    """Draws one frame at a time."""
+
+    def __init__(self, console: Console, crew: Crew, chronicle: Chronicle, tally: Tally) -> None:
+        self._console = console
+        self._crew = crew
+        self._chronicle = chronicle
+        self._tally = tally
+        is_plain = not (console.encoding or "").lower().startswith("utf")
+        self._full, self._free = ("#", ".") if is_plain else ("■", "□")
+
+    def frame(self, seen: Overview, footer: Sequence[str]) -> RenderableType:
+        lanes = self._lanes(seen.lanes)
+        # Title, two headings, three blank lines; the rest is shared by jobs and events.
+        room = min(self._console.height, TALLEST) - 1 - 6 - len(seen.lanes) - 1 - len(footer)
+        running = max(RUNNING_AT_LEAST, min(8, room - 6))
+        events = max(EVENTS_AT_LEAST, room - running)
+        parts: list[RenderableType] = [
+            self._title(seen),
+            Text(""),
+            lanes,
+            Text(""),
+            self._running(seen.active, running),
+            Text("WHAT HAPPENED", "bold"),
+            self._events(events),
+        ]
+        if footer:
+            parts.append(Text("\n".join(footer), "cyan", no_wrap=True, overflow="ellipsis"))
+        return Group(*parts)
+
+    def _title(self, seen: Overview) -> Text:
+        workers = ", ".join(sorted(member.letter for member in self._crew.members))
+        told = f" · {self._chronicle.elapsed_s:.0f} s · workers {workers or 'none'}"
+        title = Text("Laneway demo", "bold", no_wrap=True, overflow="ellipsis")
+        title.append(f"{told} · {self._tally.ended} jobs ended · Ctrl-C ends", "not bold")
+        if seen.gate.paused:
+            title.append(" · PAUSED", "bold red")
+        return title
+
+    def _lanes(self, lanes: Sequence[LaneStatus]) -> Table:
+        table = _table("LANE", "SLOTS", "", right=("WAITING", "ENDED"))
+        for each in lanes:
+            bound, used = each.lane.max_slots, each.slots_used
+            shown = min(bound if bound is not None else used, SLOTS_SHOWN)
+            blocks = Text(self._full * min(used, shown), "green")
+            blocks.append(self._free * max(0, shown - used), "dim")
+            table.add_row(
+                each.lane.name if each.lane.enabled else f"{each.lane.name} (drained)",
+                blocks,
+                f"{used} of {bound}" if bound is not None else f"{used}, no limit",
+                str(each.depth),
+                str(self._tally.ended_in(each.lane.name)),
+            )
+        return table
+
+    def _running(self, active: Sequence[ActiveJob], rows: int) -> Table:
+        table = _table("RUNNING", "ATTEMPT", "WORKER", "", "")
+        # Those that tell how far they are first: the others come and go too fast to be read.
+        ordered = sorted(active, key=lambda job: (job.done is None, -job.held_s))
+        for job in ordered[:rows]:
+            table.add_row(*self._row(job))
+        for _ in range(rows - len(ordered)):
+            table.add_row("")
+        return table
+
+    def _row(self, job: ActiveJob) -> tuple[RenderableType, ...]:
+        progress = active_progress(job)
+        bar: RenderableType = ""
+        told = f"{job.held_s:.1f} s"
+        if progress is not None and progress.percent is not None:
+            bar = ProgressBar(total=100, completed=progress.percent, width=BAR)
+            told = f"{progress.done:g}/{progress.total:g} {progress.stage or ''}"
+        if job.cancel_requested_at is not None:
+            told = "asked to stop"
+        letter = self._crew.letter(job.worker_id)
+        is_alive = self._crew.holder(job.worker_id) is not None
+        worker = Text(letter) if is_alive else Text(f"{letter} is gone", "red")
+        return Text(job.job_type), str(job.attempt), worker, bar, Text(told)
+
+    def _events(self, rows: int) -> Text:
+        shown = list(self._chronicle.events)[-rows:]
+        lines = [f"{at:5.1f}  {text}" for at, text in shown]
+        lines += [""] * (rows - len(lines))
+        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, no_wrap=True, justify="right")
+    return table

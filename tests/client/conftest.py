@@ -1,0 +1,63 @@
+"""One migrated database per module, emptied before every test, and a client of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+
+from laneway.client import Client
+from laneway.config import Settings
+from laneway.store.database import Database
+from tests.conftest import Server
+from tests.store.desk import Desk
+
+RESET = """
+delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
+delete from laneway.delayed; delete from laneway.lease; delete from laneway.slot_usage;
+delete from laneway.outcome; delete from laneway.attempts; delete from laneway.workers;
+delete from laneway.job_types where published_at is not null
+"""
+
+
+@pytest.fixture(scope="module")
+def module_dsn(postgres: Server, template_db: str) -> Iterator[str]:
+    with postgres.database(template_db) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def dsn(module_dsn: str) -> str:
+    with psycopg.connect(module_dsn, autocommit=True) as conn:
+        conn.execute(RESET)
+    return module_dsn
+
+
+@pytest.fixture
+def settings(dsn: str) -> Settings:
+    return Settings.load(database_url=dsn)
+
+
+@pytest.fixture
+async def client(dsn: str, settings: Settings) -> AsyncIterator[Client]:
+    database = Database(dsn, settings)
+    client = Client(database, settings)
+    yield client
+    await client.close()
+    await database.close()
+
+
+@pytest.fixture
+def plain_client(dsn: str, settings: Settings) -> Iterator[Client]:
+    """A client for tests without an event loop: only its `sync` is used."""
+    client = Client(Database(dsn, settings), settings)
+    yield client
+    client.sync.close()
+
+
+@pytest.fixture
+def desk(dsn: str) -> Iterator[Desk]:
+    """A worker's seat at the same database."""
+    with Desk(dsn) as desk:
+        yield desk

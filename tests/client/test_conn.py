@@ -1,0 +1,313 @@
+"""Submitting inside the caller's transaction, through every kind of connection."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+
+from laneway.client import Client
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput, NotFound, SchemaMismatch
+from laneway.store.foreign import borrow, run_now
+from laneway.store.jobs import cancel
+from tests.client.connections import ASYNC, SYNC, Async, Sync
+from tests.store.desk import Desk
+
+OpenSync = Callable[[str], AbstractContextManager[Sync]]
+OpenAsync = Callable[[str], AbstractAsyncContextManager[Async]]
+over_sync = pytest.mark.parametrize("opened", SYNC.values(), ids=list(SYNC))
+over_async = pytest.mark.parametrize("opened", ASYNC.values(), ids=list(ASYNC))
+
+PAYLOAD = {"text": "tab\t, line\n, back\\slash, 'quote', \"quote\", %s :name $1 ünïcödé 😀", "n": 1.5}
+OPTIONS: dict[str, Any] = {
+    "priority": 7,
+    "unique_key": "a:key ::text %(x)s",
+    "workspace": "acme",
+    "tags": ["a", 'b "c" \\', "{d,e}"],
+    "max_retries": 1,
+    "created_by": "me",
+}
+
+
+def count(desk: Desk) -> int:
+    return int(desk.one("select count(*) from laneway.jobs"))
+
+
+@over_sync
+def test_a_job_is_there_when_the_callers_transaction_commits(
+    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+) -> None:
+    with opened(dsn) as own:
+        job = plain_client.sync.submit("t", PAYLOAD, **OPTIONS, conn=own.conn)
+        assert (job.status, job.duplicate) == (Status.APPROVED, False)
+        assert count(desk) == 0
+        assert desk.claimed() == []
+        own.commit()
+    assert [claim.job_id for claim in desk.claimed()] == [job.id]
+    row = desk.row("jobs", desk.seq_of(job.id))
+    assert row["payload"] == PAYLOAD
+    assert {name: row[name] for name in OPTIONS} == OPTIONS
+
+
+@over_sync
+def test_nothing_is_there_when_the_callers_transaction_rolls_back(
+    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+) -> None:
+    with opened(dsn) as own:
+        plain_client.sync.submit("t", unique_key="k", conn=own.conn)
+        plain_client.sync.submit_many([("t", {"n": 1})], conn=own.conn)
+        own.rollback()
+        assert count(desk) == 0
+        again = plain_client.sync.submit("t", unique_key="k", conn=own.conn)
+        assert not again.duplicate
+        own.commit()
+    assert [claim.job_id for claim in desk.claimed()] == [again.id]
+
+
+@over_async
+async def test_a_job_is_there_when_the_async_transaction_commits(
+    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+) -> None:
+    async with opened(dsn) as own:
+        job = await client.submit("t", PAYLOAD, **OPTIONS, conn=own.conn)
+        assert (job.status, job.duplicate) == (Status.APPROVED, False)
+        assert type(job.id).__module__ == "uuid"
+        assert count(desk) == 0
+        assert desk.claimed() == []
+        await own.commit()
+    assert [claim.job_id for claim in desk.claimed()] == [job.id]
+    row = desk.row("jobs", desk.seq_of(job.id))
+    assert row["payload"] == PAYLOAD
+    assert {name: row[name] for name in OPTIONS} == OPTIONS
+
+
+@over_async
+async def test_nothing_is_there_when_the_async_transaction_rolls_back(
+    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+) -> None:
+    async with opened(dsn) as own:
+        await client.submit("t", unique_key="k", conn=own.conn)
+        await client.submit_many([("t", {"n": 1})], conn=own.conn)
+        await own.rollback()
+    assert count(desk) == 0
+
+
+BATCH = [
+    ("t", PAYLOAD),
+    ("t", {"n": 1}, OPTIONS),
+    ("t", {"n": 2}, OPTIONS),
+    ("t", {"n": 3}, {"delay": 60, "priority": -4}),
+    ("t", {"n": 4}, {"run_at": datetime(2020, 5, 5, tzinfo=UTC)}),
+    ("t", {"n": 5}, {"run_at": datetime.now(UTC) + timedelta(days=400)}),
+]
+
+
+def shown(desk: Desk) -> list[tuple[Any, ...]]:
+    """What a batch stored, apart from what differs from run to run."""
+    return desk.rows(
+        "select j.job_type, j.workspace, j.payload, j.priority, j.max_retries, j.unique_key, j.tags,"
+        " j.created_by, j.traceparent, j.run_at - case j.payload ->> 'n' when '3' then j.created_at"
+        "   else '2020-01-01' end,"
+        " r.rank, r.fresh, r.attempt, r.retries, r.ready_at = j.created_at,"
+        " d.rank, d.attempt, d.retries, d.run_at = j.run_at"
+        " from laneway.jobs j left join laneway.ready r using (seq)"
+        " left join laneway.delayed d using (seq) order by j.seq"
+    )
+
+
+def by_submit(plain: Any, desk: Desk) -> list[tuple[Any, ...]]:
+    for job_type, payload, *options in BATCH:
+        plain.submit(job_type, payload, **(options[0] if options else {}))
+    rows = shown(desk)
+    desk.do("delete from laneway.jobs")
+    for table in ("ready", "delayed", "job_keys"):
+        desk.do(f"delete from laneway.{table}")
+    return rows
+
+
+@over_sync
+def test_a_batch_stores_what_single_submits_store(
+    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+) -> None:
+    expected = by_submit(plain_client.sync, desk)
+    assert len(expected) == len(BATCH) - 1
+    with opened(dsn) as own:
+        made = plain_client.sync.submit_many(BATCH, conn=own.conn)
+        own.commit()
+    assert shown(desk) == expected
+    assert [job.duplicate for job in made] == [False, False, True, False, False, False]
+    assert made[2].id == made[1].id
+
+
+@over_async
+async def test_a_batch_stores_what_single_submits_store_also_async(
+    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+) -> None:
+    expected = by_submit(client.sync, desk)
+    async with opened(dsn) as own:
+        await client.submit_many(BATCH, conn=own.conn)
+        await own.commit()
+    assert shown(desk) == expected
+
+
+@over_sync
+def test_a_second_submit_of_a_live_key_in_the_same_transaction_is_the_first_job(
+    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+) -> None:
+    with opened(dsn) as own:
+        first = plain_client.sync.submit("t", {"n": 1}, unique_key="k", conn=own.conn)
+        second = plain_client.sync.submit("t", {"n": 2}, unique_key="k", conn=own.conn)
+        (third,) = plain_client.sync.submit_many(
+            [("t", {"n": 3}, {"unique_key": "k"})], conn=own.conn
+        )
+        own.commit()
+    assert (second.id, second.duplicate) == (first.id, True)
+    assert (third.id, third.duplicate, third.status) == (first.id, True, Status.APPROVED)
+    assert count(desk) == 1
+
+
+@over_sync
+def test_a_refused_submit_leaves_the_callers_transaction_usable(
+    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+) -> None:
+    with opened(dsn) as own:
+        with pytest.raises(InvalidInput, match="NUL"):
+            plain_client.sync.submit("t", {"x": "\x00"}, conn=own.conn)
+        with pytest.raises(InvalidInput, match=r"jobs\[1\]\.payload\.x: .*NUL"):
+            plain_client.sync.submit_many([("t",), ("t", {"x": "\x00"})], conn=own.conn)
+        kept = plain_client.sync.submit("t", conn=own.conn)
+        own.commit()
+    assert [claim.job_id for claim in desk.claimed()] == [kept.id]
+
+
+@over_async
+async def test_cancel_works_inside_the_transaction_too(
+    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+) -> None:
+    job = await client.submit("t")
+    async with opened(dsn) as own:
+        assert await client.cancel(job.id, "no", "me", conn=own.conn) is Status.CANCELLED
+        await own.rollback()
+    assert desk.places(desk.seq_of(job.id)) == ["ready"]
+    async with opened(dsn) as own:
+        await client.cancel(job.id, "no", "me", conn=own.conn)
+        await own.commit()
+    assert desk.places(desk.seq_of(job.id)) == ["outcome"]
+
+
+async def test_a_sync_connection_may_be_awaited_with(client: Client, dsn: str, desk: Desk) -> None:
+    with psycopg.connect(dsn) as conn:
+        job = await client.submit("t", conn=conn)
+        conn.commit()
+    assert [claim.job_id for claim in desk.claimed()] == [job.id]
+
+
+async def test_an_async_connection_needs_the_async_client(client: Client, dsn: str) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn) as conn:
+        with pytest.raises(TypeError, match="async"):
+            client.sync.submit("t", conn=conn)
+
+
+@pytest.mark.parametrize("conn", [object(), "dsn", 5, [], psycopg, Client])
+async def test_what_is_no_connection_is_a_type_error_that_names_what_is(
+    client: Client, conn: object
+) -> None:
+    for call in (
+        client.submit("t", conn=conn),
+        client.submit_many([("t",)], conn=conn),
+        client.cancel("0" * 32, conn=conn),
+    ):
+        with pytest.raises(TypeError, match=r"psycopg .*asyncpg .*SQLAlchemy .*Django"):
+            await call
+    with pytest.raises(TypeError, match="SQLAlchemy"):
+        client.sync.submit("t", conn=conn)
+
+
+def test_a_connection_to_another_database_is_refused(plain_client: Client) -> None:
+    engine = sqlalchemy.create_engine("sqlite://")
+    with engine.connect() as conn, pytest.raises(TypeError, match="PostgreSQL, not sqlite"):
+        plain_client.sync.submit("t", conn=conn)
+    engine.dispose()
+
+
+def test_the_callers_own_errors_pass_as_they_are(plain_client: Client, dsn: str) -> None:
+    """Who owns the transaction knows how to retry it."""
+    with psycopg.connect(dsn) as conn:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            conn.execute("select 1/0")
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            plain_client.sync.submit("t", conn=conn)
+        conn.rollback()
+
+
+@over_sync
+def test_a_database_without_the_schema_is_told_as_such(
+    plain_client: Client, empty_dsn: str, opened: OpenSync
+) -> None:
+    with opened(empty_dsn) as own, pytest.raises(SchemaMismatch, match="laneway db migrate"):
+        plain_client.sync.submit("t", conn=own.conn)
+
+
+def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, desk: Desk) -> None:
+    with psycopg.connect(dsn) as conn:
+        plain_client.sync.submit("t", conn=conn)
+        assert plain_client.sync._portal is None
+        with pytest.raises(NotFound):
+            plain_client.sync.cancel("0" * 32, conn=conn)
+        conn.commit()
+    assert desk.one(
+        "select count(*) from pg_stat_activity where application_name ~ '^laneway'"
+        " and datname = current_database()"
+    ) == 0
+
+
+def test_a_batch_is_utf8_whatever_the_callers_connection_speaks(
+    plain_client: Client, dsn: str, desk: Desk
+) -> None:
+    with psycopg.connect(dsn, client_encoding="LATIN1") as conn:
+        (job,) = plain_client.sync.submit_many([("t", {"x": "ü😀"})], conn=conn)
+    assert desk.row("jobs", desk.seq_of(job.id))["payload"] == {"x": "ü😀"}
+
+
+def test_work_that_would_wait_is_not_run_without_a_loop() -> None:
+    import asyncio
+
+    with pytest.raises(RuntimeError, match="event loop"):
+        run_now(asyncio.sleep(0))
+
+
+def test_no_library_is_imported_for_the_sake_of_connections(dsn: str) -> None:
+    import subprocess
+
+    code = (
+        "import sys, laneway.client, laneway.store.foreign;"
+        "print([m for m in ('asyncpg', 'sqlalchemy', 'django') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+async def test_a_pipeline_of_the_caller_is_no_obstacle(
+    client: Client, dsn: str, desk: Desk
+) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn) as conn:
+        async with conn.pipeline():
+            await client.submit("t", conn=conn)
+            await client.submit_many([("t", {"n": 1})], conn=conn)
+        await conn.commit()
+    assert count(desk) == 2
+
+
+def test_statements_that_answer_nothing_met_answer_so(dsn: str, plain_client: Client) -> None:
+    import uuid
+
+    with psycopg.connect(dsn) as conn:
+        met = run_now(borrow(conn).run(cancel(uuid.uuid4(), None, None)))
+    assert met.found_in is None

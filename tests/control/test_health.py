@@ -1,0 +1,223 @@
+"""Each check finds what it is there for, and names the next step."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from laneway.config import Settings
+from laneway.control import health
+from laneway.control.health import Check, Finding, examine
+from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.store import health as probes
+from laneway.store import leases
+from laneway.store.database import Database
+from tests.conftest import short_data_dir
+from tests.control.scene import Scene
+
+PGBOUNCER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+UNREACHABLE = "postgresql://someone:secret@127.0.0.1:1/nowhere"
+
+
+async def all_checks(db: Database) -> dict[str, Check]:
+    return {check.name: check async for check in examine(db)}
+
+
+def database(dsn: str, **settings: Any) -> Database:
+    return Database(dsn, Settings.load(database_url=dsn, **settings), role="tests health")
+
+
+@pytest.fixture
+async def behind(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    found = database(dsn, **getattr(request, "param", {}))
+    yield found
+    await found.close()
+
+
+async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) -> None:
+    found = await all_checks(db)
+    assert list(found) == [
+        "database", "schema", "pooler", "listen", "clock", "workers", "leases", "snapshots",
+    ]  # fmt: skip
+    worth = {name: check.finding for name, check in found.items()}
+    assert worth.pop("workers") is Finding.WARN
+    assert set(worth.values()) == {Finding.OK}
+    scene.register()
+    assert (await health.check_workers(db)).finding is Finding.OK
+
+
+async def test_an_unreachable_database_ends_the_examination_without_the_password() -> None:
+    db = database(UNREACHABLE, connect_timeout=2)
+    found = [check async for check in examine(db)]
+    assert [check.finding for check in found] == [Finding.FAIL]
+    assert "secret" not in found[0].message
+    assert "refused" in found[0].message
+
+
+async def test_a_missing_schema_names_the_command(empty_dsn: str) -> None:
+    db = database(empty_dsn)
+    found = await all_checks(db)
+    await db.close()
+    assert found["schema"].finding is Finding.FAIL
+    assert found["schema"].next == "laneway db migrate"
+    assert "workers" not in found
+
+
+async def test_a_changed_or_newer_schema_is_told(db: Database, scene: Scene) -> None:
+    scene.conn.execute(
+        "insert into laneway.migrations (number, name, checksum, safe_with)"
+        " values (9999, '9999_later', '', '0.0.1')"
+    )
+    newer = await health.check_schema(db)
+    assert (newer.finding, "9999_later" in newer.message) == (Finding.WARN, True)
+    scene.conn.execute("update laneway.migrations set checksum = 'x' where number = 1")
+    assert (await health.check_schema(db)).finding is Finding.FAIL
+
+
+@pytest.mark.parametrize("behind", [{"pooler": True}], indirect=True)
+async def test_a_pooler_setting_without_a_pooler_is_told(behind: Database) -> None:
+    found = await health.check_pooler(behind)
+    assert (found.finding, found.next is not None) == (Finding.WARN, True)
+    assert "poll" in (await health.check_listen(behind)).message
+
+
+async def test_lapsed_leases_that_nobody_takes_back_are_told(db: Database, scene: Scene) -> None:
+    scene.running()
+    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
+    assert (await health.check_leases(db)).finding is Finding.OK
+    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '1 h'")
+    found = await health.check_leases(db)
+    assert (found.finding, found.next) == (Finding.FAIL, "laneway worker APP")
+    scene.run(leases.watch(scene.worker_id, 10.0))
+    assert (await health.check_leases(db)).message == "none lapsed"
+
+
+async def test_a_transaction_that_pins_dead_rows_is_named(
+    db: Database, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(dsn, application_name="reporting") as other:
+        other.execute("set transaction isolation level repeatable read")
+        other.execute("select 1")
+        monkeypatch.setattr(health, "OLD_SNAPSHOT_S", 0.0)
+        found = await health.check_snapshots(db)
+        pid = other.info.backend_pid
+    assert found.finding is Finding.WARN
+    assert "reporting" in found.message
+    assert found.next == f"select pg_terminate_backend({pid});"
+
+
+async def test_clocks_apart_are_told(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "SKEW_S", -10.0)
+    assert (await health.check_clock(db)).finding is Finding.WARN
+
+
+async def test_reaching_fails_at_once_and_in_the_servers_words() -> None:
+    begun = time.monotonic()
+    with pytest.raises(DatabaseUnavailable, match="refused"):
+        await probes.reach(UNREACHABLE, Settings.load())
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("dsn", ["host=x password=my secret", "postgresql://u:p w@[h/d"])
+async def test_a_dsn_that_cannot_be_read_is_not_repeated(dsn: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        await probes.reach(dsn, Settings.load())
+    assert "secret" not in str(told.value)
+    assert "p w" not in str(told.value)
+
+
+def test_libpq_programs_get_the_dsn_by_their_environment() -> None:
+    assert probes.libpq_environment("postgresql://u:p%40w@h:5433/d?sslmode=require") == {
+        "PGUSER": "u",
+        "PGPASSWORD": "p@w",
+        "PGHOST": "h",
+        "PGPORT": "5433",
+        "PGDATABASE": "d",
+        "PGSSLMODE": "require",
+    }
+
+
+# -- a real transaction pooler ----------------------------------------------------------------
+
+
+@pytest.fixture
+def pooled_dsn(dsn: str) -> Iterator[str]:
+    if PGBOUNCER is None:
+        pytest.skip("pgbouncer is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    target = conninfo_to_dict(dsn)
+    with short_data_dir() as directory:
+        directory.mkdir(mode=0o755)
+        config = directory / "pgbouncer.ini"
+        config.write_text(_config(target, port))
+        config.chmod(0o644)
+        account = ["-u", "nobody"] if Path("/proc/self").owner() == "root" else []
+        with subprocess.Popen(
+            [PGBOUNCER, "-q", *account, str(config)], stderr=subprocess.PIPE
+        ) as process:
+            try:
+                pooled = f"postgresql://someone@127.0.0.1:{port}/{target['dbname']}"
+                _until_it_answers(pooled, process)
+                yield pooled
+            finally:
+                process.terminate()
+
+
+def _config(target: dict[str, Any], port: int) -> str:
+    backend = " ".join(
+        f"{name}={target[name]}"
+        for name in ("host", "port", "dbname", "user", "password")
+        if target.get(name)
+    )
+    return (
+        f"[databases]\n{target['dbname']} = {backend}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n"
+    )
+
+
+def _until_it_answers(dsn: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            psycopg.connect(dsn, connect_timeout=2).close()
+            return
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+async def test_a_transaction_pooler_is_seen_and_the_setting_named(pooled_dsn: str) -> None:
+    db = database(pooled_dsn)
+    found = await all_checks(db)
+    await db.close()
+    assert (found["pooler"].finding, found["pooler"].next) == (
+        Finding.FAIL,
+        "LANEWAY_POOLER=true",
+    )
+
+
+async def test_a_configured_pooler_passes_every_check(pooled_dsn: str) -> None:
+    db = database(pooled_dsn, pooler=True)
+    found = await all_checks(db)
+    await db.close()
+    assert {check.finding for check in found.values()} == {Finding.OK, Finding.WARN}
+    assert found["pooler"].finding is Finding.OK
+
+
+async def test_notifications_lost_in_a_pooler_are_told(
+    pooled_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "_PROBE_S", 0.2)
+    assert not await probes.hears_notifications(pooled_dsn, 5)

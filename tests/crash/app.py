@@ -1,0 +1,238 @@
+"""The application under test. Its handlers write down what they do in files that are not Laneway's.
+
+One file per process, one `write` per line: a kill may lose the future, never half a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from laneway import Context, Laneway, RetryPolicy, Snooze, SyncContext
+from laneway.errors import StaleAttempt
+
+lw = Laneway()
+
+QUICKLY = RetryPolicy(base=0.1, cap=0.4)
+TICK_S = 0.01
+
+
+def note(what: str, ctx: Context | SyncContext | None = None, **more: Any) -> None:
+    """One event, as laneway.testing.history has them."""
+    event = {
+        "what": what,
+        "job": str(ctx.job_id) if ctx else None,
+        "attempt": ctx.attempt if ctx else None,
+        "at": time.time(),
+        "more": {"pid": os.getpid(), "t": time.monotonic(), **more},
+    }
+    path = Path(os.environ["CRASH_SINK"]) / f"{os.getpid()}.jsonl"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(fd, json.dumps(event).encode() + b"\n")
+    finally:
+        os.close(fd)
+
+
+def die(ctx: Context | SyncContext) -> None:
+    """Says so before the process kills itself: nobody could afterwards."""
+    note("death", ctx)
+
+
+class running:
+    """Notes the start and the end of a handler, however it ends."""
+
+    def __init__(self, ctx: Context | SyncContext) -> None:
+        self._ctx = ctx
+
+    def __enter__(self) -> None:
+        note("start", self._ctx)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        note("stop", self._ctx, how=kind.__name__ if kind else "returned")
+
+
+async def passed(gate: Path) -> None:
+    """Waits until the test opens a gate."""
+    while not gate.exists():  # noqa: ASYNC110 - another process opens it
+        await asyncio.sleep(TICK_S)
+
+
+# A mixed load -----------------------------------------------------------------------------------
+
+
+@lw.handler("quick", retry=QUICKLY)
+async def quick(ctx: Context, op: str, ms: int) -> str:
+    with running(ctx):
+        await asyncio.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("blocking", retry=QUICKLY)
+def blocking(ctx: SyncContext, op: str, ms: int) -> str:
+    with running(ctx):
+        time.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("isolated", retry=QUICKLY, isolation="process")
+def isolated(ctx: SyncContext, op: str, ms: int) -> str:
+    with running(ctx):
+        time.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("tracked", retry=QUICKLY, max_retries=20)
+async def tracked(ctx: Context, op: str, items: int, ms: int) -> str:
+    with running(ctx):
+        async for item in ctx.track(range(items), durable=True):
+            note("item", ctx, item=item)
+            await asyncio.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("flaky", retry=QUICKLY)
+async def flaky(ctx: Context, op: str, ms: int) -> str:
+    with running(ctx):
+        await asyncio.sleep(ms / 1000)
+        if ctx.attempt == 1:
+            raise RuntimeError("the first attempt always fails")
+    return op
+
+
+@lw.handler("snoozing", retry=QUICKLY)
+async def snoozing(ctx: Context, op: str) -> str:
+    with running(ctx):
+        if ctx.attempt == 1:
+            raise Snooze(0.2)
+    return op
+
+
+@lw.handler("fragile", retry=QUICKLY, max_retries=0)
+async def fragile(ctx: Context, op: str, ms: int) -> str:
+    with running(ctx):
+        await asyncio.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("narrow", retry=QUICKLY, lane="narrow")
+async def narrow(ctx: Context, op: str, ms: int) -> str:
+    with running(ctx):
+        await asyncio.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("endless", retry=QUICKLY, max_retries=20)
+async def endless(ctx: Context, op: str) -> str:
+    with running(ctx):
+        await asyncio.sleep(3600)
+    return op
+
+
+# Superseded attempts ------------------------------------------------------------------------------
+
+
+@lw.handler("zombie", retry=QUICKLY)
+async def zombie(ctx: Context, op: str, kind: str, gates: str) -> dict[str, int]:
+    """The first attempt writes when the gate opens; the second holds out until the other one does."""
+    with running(ctx):
+        await effect(ctx)
+        if ctx.attempt > 1:
+            await ctx.progress(2, 2, "second")
+            await passed(Path(gates, "end"))
+            return {"by": ctx.attempt}
+        await passed(Path(gates, "write"))
+        await effect(ctx)
+        if kind == "fail":
+            raise RuntimeError("a failure nobody wants any more")
+        if kind == "progress":
+            ctx.log("a line nobody wants any more")
+            await ctx.progress(1, 2, "first")
+            try:
+                await ctx.save({"by": ctx.attempt})
+            except StaleAttempt:
+                note("told", ctx)
+                raise
+        if kind in ("heartbeat", "release"):
+            await asyncio.sleep(3600)
+        return {"by": ctx.attempt}
+
+
+async def effect(ctx: Context) -> None:
+    """Something outside Laneway that checks the attempt by itself."""
+    async with await psycopg.AsyncConnection.connect(
+        os.environ["CRASH_SINK_DSN"], autocommit=True
+    ) as conn:
+        await conn.execute("select crash.effect(%s, %s)", [ctx.job_id, ctx.attempt])
+
+
+@lw.handler("standstill", retry=QUICKLY, stale="progress")
+async def standstill(ctx: Context, op: str, moves_first: bool) -> dict[str, int]:
+    """The first attempt lives and does not move; it writes once more when it is stopped."""
+    with running(ctx):
+        if ctx.attempt > 1:
+            return {"by": ctx.attempt}
+        if moves_first:
+            await ctx.save({"moved": True})
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            try:
+                await ctx.save({"by": ctx.attempt})
+            except StaleAttempt:
+                note("told", ctx)
+            raise
+    raise AssertionError("an hour has passed")
+
+
+# Poison -------------------------------------------------------------------------------------------
+
+
+@lw.handler("poison", retry=QUICKLY, max_retries=2, isolation="process", timeout=1.5, memory_mb=512)
+def poison(ctx: SyncContext, op: str, kind: str) -> None:
+    note("start", ctx)
+    if kind == "exit":
+        os._exit(3)
+    elif kind == "segfault":
+        ctypes.string_at(0)
+    elif kind == "sigkill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == "memory":
+        hoard = []
+        while True:
+            hoard.append(bytearray(16 << 20))
+    elif kind == "gil":
+        # One call into C that backtracks for years and never lets another thread run.
+        re.match(r"(a+)+$", "a" * 60 + "b")
+    raise AssertionError(f"survived {kind}")
+
+
+@lw.handler("suicide", retry=QUICKLY, max_retries=2, lane="fragile")
+async def suicide(ctx: Context, op: str, kind: str) -> None:
+    """Takes its whole worker process along."""
+    note("start", ctx)
+    die(ctx)
+    if kind == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# Shutting down ------------------------------------------------------------------------------------
+
+
+@lw.handler("patient", retry=QUICKLY)
+async def patient(ctx: Context, op: str, seconds: float) -> str:
+    """Only the first attempt takes its time."""
+    with running(ctx):
+        if ctx.attempt == 1:
+            await asyncio.sleep(seconds)
+    return op

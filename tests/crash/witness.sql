@@ -1,0 +1,112 @@
+-- What the database did, written down beside it in the same transactions: what is rolled back leaves
+-- no trace, what is committed leaves one. `n` orders what concerns one job, because such changes
+-- wait for each other.
+create schema crash;
+create sequence crash.n;
+
+create table crash.seen (
+    n        bigint primary key default nextval('crash.n'),
+    at       timestamptz not null default clock_timestamp(),
+    tx       xid8 not null default pg_current_xact_id(),
+    by       text not null default current_setting('application_name'),
+    what     text not null,
+    seq      bigint,
+    attempt  integer,
+    more     jsonb not null default '{}'
+);
+
+create function crash.job() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, seq, more) values ('born', new.seq, jsonb_build_object(
+        'op', new.payload ->> 'op', 'unique_key', new.unique_key, 'max_retries', new.max_retries,
+        'run_at', extract(epoch from new.run_at)));
+    return null;
+end $$;
+create trigger crash_job after insert on laneway.jobs for each row execute function crash.job();
+
+create function crash.lease() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'INSERT' then
+        insert into crash.seen (what, seq, attempt, more) values ('claim', new.seq, new.attempt, jsonb_build_object(
+            'lane', new.lane, 'worker', new.worker_id, 'lease_until', extract(epoch from new.lease_until)));
+    elsif tg_op = 'DELETE' then
+        insert into crash.seen (what, seq, attempt, more) values ('end', old.seq, old.attempt, jsonb_build_object(
+            'worker', old.worker_id, 'lease_until', extract(epoch from old.lease_until)));
+    else
+        if new.lease_until <> old.lease_until then
+            insert into crash.seen (what, seq, attempt, more) values ('renew', new.seq, new.attempt,
+                jsonb_build_object('lease_until', extract(epoch from new.lease_until)));
+        end if;
+        if new.cancel_requested_at is not null and old.cancel_requested_at is null then
+            insert into crash.seen (what, seq, attempt) values ('cancel_requested', new.seq, new.attempt);
+        end if;
+    end if;
+    return null;
+end $$;
+create trigger crash_lease after insert or update or delete on laneway.lease
+    for each row execute function crash.lease();
+
+create function crash.outcome() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'DELETE' then
+        insert into crash.seen (what, seq, attempt) values ('reopened', old.seq, old.attempt);
+    else
+        insert into crash.seen (what, seq, attempt, more) values ('outcome', new.seq, new.attempt,
+            jsonb_build_object('status', new.status, 'claimed', new.claimed_at is not null, 'error', new.error));
+    end if;
+    return null;
+end $$;
+create trigger crash_outcome after insert or delete on laneway.outcome
+    for each row execute function crash.outcome();
+
+create function crash.attempt() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, seq, attempt, more) values ('kept', new.seq, new.attempt,
+        jsonb_build_object('outcome', new.outcome, 'error', new.error));
+    return null;
+end $$;
+create trigger crash_attempt after insert on laneway.attempts for each row execute function crash.attempt();
+
+create function crash.report() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, seq, attempt) values (tg_argv[0], new.seq, new.attempt);
+    return null;
+end $$;
+create trigger crash_progress after insert or update on laneway.progress
+    for each row execute function crash.report('progress');
+create trigger crash_log after insert on laneway.logs for each row execute function crash.report('log');
+
+create function crash.worker() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, more) values ('worker', jsonb_build_object('worker', new.id, 'pid', new.pid));
+    return null;
+end $$;
+create trigger crash_worker after insert on laneway.workers for each row execute function crash.worker();
+
+create function crash.leader() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'INSERT' or new.holder <> old.holder then
+        insert into crash.seen (what, more) values ('leader', jsonb_build_object(
+            'holder', new.holder, 'epoch', new.epoch,
+            'held_until', case when tg_op = 'UPDATE' and old.held_until > '-infinity'
+                               then extract(epoch from old.held_until) else 0 end));
+    end if;
+    return null;
+end $$;
+create trigger crash_leader after insert or update on laneway.leader
+    for each row execute function crash.leader();
+
+-- A sink that takes each attempt of a job only if it is newer than those it has seen.
+create table crash.sink (job uuid primary key, attempt integer not null);
+create function crash.effect(p_job uuid, p_attempt integer) returns boolean language plpgsql as $$
+declare
+    v_taken boolean;
+begin
+    insert into crash.sink as s values (p_job, p_attempt)
+    on conflict (job) do update set attempt = excluded.attempt where s.attempt < excluded.attempt;
+    v_taken := found;
+    insert into crash.seen (what, seq, attempt, more)
+    select 'effect', j.seq, p_attempt, jsonb_build_object('accepted', v_taken)
+      from laneway.jobs j where j.id = p_job;
+    return v_taken;
+end $$;

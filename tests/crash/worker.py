@@ -1,0 +1,20 @@
+"""A worker process without a supervisor: python -m tests.crash.worker [LANE,LANE]."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from laneway.wiring import run_worker
+
+
+def main() -> int:
+    logging.basicConfig(format="%(created).3f %(levelname)s %(message)s", level=logging.INFO)
+    lanes = sys.argv[1].split(",") if len(sys.argv) > 1 else None
+    grace = os.environ.get("LANEWAY_SHUTDOWN_GRACE")
+    return run_worker("tests.crash.app:lw", lanes=lanes, grace=float(grace) if grace else None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
