@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 from bench.app import NOOP
 from bench.server import Conn, Database
-from laneway.domain.job import NewJob, new_job_id
-from laneway.store import copytext
-from laneway.store.copytext import NewRow
+from laneway.domain.job import new_job_id
+
+# The columns that a bulk submit writes.
+_JOBS = (
+    "copy laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, "
+    "unique_key, tags, created_at, created_by, traceparent) from stdin"
+)
+_READY = "copy laneway.ready (seq, job_type, rank, ready_at) from stdin"
 
 PAYLOAD = '{"text":"' + "x" * 39 + '"}'
 _NEXT_ID = 1 << 32
@@ -28,7 +33,7 @@ class Rows:
 
 
 def render(database: Database, count: int, job_type: str = NOOP, payload: str = PAYLOAD) -> Rows:
-    """Rows of `count` jobs with fresh numbers, exactly as the bulk submit writes them."""
+    """Rows of `count` jobs with fresh numbers."""
     last = int(
         database.value(
             "select setval('laneway.jobs_seq_seq', nextval('laneway.jobs_seq_seq') + %s)", count - 1
@@ -36,25 +41,19 @@ def render(database: Database, count: int, job_type: str = NOOP, payload: str = 
     )
     first = last - count + 1
     now = database.value("select clock_timestamp()::text")
-    job = NewJob(id=new_job_id(), job_type=job_type, payload=payload)
-    row = NewRow(first, job, 0, 3, None, None)
-    # All but the number and the id is the same in every row.
-    jobs_rest = b"".join(copytext.jobs_data([row], now)).decode().split("\t", 2)[2]
-    ready_rest = b"".join(copytext.ready_data([row], now)).decode().split("\t", 1)[1]
-    start = job.id.int - first * _NEXT_ID
-    jobs = "".join(
-        [f"{n}\t{start + n * _NEXT_ID:032x}\t{jobs_rest}" for n in range(first, last + 1)]
-    )
-    ready = "".join([f"{n}\t{ready_rest}" for n in range(first, last + 1)])
+    start = new_job_id().int - first * _NEXT_ID
+    rest = f"{job_type}\tdefault\t{payload}\t0\t3\t\\N\t\\N\t\\N\t{now}\t\\N\t\\N\n"
+    jobs = "".join([f"{n}\t{start + n * _NEXT_ID:032x}\t{rest}" for n in range(first, last + 1)])
+    ready = "".join([f"{n}\t{job_type}\t0\t{now}\n" for n in range(first, last + 1)])
     return Rows(first, last, jobs.encode(), ready.encode())
 
 
 def store(conn: Conn, rows: Rows) -> None:
     """One transaction, two COPYs: PostgreSQL's own way to take these rows in."""
     with conn.transaction(), conn.cursor() as cursor:
-        with cursor.copy(copytext.JOBS) as copy:
+        with cursor.copy(_JOBS) as copy:
             copy.write(rows.jobs)
-        with cursor.copy(copytext.READY) as copy:
+        with cursor.copy(_READY) as copy:
             copy.write(rows.ready)
 
 

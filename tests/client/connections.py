@@ -13,7 +13,7 @@ from contextlib import (
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import django
 import django.conf
 import psycopg
@@ -73,7 +73,7 @@ def _dict_rows(dsn: str) -> Iterator[Sync]:
     """The rows and cursors of this one are not the usual."""
     with psycopg.connect(
         dsn,
-        row_factory=psycopg.rows.dict_row,  # type: ignore[arg-type]
+        row_factory=psycopg.rows.dict_row,
         cursor_factory=psycopg.RawCursor,
     ) as conn:
         yield Sync(conn, conn.commit, conn.rollback)

@@ -25,7 +25,10 @@ OpenAsync = Callable[[str], AbstractAsyncContextManager[Async]]
 over_sync = pytest.mark.parametrize("opened", SYNC.values(), ids=list(SYNC))
 over_async = pytest.mark.parametrize("opened", ASYNC.values(), ids=list(ASYNC))
 
-PAYLOAD = {"text": "tab\t, line\n, back\\slash, 'quote', \"quote\", %s :name $1 ünïcödé 😀", "n": 1.5}
+PAYLOAD = {
+    "text": "tab\t, line\n, back\\slash, 'quote', \"quote\", %s :name $1 ünïcödé 😀",
+    "n": 1.5,
+}
 OPTIONS: dict[str, Any] = {
     "priority": 7,
     "unique_key": "a:key ::text %(x)s",
@@ -99,7 +102,7 @@ async def test_nothing_is_there_when_the_async_transaction_rolls_back(
     assert count(desk) == 0
 
 
-BATCH = [
+BATCH: list[tuple[Any, ...]] = [
     ("t", PAYLOAD),
     ("t", {"n": 1}, OPTIONS),
     ("t", {"n": 2}, OPTIONS),
@@ -112,9 +115,9 @@ BATCH = [
 def shown(desk: Desk) -> list[tuple[Any, ...]]:
     """What a batch stored, apart from what differs from run to run."""
     return desk.rows(
-        "select j.job_type, j.workspace, j.payload, j.priority, j.max_retries, j.unique_key, j.tags,"
-        " j.created_by, j.traceparent, j.run_at - case j.payload ->> 'n' when '3' then j.created_at"
-        "   else '2020-01-01' end,"
+        "select j.job_type, j.workspace, j.payload, j.priority, j.max_retries, j.unique_key,"
+        " j.tags, j.created_by, j.traceparent,"
+        " j.run_at - case j.payload ->> 'n' when '3' then j.created_at else '2020-01-01' end,"
         " r.rank, r.fresh, r.attempt, r.retries, r.ready_at = j.created_at,"
         " d.rank, d.attempt, d.retries, d.run_at = j.run_at"
         " from laneway.jobs j left join laneway.ready r using (seq)"
@@ -262,10 +265,13 @@ def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, desk: 
         with pytest.raises(NotFound):
             plain_client.sync.cancel("0" * 32, conn=conn)
         conn.commit()
-    assert desk.one(
-        "select count(*) from pg_stat_activity where application_name ~ '^laneway'"
-        " and datname = current_database()"
-    ) == 0
+    assert (
+        desk.one(
+            "select count(*) from pg_stat_activity where application_name ~ '^laneway'"
+            " and datname = current_database()"
+        )
+        == 0
+    )
 
 
 def test_a_batch_is_utf8_whatever_the_callers_connection_speaks(

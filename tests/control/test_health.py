@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -162,7 +163,7 @@ def pooled_dsn(dsn: str) -> Iterator[str]:
         config = directory / "pgbouncer.ini"
         config.write_text(_config(target, port))
         config.chmod(0o644)
-        account = ["-u", "nobody"] if Path("/proc/self").owner() == "root" else []
+        account = ["-u", _account(str(target["host"]))] if os.geteuid() == 0 else []
         with subprocess.Popen(
             [PGBOUNCER, "-q", *account, str(config)], stderr=subprocess.PIPE
         ) as process:
@@ -172,6 +173,11 @@ def pooled_dsn(dsn: str) -> Iterator[str]:
                 yield pooled
             finally:
                 process.terminate()
+
+
+def _account(host: str) -> str:
+    """pgbouncer does not run as root; the socket belongs to the account of the server."""
+    return Path(host).owner() if host.startswith("/") else "nobody"
 
 
 def _config(target: dict[str, Any], port: int) -> str:

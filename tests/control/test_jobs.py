@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from laneway.control import jobs, signals
+from laneway.control import jobs
 from laneway.domain.claim import Claim
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
+from laneway.store import notify
 from laneway.store.database import Database
 from laneway.store.jobs import Filter
 from laneway.store.statement import Statement
@@ -96,7 +97,7 @@ async def test_a_lost_signal_does_not_fail_the_verb(
     def unavailable(message: str) -> Statement[None]:
         raise DatabaseUnavailable("gone")
 
-    monkeypatch.setattr(signals.notify, "wake", unavailable)
+    monkeypatch.setattr(notify, "wake", unavailable)
     assert (await jobs.cancel(db, scene.submit(), by="me")).status is Status.CANCELLED
 
 

@@ -70,8 +70,6 @@ def fail(ctx: SyncContext, how: str) -> None:
             raise Mute
         case "retry":
             raise Retry("busy", after=7)
-        case "odd_retry":
-            raise Retry("busy", after="soon")  # type: ignore[arg-type]
         case "snooze":
             raise Snooze(9)
         case "cancel":
@@ -97,7 +95,6 @@ def crash(ctx: SyncContext, how: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "hang_up":
             os.closerange(3, 64)
-            threading.Event().wait()
 
 
 @handler("signals")
@@ -212,21 +209,20 @@ def resources(ctx: SyncContext) -> list[int]:
 
 @handler("environment")
 def environment(ctx: SyncContext) -> Any:
-    sockets = [name for name in os.listdir("/proc/self/fd") if int(name) > 2 and _is_socket(name)]
     return {
         "cwd": os.getcwd(),
         "path": sys.path,
         "python_path": os.environ.get("PYTHONPATH"),
-        "sockets": len(sockets),
+        "files": [_link(name) for name in os.listdir("/proc/self/fd")],
         "is_leader": os.getsid(0) == os.getpid(),
     }
 
 
-def _is_socket(name: str) -> bool:
+def _link(name: str) -> str:
     try:
-        return os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+        return os.readlink(f"/proc/self/fd/{name}")
     except FileNotFoundError:
-        return False
+        return ""
 
 
 @handler("talking")

@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import textwrap
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +34,7 @@ from laneway.errors import StaleAttempt
 from laneway.store.leases import Assignment, Report, Verdict
 from tests.engine import pool_handlers
 
-DEADLINE_S = 60.0
+DEADLINE_S = 30.0
 REGISTRY: Registry = pool_handlers.app.registry
 
 
@@ -87,7 +89,8 @@ class Attempt:
     ) -> None:
         claim = Claim(1, uuid4(), 1)
         kept = None if checkpoint is None else json.dumps(checkpoint)
-        given = Assignment(claim, 0, job_type, json.dumps(payload or {}), kept, 0, True)
+        text = json.dumps(payload or {}, ensure_ascii=False)
+        given = Assignment(claim, 0, job_type, text, kept, 0, True)
         self.run = Run(given, registry[job_type], "default")
         self.pool = pool
         self.reporter = FakeReporter()
@@ -151,7 +154,7 @@ async def pool() -> AsyncIterator[ProcessPool]:
 
 async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while not is_so():
+        while not is_so():  # noqa: ASYNC110 -- the process table has no event to wait for
             await asyncio.sleep(0.01)
 
 
@@ -183,7 +186,6 @@ async def test_an_error_comes_back_with_its_traceback(pool: ProcessPool) -> None
 
 async def test_what_cannot_be_described_still_fails_its_job(pool: ProcessPool) -> None:
     assert (await Attempt(pool, "fail", {"how": "mute"}).failure())["type"] == "Mute"
-    assert (await Attempt(pool, "fail", {"how": "odd_retry"}).failure())["message"] == "busy"
     assert (await Attempt(pool, "fail", {"how": "exit"}).failure())["type"] == "SystemExit"
     assert len(pool.pids) == 1
 
@@ -209,8 +211,8 @@ async def test_a_payload_the_handler_cannot_take_is_given_up(pool: ProcessPool) 
     assert "payload.mb" in (verdict.error or "")
 
 
-async def test_a_result_that_is_not_json_fails_the_job(pool: ProcessPool) -> None:
-    big = "x" * (DEFAULT_LIMITS.max_bytes - 100)
+async def test_a_result_that_is_too_large_fails_the_job(pool: ProcessPool) -> None:
+    big = "x" * (DEFAULT_LIMITS.max_bytes - 20)
     error = await Attempt(pool, "echo", {"value": big}).failure()
     assert error["type"] == "InvalidInput"
 
@@ -305,7 +307,7 @@ async def test_what_a_child_prints_goes_to_the_workers_stderr(
         ("exit", "the child process exited with code 3"),
         ("segv", "the child process was killed by SIGSEGV"),
         ("kill", "the child process was killed by SIGKILL"),
-        ("hang_up", "the child process was killed by SIGKILL"),
+        ("hang_up", "the child process exited with code 1"),
     ],
 )
 async def test_a_crash_fails_its_own_job_only(pool: ProcessPool, how: str, message: str) -> None:
@@ -343,10 +345,11 @@ async def test_signals_to_everybody_do_not_reach_the_job_but_its_programs(
     assert await Attempt(pool, "signals").result() == "SIGTERM"
 
 
-async def test_children_die_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+async def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, loop: str) -> None:
     worker = _script(
         tmp_path,
-        """
+        f"""
         from tests.engine.test_process_pool import *
         async def main():
             pool = ProcessPool(REGISTRY, 3, Settings.load())
@@ -357,12 +360,12 @@ async def test_children_die_with_a_worker_that_is_killed(tmp_path: Path) -> None
             print(json.dumps(pool.pids), flush=True)
             await asyncio.Event().wait()
         if __name__ == "__main__":
-            asyncio.run(main())
+            {loop}.run(main())
         """,
     )
     assert worker.stdout is not None
     pids = json.loads(await asyncio.to_thread(worker.stdout.readline))
-    assert len(pids) == 2
+    assert len(pids) == 2  # the idle one was used again
     assert not any(is_gone(pid) for pid in pids)
     worker.kill()
     worker.communicate()
@@ -449,8 +452,8 @@ async def test_close_leaves_nothing_whatever_the_children_do() -> None:
     pool = ProcessPool(REGISTRY, 3, Settings.load())
     await Attempt(pool, "echo").result()
     attempts = [Attempt(pool, job_type).start() for job_type in ("busy", "patient")]
-    for attempt in attempts:
-        await until(lambda: bool(attempt.reporter.events))
+    await attempts[0].until("busy")
+    await attempts[1].until("waiting")
     starting = Attempt(pool, "echo").start()
     await until(lambda: starting.run.stopper is not None)
     pids = pool.pids
@@ -527,13 +530,16 @@ async def test_on_start_and_on_stop_run_once_in_each_child(
 async def test_a_child_sees_the_workers_modules_and_none_of_its_sockets(
     pool: ProcessPool,
 ) -> None:
-    with asyncio.Runner():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.set_inheritable(True)
+        inode = os.readlink(f"/proc/self/fd/{theirs.fileno()}")
         seen = await Attempt(pool, "environment").result()
+    assert inode not in seen.pop("files")
     assert seen == {
         "cwd": os.getcwd(),
         "path": sys.path,
         "python_path": os.environ.get("PYTHONPATH"),
-        "sockets": 1,
         "is_leader": True,
     }
 
@@ -556,9 +562,11 @@ async def test_a_failing_on_start_fails_the_job_and_the_child_goes(pool: Process
     await until(lambda: pool.pids == [])
 
 
-async def test_a_module_that_cannot_be_imported_is_tried_less_and_less_often(
+async def test_a_module_that_cannot_be_imported_is_not_tried_again_at_once(
     pool: ProcessPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(process_pool, "FIRST_BACKOFF_S", 1000.0)
+    monkeypatch.setattr(process_pool, "LONGEST_BACKOFF_S", 1000.0)
     (tmp_path / "ruined_handlers.py").write_text("raise OSError('no disk')\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -573,7 +581,6 @@ async def test_a_module_that_cannot_be_imported_is_tried_less_and_less_often(
     # Others are not kept waiting, and a job that waits can be stopped.
     waiting = Attempt(pool, "ruined", registry=registry).start()
     await Attempt(pool, "echo").result()
-    monkeypatch.setattr(process_pool.time, "monotonic", lambda: 0.0)
     assert waiting.task is not None
     assert not waiting.task.done()
     waiting.stop()
@@ -631,7 +638,7 @@ def test_all_this_works_on_uvloop() -> None:
 
 
 async def test_a_child_that_speaks_nonsense_is_killed(pool: ProcessPool) -> None:
-    (await Attempt(pool, "echo").result())["pid"]
+    await Attempt(pool, "echo").result()
     (child,) = pool._children
     child._reader.feed_data(HEAD.pack(3) + b"{}}")
     attempt = Attempt(pool, "patient")
@@ -644,7 +651,7 @@ async def test_a_child_that_speaks_nonsense_is_killed(pool: ProcessPool) -> None
 
 def _script(tmp_path: Path, text: str) -> subprocess.Popen[str]:
     path = tmp_path / "script.py"
-    path.write_text("\n".join(line[4:] for line in text.splitlines()), encoding="utf-8")
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = [sys.executable, str(path)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)

@@ -112,7 +112,7 @@ class Workshop:
 
     def holds_nothing(self) -> bool:
         """No lease, and no slot counted that is none."""
-        return (
+        return bool(
             self.one("select count(*) from laneway.lease") == 0
             and self.one("select coalesce(sum(abs(running)), 0) from laneway.slot_usage") == 0
         )

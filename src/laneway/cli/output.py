@@ -25,6 +25,11 @@ def use_color(allowed: bool) -> None:
     _no_color = not allowed
 
 
+def may_color() -> bool:
+    """Whether nothing forbids colour: neither --no-color nor NO_COLOR."""
+    return not (_no_color or os.environ.get("NO_COLOR"))
+
+
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 

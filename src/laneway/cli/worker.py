@@ -10,7 +10,7 @@ import typer
 
 from laneway.cli import inputs
 from laneway.cli.exits import ExitCode, fail
-from laneway.cli.output import line
+from laneway.cli.output import line, may_color
 
 
 def _log_format(text: str) -> str:
@@ -26,9 +26,13 @@ def worker(
         typer.Option(metavar="A,B", envvar="LANEWAY_WORKER_LANES", help="Serve only these lanes."),
     ] = None,
     processes: Annotated[
-        int,
-        typer.Option(min=1, envvar="LANEWAY_WORKER_PROCESSES", help="Worker processes to run."),
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            envvar="LANEWAY_WORKER_PROCESSES",
+            help="Worker processes to run, under a supervisor that restarts them.",
+        ),
+    ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(min=1, envvar="LANEWAY_CONCURRENCY", help="Jobs a process runs at once."),
@@ -84,7 +88,7 @@ def demo(
     """See it work: embedded PostgreSQL, a worker and a sample workload."""
     from laneway.demo import run_demo
 
-    raise typer.Exit(run_demo(once))
+    raise typer.Exit(run_demo(once, color=may_color()))
 
 
 def bench() -> None:

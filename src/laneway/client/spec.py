@@ -122,8 +122,18 @@ def make_entries(
     catalog: Catalog, limits: PayloadLimits, requests: Sequence[Request]
 ) -> Iterator[Entry]:
     """The jobs of a batch, one after the other; the error of one says which."""
-    likes: dict[str, NewJob] = {}
+    # Before the first is asked for: what the catalog knows by then may be something else.
     checks = {job_type: catalog.check_of(job_type) for job_type, _, _ in requests}
+    return _entries(catalog, limits, requests, checks)
+
+
+def _entries(
+    catalog: Catalog,
+    limits: PayloadLimits,
+    requests: Sequence[Request],
+    checks: Mapping[str, Check | None],
+) -> Iterator[Entry]:
+    likes: dict[str, NewJob] = {}
     size = made = 0
     try:
         for job_id, (job_type, payload, options) in zip(

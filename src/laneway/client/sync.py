@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
@@ -55,9 +56,8 @@ class SyncClient:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._portal: Portal[Client] | None = None
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
+        self._forget()
+        _clients.add(self)
 
     submit = _blocking(Client.submit, _handle)
     submit_many = _blocking(Client.submit_many, _handles)
@@ -69,8 +69,13 @@ class SyncClient:
         """Stops the background thread and closes its connections; a later call starts anew."""
         with self._lock:
             portal, self._portal = self._portal, None
-        if portal is not None and self._pid == os.getpid():
+        if portal is not None:
             portal.close()
+
+    def _forget(self) -> None:
+        # Also in a forked child: there the thread does not run, and the lock may be held for ever.
+        self._portal: Portal[Client] | None = None
+        self._lock = threading.Lock()
 
     def _run(self, work: Callable[[Client], Coroutine[Any, Any, R]], conn: object) -> R:
         if conn is None:
@@ -81,11 +86,6 @@ class SyncClient:
         return run_now(work(self._client))
 
     def _opened(self) -> Portal[Client]:
-        if self._pid != os.getpid():
-            # The lock may have been held by a thread that the fork left behind.
-            self._lock = threading.Lock()
-            self._portal = None
-            self._pid = os.getpid()
         with self._lock:
             if self._portal is None:
                 self._portal = Portal(self._open, _close)
@@ -100,3 +100,15 @@ class SyncClient:
 async def _close(client: Client) -> None:
     await client.close()
     await client.database.close()
+
+
+_clients: WeakSet[SyncClient] = WeakSet()
+
+
+def _after_fork() -> None:
+    for client in _clients:
+        client._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -43,7 +43,7 @@ async def project(ctx: Context, points: int = 120) -> int:
 async def sync_calendar(ctx: Context, account: str) -> str:
     """Fails twice, as a network does; the third attempt succeeds."""
     if ctx.attempt < 3:
-        raise ConnectionError("the calendar server does not answer")
+        raise ConnectionError("the server is silent")
     return f"{account} is up to date"
 
 

@@ -58,7 +58,7 @@ class Performance:
                         self._chronicle.tell(f"missing: {law}")
                     self._footer = self._next_steps()
                     if self._live is None:
-                        self._console.print("\n".join(["", *self._footer, ""]))
+                        self._console.print("\n".join(["", *self._footer, ""]), soft_wrap=True)
                     await workload.trickle(lw, self._chronicle, self._tally)
         return self._judge(findings)
 
@@ -116,7 +116,7 @@ class Performance:
 
     def _pass_on(self, at: float, text: str) -> None:
         if self._live is None or not self._live.is_started:
-            self._console.print(f"{at:5.1f}  {text}")
+            self._console.print(f"{at:5.1f}  {text}", soft_wrap=True)
 
     def _next_steps(self) -> list[str]:
         return [
@@ -135,10 +135,10 @@ class Performance:
         self._console.print(findings.table())
         self._console.print()
         for law in broken:
-            self._console.print(f"missing: {law}")
+            self._console.print(f"missing: {law}", soft_wrap=True)
         if broken:
             for log in sorted(self._home.glob("worker-*.log")):
-                self._console.print(f"{log.name}:\n{tail(log, 12)}")
+                self._console.print(f"{log.name}:\n{tail(log, 12)}", soft_wrap=True)
         self._console.print(findings.line, soft_wrap=True)
         return 1 if broken else 0
 

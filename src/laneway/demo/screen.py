@@ -18,6 +18,9 @@ from laneway.store.lanes import ActiveJob
 
 SLOTS_SHOWN = 16
 BAR = 22
+# With the widths that keep the columns in place while their content changes.
+LANE_COLUMNS = (("LANE", 13), ("SLOTS", SLOTS_SHOWN), ("", 12))
+RUNNING_COLUMNS = (("RUNNING", 13), ("ATTEMPT", 7), ("WORKER", 9), ("", BAR), ("", 14))
 TALLEST = 32
 EVENTS_AT_LEAST = 3
 RUNNING_AT_LEAST = 3
@@ -70,7 +73,7 @@ class Screen:
         return title
 
     def _lanes(self, lanes: Sequence[LaneStatus]) -> Table:
-        table = _table("LANE", "SLOTS", "", right=("WAITING", "ENDED"))
+        table = _table(LANE_COLUMNS, right=("WAITING", "ENDED"))
         for each in lanes:
             bound, used = each.lane.max_slots, each.slots_used
             shown = min(bound if bound is not None else used, SLOTS_SHOWN)
@@ -86,7 +89,7 @@ class Screen:
         return table
 
     def _running(self, active: Sequence[ActiveJob], rows: int) -> Table:
-        table = _table("RUNNING", "ATTEMPT", "WORKER", "", "")
+        table = _table(RUNNING_COLUMNS)
         # Those that tell how far they are first: the others come and go too fast to be read.
         ordered = sorted(active, key=lambda job: (job.done is None, -job.held_s))
         for job in ordered[:rows]:
@@ -116,10 +119,10 @@ class Screen:
         return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
 
-def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+def _table(columns: Sequence[tuple[str, int]], right: Sequence[str] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, no_wrap=True)
+    for name, width in columns:
+        table.add_column(name, no_wrap=True, min_width=width)
     for name in right:
         table.add_column(name, no_wrap=True, justify="right")
     return table

@@ -108,14 +108,11 @@ async def _perform(once: bool, home: Path, console: Console, hurry: asyncio.Even
 async def _server(home: Path) -> AsyncIterator[str]:
     postgres = EmbeddedPostgres(server_dir(home), settings=SERVER)
 
-    def start() -> str:
-        dsn = postgres.start()
-        migrate(dsn)
-        return dsn
-
-    starting = asyncio.ensure_future(asyncio.to_thread(start))
+    starting = asyncio.ensure_future(asyncio.to_thread(postgres.start))
     try:
-        yield await asyncio.shield(starting)
+        dsn = await asyncio.shield(starting)
+        await asyncio.to_thread(migrate, dsn)
+        yield dsn
     finally:
         # A thread cannot be interrupted, and what it starts must be stopped.
         await asyncio.wait({starting})

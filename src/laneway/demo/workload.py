@@ -11,7 +11,7 @@ from laneway.demo.chronicle import Chronicle, Tally
 
 DOCUMENTS = 10
 IMAGES = 36
-TRICKLE_S = 1.5
+TRICKLE_S = 1.0
 
 
 async def submit_burst(lw: Laneway, chronicle: Chronicle, tally: Tally) -> None:
@@ -47,4 +47,4 @@ async def trickle(lw: Laneway, chronicle: Chronicle, tally: Tally) -> None:
                 )
             )
         else:
-            tally.expect([await lw.submit("ingestion", {"path": f"letter-{n}.pdf"})])
+            tally.expect([await lw.submit("ingestion", {"path": f"book-{n}.pdf", "pages": 14})])

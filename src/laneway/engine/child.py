@@ -112,7 +112,7 @@ class Child:
         self._free()
 
     def _attempt(self, job: ChildJob) -> Message:
-        if job.stop_reason is not None:
+        if job.is_stopped():
             return _ended(None)
         try:
             handler, registry = self._finder.find(job.job_type, job.module, job.main)
@@ -120,6 +120,8 @@ class Child:
         except BaseException as error:
             # SystemExit too: it would take the reason with it.
             return _ended(_described(error), can_go_on=False)
+        if job.is_stopped():
+            return _ended(None)
         self._outbox.send({"kind": "started", "job": job.number})
         run = Run(job.assignment, handler, lane="")
         try:
@@ -147,7 +149,7 @@ class Child:
             else:
                 result = handler.fn(SyncContext(line), **kwargs)
         except (Interrupted, asyncio.CancelledError):
-            if job.stop_reason is None:
+            if not job.is_stopped():
                 raise
             return None
         except StaleAttempt:

@@ -101,6 +101,9 @@ class ChildJob:
         if cancel is not None:
             cancel()
 
+    def is_stopped(self) -> bool:
+        return self.stop_reason is not None
+
     def on_stop(self, cancel: Callable[[], object] | None) -> None:
         """What to call when it should stop; at once if that was said already."""
         with self._lock:

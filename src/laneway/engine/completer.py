@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -12,6 +13,8 @@ from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict, settle
+
+log = logging.getLogger("laneway")
 
 MOST = 1000
 
@@ -69,8 +72,18 @@ class Completer(Service):
                 for verdict in batch:
                     await self._settle([verdict])
                 return
-            answers = await self._database.run(settle([_refused(batch[0], error)]))
+            answers = await self._settle_refused(batch[0], error)
         self._on_settled(batch, answers)
+
+    async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:
+        try:
+            return await self._database.run(settle([_refused(verdict, error)]))
+        except DatabaseUnavailable:
+            raise
+        except Exception as again:
+            # Once nobody renews its lease the watchdog takes it back: no job stays running.
+            log.error("job %s cannot be ended, its lease will lapse: %s", verdict.claim, again)
+            return []
 
 
 def _refused(verdict: Verdict, error: Exception) -> Verdict:
@@ -78,6 +91,7 @@ def _refused(verdict: Verdict, error: Exception) -> Verdict:
     return verdict._replace(
         kind="fail" if verdict.kind == "finish" else verdict.kind,
         result=None,
+        delay_s=None,
         error=json.dumps(
             {"type": "InvalidResult", "message": message.encode("ascii", "replace").decode()}
         ),

@@ -164,7 +164,11 @@ class _Common:
 
     def _reached(self, name: str, place: int, total: int | None) -> None:
         self._remembered.tracked[name] = place
-        self._line.report(done=place, total=total, checkpoint=self._remembered.text())
+        self._line.report(
+            done=float(place),
+            total=None if total is None else float(total),
+            checkpoint=self._remembered.text(),
+        )
 
 
 def _number(field: str, value: float | None) -> float | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +27,10 @@ from laneway.engine.threads import Threads
 from laneway.errors import InvalidInput, StaleAttempt
 from laneway.store.leases import Assignment, Verdict
 
+log = logging.getLogger("laneway")
+
+CLOSE_S = 0.5
+
 
 class Executor:
     """Starts claimed jobs, stops them when told, and passes each verdict on exactly once."""
@@ -38,7 +44,7 @@ class Executor:
         pool: ProcessPool,
         settings: Settings,
         resources: SimpleNamespace,
-        on_room: Callable[[str], None],
+        on_room: Callable[[], None],
         marker: Marker | None = None,
     ) -> None:
         self._registry = registry
@@ -95,7 +101,9 @@ class Executor:
         self._threads.close()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            # A handler that swallows its cancellation must not keep the worker.
+            await asyncio.wait(self._tasks, timeout=CLOSE_S)
 
     # On the event loop ------------------------------------------------------------------------
 
@@ -104,13 +112,25 @@ class Executor:
             # Most handlers that never wait end here, without a trip through the loop.
             task = asyncio.Task(work, loop=self._loop, eager_start=True)
             if task.done():
+                self._task_ended(run, task)
                 return
         else:
             task = self._loop.create_task(work)
         if run.handler.isolation == "async":
             run.stopper = task.cancel
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._task_ended, run))
+
+    def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self.active.get((run.claim.seq, run.claim.attempt)) is run:
+            # It ended before it could say how: cancelled before its first step, or our mistake.
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            log.error(
+                "attempt %s of job %s broke off: %r", run.claim.attempt, run.claim.job_id, error
+            )
+            broken = error or RuntimeError("broke off")
+            self._end(run, verdicts.of_stop(run) or verdicts.of_error(run, broken))
 
     async def _on_loop(self, run: Run) -> None:
         handler = run.handler
@@ -120,6 +140,10 @@ class Executor:
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
         except InvalidInput as error:
             self._end(run, verdicts.of_bad_payload(run, error))
+            return
+        except Exception as error:
+            # A validator of the user's own.
+            self._end(run, verdicts.of_error(run, error))
             return
         line = LoopLine(run, self._reporter, payload, checkpoint, self._resources, self._limits)
         verdict: Verdict | None
@@ -131,9 +155,10 @@ class Executor:
             verdict = self._returned(run, result)
         except asyncio.CancelledError as error:
             verdict = verdicts.of_stop(run) if run.stop_reason else verdicts.of_error(run, error)
-        except StaleAttempt:
-            verdict = None
-        except Exception as error:
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            # SystemExit of a handler ends its job, not the worker.
             verdict = self._raised(run, error)
         if run.reports and verdict is not None:
             await self._report_first(run)
@@ -141,7 +166,8 @@ class Executor:
 
     async def _report_first(self, run: Run) -> None:
         """What was reported before the end must be stored before it: later it would be refused."""
-        with contextlib.suppress(asyncio.CancelledError, StaleAttempt):
+        # A report that cannot be stored must not keep the end from being told.
+        with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.shield(self._reporter.flush(run.claim))
 
     def _returned(self, run: Run, result: object) -> Verdict | None:
@@ -175,6 +201,8 @@ class Executor:
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
         except InvalidInput as error:
             return verdicts.of_bad_payload(run, error)
+        except Exception as error:
+            return verdicts.of_error(run, error)
         line = ThreadLine(
             self._loop, run, self._reporter, payload, checkpoint, self._resources, self._limits
         )
@@ -182,13 +210,14 @@ class Executor:
             return self._returned(run, run.handler.fn(SyncContext(line), **kwargs))
         except Interrupted:
             return verdicts.of_stop(run)
-        except StaleAttempt:
-            return None
         except BaseException as error:
             # SystemExit and KeyboardInterrupt of a handler end its job, not the worker.
             return self._raised(run, error)
 
     def _thread_ended(self, run: Run, verdict: Verdict | None) -> None:
+        if run.timer is not None:
+            # It came back in time, however long the database takes now.
+            run.timer.cancel()
         if run.reports and verdict is not None and not run.ended:
             self._spawn(run, self._end_after_report(run, verdict))
         else:
@@ -206,6 +235,9 @@ class Executor:
         finished = verdict is not None and verdict.kind == "finish"
         if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
             verdict = verdicts.of_stop(run)
+        elif verdict is None:
+            # The child took itself for superseded: if it is wrong, this is a failure like another.
+            verdict = verdicts.of_error(run, StaleAttempt("the handler was refused a write"))
         if run.reports and verdict is not None and not run.ended:
             await self._report_first(run)
         self._end(run, verdict)
@@ -235,6 +267,6 @@ class Executor:
             self._conclude(run, verdict)
         del self.active[run.claim.seq, run.claim.attempt]
         self._rooms.give_back(run.lane, run.handler.isolation)
-        self._on_room(run.lane)
+        self._on_room()
         if not self.active:
             self.quiet.set()

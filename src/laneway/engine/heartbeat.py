@@ -5,30 +5,25 @@ the event loop, not by holding the GIL. This is the worker's side; heartbeat_chi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
-import struct
 import sys
-from array import array
+import time
 from collections.abc import Callable, Iterable
 from typing import ClassVar, cast
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
+from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, Pair, pack
 from laneway.engine.service import Service
+from laneway.store.database import connection_options
 
 log = logging.getLogger("laneway")
 
-HEAD = struct.Struct("<cId")
-HOLD, FORGET, BEAT = b"+", b"-", b"!"
-
-
-def message(kind: bytes, claims: Iterable[tuple[int, int]] = (), lease_s: float = 0.0) -> bytes:
-    """One message to the child: what, how many, the lease, then pairs of seq and attempt."""
-    numbers = array("q", (number for claim in claims for number in claim))
-    return HEAD.pack(kind, len(numbers) // 2, lease_s) + numbers.tobytes()
+RESTART_S = 0.1
 
 
 class Heartbeat(Service):
@@ -47,25 +42,32 @@ class Heartbeat(Service):
         self._dsn = dsn
         self._settings = settings
         self._on_answer = on_answer
-        self._held: dict[tuple[int, int], float] = {}
+        self._held: dict[Pair, float] = {}
         self._process: asyncio.subprocess.Process | None = None
+        self._down_since: float | None = None
+        # Whether what is claimed now would be renewed in time.
+        self.is_ready = False
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id while there is one."""
+        return self._process.pid if self._process is not None else None
 
     def hold(self, claims: list[Claim], lease_s: float) -> None:
         """From now on renew these, before anybody runs them."""
         pairs = [(c.seq, c.attempt) for c in claims]
-        for pair in pairs:
-            self._held[pair] = lease_s
-        self._send(message(HOLD, pairs, lease_s))
+        self._held.update(dict.fromkeys(pairs, lease_s))
+        self._send(pack(HOLD, pairs, lease_s))
 
     def forget(self, claims: Iterable[Claim]) -> None:
         pairs = [(c.seq, c.attempt) for c in claims]
         for pair in pairs:
             self._held.pop(pair, None)
-        self._send(message(FORGET, pairs))
+        self._send(pack(FORGET, pairs))
 
     def beat(self) -> None:
         """Renew all now: somebody may have asked for a cancellation."""
-        self._send(message(BEAT))
+        self._send(pack(BEAT))
 
     def _send(self, data: bytes) -> None:
         process = self._process
@@ -74,6 +76,7 @@ class Heartbeat(Service):
 
     async def run_once(self) -> float | None:
         """Runs one child until it ends; a child that ends by itself is replaced."""
+        self._give_up_overdue()
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -84,32 +87,64 @@ class Heartbeat(Service):
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
+        stdin = cast(asyncio.StreamWriter, process.stdin)
         try:
             self._greet()
+            if self._is_stopping:
+                stdin.close()
             async for line in cast(asyncio.StreamReader, process.stdout):
-                kind, seq, attempt = json.loads(line)
-                if kind == "trouble":
-                    self._complaints.tell("heartbeat", seq)
-                else:
-                    self._on_answer(seq, attempt, kind)
-            return 0.5
+                self._hear(*json.loads(line))
         finally:
             self._process = None
-            if process.stdin is not None:
-                process.stdin.close()
+            self.is_ready = False
+            if self._down_since is None:
+                self._down_since = time.monotonic()
+            stdin.close()
+            with contextlib.suppress(OSError):
+                await stdin.wait_closed()
             await process.wait()
+        if not self._is_stopping:
+            self._complaints.tell("heartbeat", f"its process ended ({process.returncode})")
+        return RESTART_S
+
+    def _hear(self, kind: str, seq: int, attempt: int) -> None:
+        match kind:
+            case "ready":
+                self.is_ready = True
+                self._down_since = None
+                self._complaints.over("heartbeat")
+            case "trouble":
+                self._complaints.tell("heartbeat", seq)
+            case _:
+                if kind != "cancel_requested":
+                    self._held.pop((seq, attempt), None)
+                self._on_answer(seq, attempt, kind)
+
+    def _give_up_overdue(self) -> None:
+        """While no child can be started nobody renews: what is over by our clock is lost."""
+        if self._down_since is None:
+            return
+        gone_s = time.monotonic() - self._down_since
+        # The child may have died just before a renewal.
+        left = 1 - self._settings.heartbeat_fraction
+        for pair in [pair for pair, lease_s in self._held.items() if gone_s > lease_s * left]:
+            del self._held[pair]
+            self._on_answer(*pair, "lost")
 
     def _greet(self) -> None:
         """The connection goes through the pipe: others can read a command line."""
         config = {
             "dsn": self._dsn,
+            "options": connection_options(self._settings, "heartbeat"),
             "fraction": self._settings.heartbeat_fraction,
-            "pooler": self._settings.pooler,
-            "connect_timeout": self._settings.connect_timeout,
         }
         self._send(json.dumps(config).encode() + b"\n")
-        for pair, lease_s in self._held.items():
-            self._send(message(HOLD, [pair], lease_s))
+        for lease_s in set(self._held.values()):
+            self._send(
+                pack(HOLD, (p for p, held_s in self._held.items() if held_s == lease_s), lease_s)
+            )
+        if self._held:
+            self.beat()
 
     async def stop(self) -> None:
         """The child ends when its input does."""

@@ -1,133 +1,182 @@
 """The heartbeat process: reads claims from its input, renews them, tells what is not renewed.
 
-One thread reads, one beats. It ends when its input ends, which it does when the worker dies: then
-nobody renews and the watchdog takes the jobs back. A lease that could not be renewed in time is
-lost by this process's own monotonic clock, whatever the database will say later.
+One thread reads, one beats, one watches the clock, one tells. It ends when its input ends, which it
+does when the worker dies: then nobody renews and the watchdog takes the jobs back. A lease that
+could not be renewed in time is lost by this process's own monotonic clock, whatever the database
+will say later, and also while a renewal hangs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import sys
 import threading
 import time
-from array import array
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
-from laneway.config import Settings
-from laneway.engine.heartbeat import BEAT, FORGET, HEAD, HOLD
+from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, Pair, receive
 from laneway.errors import LanewayError
 from laneway.store.leases import heartbeat
 from laneway.store.session import Session
 
 CHUNK = 1000
+BUSY_S = 0.1
+AGAIN_S = 0.2
+HUNG = 3
+
+
+class Held(NamedTuple):
+    """When a lease is to be renewed, when it is lost, and how long it is."""
+
+    due_at: float
+    lost_at: float
+    lease_s: float
+
+
+class Teller:
+    """Passes news to the worker; never makes the one who has them wait for it to listen."""
+
+    def __init__(self) -> None:
+        self._news: queue.SimpleQueue[list[object]] = queue.SimpleQueue()
+
+    def tell(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
+        self._news.put([kind, seq, attempt])
+
+    def run(self) -> None:
+        while True:
+            sys.stdout.write(json.dumps(self._news.get()) + "\n")
+            if self._news.empty():
+                sys.stdout.flush()
+
+    def finish(self, within_s: float) -> None:
+        """Waits until all is told, or too long."""
+        deadline = time.monotonic() + within_s
+        while not self._news.empty() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
 
 
 class Beater:
     """The claims held, when each is due, and when each is lost."""
 
-    def __init__(self, session: Session, fraction: float) -> None:
+    def __init__(self, session: Session, fraction: float, teller: Teller) -> None:
         self._session = session
         self._fraction = fraction
-        self._held: dict[tuple[int, int], tuple[float, float, float]] = {}
+        self._teller = teller
+        self._held: dict[Pair, Held] = {}
         self._lock = threading.Lock()
-        self._now = threading.Event()
+        self._changed = threading.Condition(self._lock)
+        self._wakes_at = float("inf")
+        self._asked: float | None = None
 
-    def hold(self, pairs: list[tuple[int, int]], lease_s: float) -> None:
+    # What the worker says ---------------------------------------------------------------------
+
+    def hold(self, pairs: list[Pair], lease_s: float) -> None:
         now = time.monotonic()
-        entry = (now + lease_s * self._fraction, now + lease_s, lease_s)
+        held = Held(now + lease_s * self._fraction, now + lease_s, lease_s)
         with self._lock:
-            self._held.update(dict.fromkeys(pairs, entry))
-            soonest = lease_s * self._fraction
-        if soonest < self._tick:
-            self._tick = soonest
+            self._held.update(dict.fromkeys(pairs, held))
+            if held.due_at < self._wakes_at:
+                self._changed.notify_all()
 
-    _tick = 2.0
-
-    def forget(self, pairs: list[tuple[int, int]]) -> None:
+    def forget(self, pairs: list[Pair]) -> None:
         with self._lock:
             for pair in pairs:
                 self._held.pop(pair, None)
 
     def beat_now(self) -> None:
         with self._lock:
-            for pair, (_, lost_at, lease_s) in self._held.items():
-                self._held[pair] = (0.0, lost_at, lease_s)
-        self._now.set()
+            for pair, held in self._held.items():
+                self._held[pair] = held._replace(due_at=0.0)
+            self._changed.notify_all()
+
+    # Renewing ---------------------------------------------------------------------------------
 
     def run(self) -> None:
         while True:
-            self._now.wait(self._tick / 2)
-            self._now.clear()
-            self.beat()
+            due = self._wait_for_due()
+            for start in range(0, len(due), CHUNK):
+                self._renew(due[start : start + CHUNK])
 
-    def beat(self) -> None:
-        """Renews what is due; tells what is fenced, cancelled or lost."""
-        now = time.monotonic()
+    def _wait_for_due(self) -> list[Pair]:
+        """Sleeps until a lease is due; what will be soon goes with it."""
         with self._lock:
-            due = [
+            while True:
+                soonest = min((h.due_at for h in self._held.values()), default=float("inf"))
+                wait_s = soonest - time.monotonic()
+                if wait_s <= 0:
+                    break
+                self._wakes_at = soonest
+                self._changed.wait(min(wait_s, 3600))
+            self._wakes_at = 0.0
+            now = time.monotonic()
+            return [
                 pair
-                for pair, (due_at, _, _) in self._held.items()
-                if due_at <= now + self._tick / 4
+                for pair, h in self._held.items()
+                if h.due_at <= now + h.lease_s * self._fraction / 4
             ]
-        for start in range(0, len(due), CHUNK):
-            self._renew(due[start : start + CHUNK])
-        self._give_up()
 
-    def _renew(self, pairs: list[tuple[int, int]]) -> None:
-        asked = time.monotonic()
+    def _renew(self, pairs: list[Pair]) -> None:
+        self._asked = asked = time.monotonic()
         try:
             answers = self._session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]))
         except LanewayError as error:
-            tell("trouble", str(error), 0)
+            self._teller.tell("trouble", str(error))
+            self._put_off(pairs, AGAIN_S)
             return
+        finally:
+            self._asked = None
         odd = {(a.seq, a.attempt): a.answer for a in answers}
+        self._put_off([pair for pair, answer in odd.items() if answer == "busy"], BUSY_S)
         with self._lock:
             for pair in pairs:
-                if pair not in self._held:
+                held = self._held.get(pair)
+                if held is None or odd.get(pair) == "busy":
                     continue
-                lease_s = self._held[pair][2]
-                answer = odd.get(pair)
-                if answer == "fenced":
+                if odd.get(pair) == "fenced":
                     del self._held[pair]
-                elif answer == "busy":
-                    # Somebody is writing this row; that is no renewal.
-                    self._held[pair] = (asked + 0.1, *self._held[pair][1:])
                 else:
-                    self._held[pair] = (asked + lease_s * self._fraction, asked + lease_s, lease_s)
+                    due_at = asked + held.lease_s * self._fraction
+                    self._held[pair] = Held(due_at, asked + held.lease_s, held.lease_s)
         for pair, answer in odd.items():
             if answer != "busy":
-                tell(answer, *pair)
+                self._teller.tell(answer, *pair)
+
+    def _put_off(self, pairs: list[Pair], wait_s: float) -> None:
+        """Nobody renewed these: asks again soon, while they are not lost."""
+        due_at = time.monotonic() + wait_s
+        with self._lock:
+            for pair in pairs:
+                if pair in self._held:
+                    self._held[pair] = self._held[pair]._replace(due_at=due_at)
+
+    # Losing -----------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Tells what is lost, in time, whatever the renewing thread is waiting for."""
+        while True:
+            with self._lock:
+                first = min((h.lost_at for h in self._held.values()), default=float("inf"))
+            # Leases last 2 s or more, so a look per half second sees a new one in time.
+            time.sleep(min(0.5, max(0.01, first - time.monotonic())))
+            self._give_up()
 
     def _give_up(self) -> None:
         now = time.monotonic()
         with self._lock:
-            lost = [pair for pair, (_, lost_at, _) in self._held.items() if lost_at <= now]
+            lost = {pair: h for pair, h in self._held.items() if h.lost_at <= now}
             for pair in lost:
                 del self._held[pair]
         for pair in lost:
-            tell("lost", *pair)
-
-
-def tell(kind: str, seq: object, attempt: int) -> None:
-    sys.stdout.write(json.dumps([kind, seq, attempt]) + "\n")
-    sys.stdout.flush()
-
-
-def read(stream: BinaryIO, beater: Beater) -> None:
-    """Takes messages until the worker closes the pipe."""
-    while head := stream.read(HEAD.size):
-        kind, count, lease_s = HEAD.unpack(head)
-        numbers = array("q", stream.read(16 * count))
-        pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
-        if kind == HOLD:
-            beater.hold(pairs, lease_s)
-        elif kind == FORGET:
-            beater.forget(pairs)
-        elif kind == BEAT:
-            beater.beat_now()
+            self._teller.tell("lost", *pair)
+        asked = self._asked
+        if lost and asked is not None and now - asked > min(h.lease_s for h in lost.values()) / 2:
+            # The connection hangs; whoever is started in our place makes a new one.
+            self._teller.finish(1.0)
+            os._exit(HUNG)
 
 
 def main() -> None:
@@ -136,10 +185,19 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
-    settings = Settings.load(pooler=config["pooler"], connect_timeout=config["connect_timeout"])
-    beater = Beater(Session(config["dsn"], settings, "heartbeat"), config["fraction"])
-    threading.Thread(target=beater.run, daemon=True).start()
-    read(stream, beater)
+    teller = Teller()
+    beater = Beater(Session(config["dsn"], config["options"]), config["fraction"], teller)
+    for work in (teller.run, beater.run, beater.watch):
+        threading.Thread(target=work, daemon=True).start()
+    teller.tell("ready")
+    while (message := receive(stream)) is not None:
+        kind, pairs, lease_s = message
+        if kind == HOLD:
+            beater.hold(pairs, lease_s)
+        elif kind == FORGET:
+            beater.forget(pairs)
+        elif kind == BEAT:
+            beater.beat_now()
     # A beat may hang on a dead server; there is nothing to tidy up.
     os._exit(0)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
@@ -23,6 +24,7 @@ from laneway.store.leases import ClaimAnswer, Verdict, claim
 GROUPS = ("async", "thread", "process")
 MOST = 500
 LOOK_FROM_START_S = 5.0
+NOT_READY_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Tools:
     version: Callable[[], int]
     refresh: Callable[[], Awaitable[None]]
     tell_others: Callable[[set[str]], None]
+    # Room is shared by the lanes: one looks and takes while no other does.
+    claiming: asyncio.Lock
 
 
 class LaneLoop(Service):
@@ -71,6 +75,13 @@ class LaneLoop(Service):
         self.wake()
 
     async def run_once(self) -> float | None:
+        if not self._tools.heartbeat.is_ready:
+            # Nobody would renew what is claimed now.
+            return NOT_READY_S
+        async with self._tools.claiming:
+            return await self._claim()
+
+    async def _claim(self) -> float | None:
         caps = [self._tools.rooms.free(self.lane, kind) for kind in GROUPS]
         types = [
             (handler.job_type, group)
@@ -81,6 +92,8 @@ class LaneLoop(Service):
         if not types:
             return None
         room = min(MOST, sum(caps[group - 1] for group in {group for _, group in types}))
+        # As they are now: the lane may be given other handlers before the answer comes.
+        isolations = {handler.job_type: handler.isolation for handler in self.handlers}
         self._look_from_start_now_and_then()
         answer = await self._tools.database.run(
             claim(
@@ -92,9 +105,11 @@ class LaneLoop(Service):
                 caps,
             )
         )
-        return await self._follow(answer, room, {job_type for job_type, _ in types})
+        return await self._follow(answer, room, {job_type for job_type, _ in types}, isolations)
 
-    async def _follow(self, answer: ClaimAnswer, room: int, types: set[str]) -> float | None:
+    async def _follow(
+        self, answer: ClaimAnswer, room: int, types: set[str], isolations: Mapping[str, str]
+    ) -> float | None:
         self.is_full = answer.state == "full"
         if answer.state == "changed":
             await self._tools.refresh()
@@ -102,7 +117,7 @@ class LaneLoop(Service):
         if answer.state != "ok":
             return None
         if answer.assignments:
-            self._take(answer)
+            self._take(answer, isolations)
         if len(answer.assignments) >= room:
             if answer.left_over:
                 # Rows we looked at and left were hidden from others meanwhile.
@@ -114,7 +129,7 @@ class LaneLoop(Service):
             return 0
         return None
 
-    def _take(self, answer: ClaimAnswer) -> None:
+    def _take(self, answer: ClaimAnswer, isolations: Mapping[str, str]) -> None:
         claims = [one.claim for one in answer.assignments]
         self._tools.heartbeat.hold(claims, answer.lease_s)
         if self._is_stopping:
@@ -122,8 +137,7 @@ class LaneLoop(Service):
                 self._tools.completer.add(Verdict(one, "release"))
             return
         self._floors.learn(answer)
-        isolation = {handler.job_type: handler.isolation for handler in self.handlers}
-        for kind, count in Counter(isolation[one.job_type] for one in answer.assignments).items():
+        for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
             self._tools.rooms.take(self.lane, kind, count)
         self._tools.executor.start(answer.assignments, self.lane)
 

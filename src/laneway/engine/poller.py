@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
@@ -9,6 +10,10 @@ from laneway.engine.complaints import Complaints
 from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState, peek
+
+# The soonest look after a hint, so that a stream of submits costs a few looks per second.
+HINT_S = 0.1
+SHORTEST_S = 0.005
 
 
 class Poller(Service):
@@ -33,6 +38,29 @@ class Poller(Service):
         self._refresh = refresh
         self._on_work = on_work
         self._on_foreign_work = on_foreign_work
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def hint(self) -> None:
+        """Something was submitted: it may be a delayed job that comes due before the next look."""
+        self._look_in(HINT_S)
+
+    def _look_in(self, delay_s: float) -> None:
+        """To the point, where the loop's own delay is spread."""
+        loop = asyncio.get_running_loop()
+        if self._alarm is not None and self._alarm.when() <= loop.time() + delay_s:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = loop.call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.wake()
+
+    async def cancel(self) -> None:
+        await super().cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
 
     async def run_once(self) -> float | None:
         types = self._job_types()
@@ -45,15 +73,13 @@ class Poller(Service):
             foreign = set(found.promoted) - set(types)
             if foreign:
                 self._on_foreign_work(foreign)
-        return min(self._interval_s(set(types)), _soon(found.next_due_s))
+        interval_s = self._interval_s(set(types))
+        if found.next_due_s is not None and found.next_due_s < interval_s:
+            self._look_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
+        return interval_s
 
     def _interval_s(self, types: set[str]) -> float:
         state = self._state()
         lanes = {state.lane_of(job_type) for job_type in types}
         intervals = [state.lanes[name].poll_interval_ms for name in lanes if name in state.lanes]
         return min(intervals, default=5000) / 1000
-
-
-def _soon(next_due_s: float | None) -> float:
-    # The jitter of the loop may wake a little early: aim a little late.
-    return float("inf") if next_due_s is None else max(0.005, next_due_s * 1.12 + 0.002)

@@ -13,6 +13,8 @@ from laneway.engine.marker import Marker
 from laneway.engine.worker import Worker
 
 TICK_S = 1.0
+# A supervisor says so when it was signalled a second time.
+HURRY = signal.SIGUSR1
 
 
 def run_worker_process(make: Callable[[], Worker], grace_s: float | None = None) -> int:
@@ -31,11 +33,18 @@ async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:
     loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
-        (hurry if told.is_set() else told).set()
+        (hurry if told.is_set() and leash is None else told).set()
 
+    def on_hurry() -> None:
+        told.set()
+        hurry.set()
+
+    leash = _Leash.from_environment(on_hurry)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
-    leash = _Leash.from_environment(on_signal)
+    if leash is not None:
+        # Whoever stops a whole group signals us and our supervisor, which signals us again.
+        loop.add_signal_handler(HURRY, on_hurry)
     starting = asyncio.ensure_future(worker.start(leash.marker if leash else None))
     stopping = asyncio.ensure_future(told.wait())
     try:
@@ -47,11 +56,12 @@ async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:
         starting.result()
         if leash is not None:
             leash.introduce(worker)
-            async with leash.ticking():
+            async with leash.ticking(worker.settings.loop_timeout / 4):
                 await stopping
+                await worker.stop(grace_s, hurry)
         else:
             await stopping
-        await worker.stop(grace_s, hurry)
+            await worker.stop(grace_s, hurry)
         return 0
     finally:
         stopping.cancel()
@@ -79,24 +89,23 @@ class _Leash:
     def _gone(watched: int, on_gone: Callable[[], None]) -> None:
         asyncio.get_running_loop().remove_reader(watched)
         on_gone()
-        on_gone()
 
     def introduce(self, worker: Worker) -> None:
         os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
 
     @contextlib.asynccontextmanager
-    async def ticking(self) -> AsyncIterator[None]:
-        task = asyncio.ensure_future(self._tick())
+    async def ticking(self, longest_s: float) -> AsyncIterator[None]:
+        task = asyncio.ensure_future(self._tick(min(TICK_S, longest_s)))
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _tick(self) -> None:
+    async def _tick(self, interval_s: float) -> None:
         while True:
             try:
                 os.write(self._out, b"\n")
             except OSError:
                 return
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(interval_s)

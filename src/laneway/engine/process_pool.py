@@ -23,6 +23,7 @@ IDLE_S = 60.0
 KEPT_IDLE = 2
 # Time for on_stop in a child that is no longer needed.
 RETIRE_S = 5.0
+FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 30.0
 
 
@@ -37,7 +38,7 @@ class _Backoff:
 
     def failed(self, module: str | None) -> None:
         count = self._failures.get(module, (0, 0.0))[0] + 1
-        delay = min(LONGEST_BACKOFF_S, 0.5 * 2 ** min(count - 1, 10))
+        delay = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(count - 1, 10))
         self._failures[module] = count, time.monotonic() + delay
 
     def worked(self, module: str | None) -> None:

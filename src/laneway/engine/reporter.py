@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from laneway.domain.claim import Claim
@@ -15,6 +16,7 @@ from laneway.store.database import Database
 from laneway.store.leases import Answer, LogEntry, Report, report
 
 MOST_LINES = 2000
+BUSY_S = 0.05
 
 
 class _Line(NamedTuple):
@@ -25,14 +27,52 @@ class _Line(NamedTuple):
     at: float
 
 
+Waiters = dict[Claim, list[asyncio.Future[None]]]
+
+
 def merged(old: Report, new: Report) -> Report:
     """The newer report, with what only the older one said."""
     said = {name: value for name, value in new._asdict().items() if value is not None}
     return old._replace(**said)
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What goes together, and who waits for it."""
+
+    reports: dict[Claim, Report]
+    lines: list[_Line]
+    waiters: Waiters
+
+    @property
+    def claims(self) -> set[Claim]:
+        return self.reports.keys() | {line.claim for line in self.lines} | self.waiters.keys()
+
+    def of(self, claims: set[Claim]) -> _Batch:
+        return _Batch(
+            {c: r for c, r in self.reports.items() if c in claims},
+            [line for line in self.lines if line.claim in claims],
+            {c: w for c, w in self.waiters.items() if c in claims},
+        )
+
+    def entries(self) -> list[LogEntry]:
+        now = time.monotonic()
+        return [LogEntry(n.claim, n.number, n.level, n.message, now - n.at) for n in self.lines]
+
+    def release(self, claim: Claim, error: Exception | None) -> None:
+        for future in self.waiters.get(claim, ()):
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+                # Nobody may be waiting any more; that is not worth a warning.
+                future.exception()
+
+
 class Reporter(Service):
-    """The newest progress of a job wins, log lines all go; flushed when asked, else now and then."""
+    """The newest progress of a job wins, log lines all go; at once if asked, else now and then."""
 
     name: ClassVar[str] = "reporter"
 
@@ -49,103 +89,124 @@ class Reporter(Service):
         self._interval = interval_s
         self._reports: dict[Claim, Report] = {}
         self._lines: list[_Line] = []
-        self._waiters: dict[Claim, list[asyncio.Future[None]]] = {}
-        self._is_due = False
+        self._waiters: Waiters = {}
+        self._due_at: float | None = None
+        self._is_over = False
 
     def report(self, claim: Claim, new: Report) -> None:
         old = self._reports.get(claim)
-        if old is not None:
-            new = merged(old, new)
-        self._reports[claim] = new
-        self._wake.set()
+        self._reports[claim] = new if old is None else merged(old, new)
+        self._be_due_in(self._interval)
 
     def line(self, claim: Claim, number: int, level: str, message: str) -> None:
         self._lines.append(_Line(claim, number, level, message, time.monotonic()))
-        self._wake.set()
+        self._be_due_in(self._interval)
 
     def flush(self, claim: Claim) -> asyncio.Future[None]:
         """Done when all reported of this claim so far is stored; StaleAttempt if it is fenced."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(claim, []).append(future)
-        self._is_due = True
-        self._wake.set()
+        if self._is_over:
+            self._let_go()
+        else:
+            self._be_due_in(0.0)
         return future
 
+    async def cancel(self) -> None:
+        await super().cancel()
+        self._is_over = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """A thread that waits for the last words of a stopped worker must not wait for ever."""
+        left, self._waiters = _Batch({}, [], self._waiters), {}
+        for claim in left.waiters:
+            left.release(claim, StaleAttempt("the worker has stopped"))
+
+    def _be_due_in(self, delay_s: float) -> None:
+        due_at = time.monotonic() + delay_s
+        if self._due_at is None or due_at < self._due_at:
+            self._due_at = due_at
+            self._wake.set()
+
     async def run_once(self) -> float | None:
-        if not (self._reports or self._lines or self._waiters):
+        if self._due_at is None:
             return None
-        if not self._is_due and not self._is_stopping:
-            # Gather what comes within the interval, unless somebody waits.
-            self._is_due = True
-            return self._interval
-        self._is_due = False
+        wait_s = self._due_at - time.monotonic()
+        if wait_s > 0 and not self._is_stopping:
+            # Gathers what comes within the interval, unless somebody waits.
+            return wait_s
+        self._due_at = None
+        batch = self._take()
+        try:
+            await self._send(batch)
+        except DatabaseUnavailable:
+            self._keep(batch, 0.0)
+            raise
+        if self._lines or self._waiters:
+            self._be_due_in(0.0)
+        # Whoever comes after this sets the alarm; what came meanwhile is looked at in a new round.
+        return 0.0
+
+    def _take(self) -> _Batch:
         reports, self._reports = self._reports, {}
         lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
         waiters, self._waiters = self._waiters, {}
-        now = time.monotonic()
-        entries = [LogEntry(n.claim, n.number, n.level, n.message, now - n.at) for n in lines]
-        try:
-            answers = await self._database.run(report(list(reports.values()), entries))
-        except DatabaseUnavailable:
-            self._keep(reports, lines, waiters)
-            self._is_due = True
-            raise
-        except Exception as error:
-            for futures in waiters.values():
-                for future in futures:
-                    if not future.done():
-                        future.set_exception(error)
-            raise
-        self._tell(reports, lines, waiters, answers)
-        if self._waiters:
-            self._is_due = True
-        return 0 if self._is_due or self._lines else None
+        # Who has more lines than fit waits for the rest of them.
+        for claim in {line.claim for line in self._lines} & waiters.keys():
+            self._waiters[claim] = waiters.pop(claim)
+        return _Batch(reports, lines, waiters)
 
-    def _keep(
-        self,
-        reports: dict[Claim, Report],
-        lines: list[_Line],
-        waiters: dict[Claim, list[asyncio.Future[None]]],
-    ) -> None:
-        newer, self._reports = self._reports, reports
+    def _keep(self, batch: _Batch, delay_s: float) -> None:
+        """Puts back what was not stored, behind nothing and before what came since."""
+        newer, self._reports = self._reports, dict(batch.reports)
         for claim, new in newer.items():
             self.report(claim, new)
-        self._lines[:0] = lines
-        for claim, futures in waiters.items():
+        self._lines[:0] = batch.lines
+        for claim, futures in batch.waiters.items():
             self._waiters.setdefault(claim, [])[:0] = futures
+        self._be_due_in(delay_s)
 
-    def _tell(
-        self,
-        reports: dict[Claim, Report],
-        lines: list[_Line],
-        waiters: dict[Claim, list[asyncio.Future[None]]],
-        answers: list[Answer],
-    ) -> None:
-        odd = {(a.seq, a.attempt): a for a in answers}
-        busy = {key for key, a in odd.items() if a.answer == "busy"}
+    async def _send(self, batch: _Batch) -> None:
+        answers: list[Answer] = []
+        try:
+            if batch.reports or batch.lines:
+                answers = await self._database.run(
+                    report(list(batch.reports.values()), batch.entries())
+                )
+        except DatabaseUnavailable:
+            raise
+        except asyncio.CancelledError:
+            self._keep(batch, 0.0)
+            raise
+        except Exception as error:
+            claims = batch.claims
+            if len(claims) > 1:
+                # What PostgreSQL will not take of one job must not take the others with it.
+                for claim in claims:
+                    await self._send(batch.of({claim}))
+                return
+            self._complaints.tell(self.name, error)
+            for claim in claims:
+                batch.release(claim, error)
+            return
+        self._tell(batch, answers)
+
+    def _tell(self, batch: _Batch, answers: list[Answer]) -> None:
+        said = {(a.seq, a.attempt): a.answer for a in answers}
+        busy = {c for c in batch.claims if said.get((c.seq, c.attempt)) == "busy"}
+        for claim in batch.waiters.keys() - busy:
+            is_fenced = said.get((claim.seq, claim.attempt)) == "fenced"
+            batch.release(claim, StaleAttempt(_over(claim)) if is_fenced else None)
         if busy:
-            self._keep(
-                {c: r for c, r in reports.items() if (c.seq, c.attempt) in busy},
-                [n for n in lines if (n.claim.seq, n.claim.attempt) in busy],
-                {c: w for c, w in waiters.items() if (c.seq, c.attempt) in busy},
-            )
-            self._is_due = True
-        for claim, futures in waiters.items():
-            key = claim.seq, claim.attempt
-            if key in busy:
-                continue
-            is_fenced = key in odd and odd[key].answer == "fenced"
-            for future in futures:
-                if future.done():
-                    continue
-                if is_fenced:
-                    future.set_exception(
-                        StaleAttempt(f"attempt {claim.attempt} of job {claim.job_id} is over")
-                    )
-                    # Nobody may be waiting any more; that is not worth a warning.
-                    future.exception()
-                else:
-                    future.set_result(None)
+            # Somebody is writing these rows.
+            self._keep(batch.of(busy), BUSY_S)
+        loop = asyncio.get_running_loop()
         for answer in answers:
             if answer.answer != "busy":
-                self._on_answer(answer)
+                # After those who wait have heard: StaleAttempt tells them more than a cancellation.
+                loop.call_soon(self._on_answer, answer)
+
+
+def _over(claim: Claim) -> str:
+    return f"attempt {claim.attempt} of job {claim.job_id} is over"

@@ -57,7 +57,7 @@ class Service:
 
     async def _run(self) -> None:
         failures = 0
-        while not self._is_stopping:
+        while self._goes_on():
             self._wake.clear()
             try:
                 delay = await self.run_once()
@@ -73,7 +73,7 @@ class Service:
                 self._complaints.tell(self.name, f"{type(error).__name__}: {error}")
                 log.debug("%s failed", self.name, exc_info=True)
                 delay = self._backoff(failures)
-            if self._is_stopping:
+            if not self._goes_on():
                 return
             if failures:
                 # Wake-ups must not turn an outage into a tight loop.
@@ -86,6 +86,9 @@ class Service:
                 jittered = delay if delay is None else delay * random.uniform(0.9, 1.1)
                 async with asyncio.timeout(jittered):
                     await self._wake.wait()
+
+    def _goes_on(self) -> bool:
+        return not self._is_stopping
 
     def _backoff(self, failures: int) -> float:
         longest = min(self.longest_backoff_s, 0.1 * 2.0 ** min(failures - 1, 10))

@@ -21,7 +21,9 @@ from uuid import UUID
 
 from laneway.config import Settings
 from laneway.engine.marker import SIZE, Marker
+from laneway.engine.process import HURRY
 from laneway.errors import LanewayError
+from laneway.store.database import connection_options
 from laneway.store.leases import bury
 from laneway.store.session import Session
 
@@ -55,7 +57,7 @@ class Supervisor:
         self._count = count
         self._settings = settings
         self._dsn = dsn
-        self._session = Session(dsn, settings, "supervisor")
+        self._session = Session(dsn, connection_options(settings, "supervisor"))
         self._children: list[Child] = []
         self._signals = 0
         self._failures = 0
@@ -98,7 +100,7 @@ class Supervisor:
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals += 1
         for child in self._children:
-            child.process.terminate()
+            child.process.send_signal(signal.SIGTERM if self._signals == 1 else HURRY)
 
     def _keep_count(self) -> None:
         if self._signals or self._exit_code or time.monotonic() < self._resume_at:

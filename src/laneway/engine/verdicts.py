@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 
+from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.payload import escape_text
 from laneway.domain.verdicts import Cancel, Retry, Snooze
 from laneway.engine.run import Run
@@ -28,18 +29,30 @@ def error_json(kind: str, message: str, trace: str | None = None) -> str:
 
 
 def of_error(run: Run, error: BaseException) -> Verdict:
-    """The verdict on a handler that raised."""
+    """The verdict on a handler that raised; there is one, whatever it raised."""
+    try:
+        return _judged(run, error)
+    except Exception as broken:
+        # Snooze("a while"), Cancel(None): what it meant is anybody's guess.
+        return Verdict(run.claim, "fail", error=describe(broken), ran_s=run.ran_s)
+
+
+def _judged(run: Run, error: BaseException) -> Verdict:
     if isinstance(error, Snooze):
-        return Verdict(run.claim, "snooze", delay_s=max(0.0, error.seconds), ran_s=run.ran_s)
+        return Verdict(run.claim, "snooze", delay_s=_delay(error.seconds), ran_s=run.ran_s)
     if isinstance(error, Cancel):
         return Verdict(
             run.claim, "cancel", error=error_json("Cancel", error.reason), ran_s=run.ran_s
         )
     described = describe(error)
     if isinstance(error, Retry):
-        delay = None if error.after is None else max(0.0, error.after)
+        delay = None if error.after is None else _delay(error.after)
         return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
     return Verdict(run.claim, "fail", error=described, ran_s=run.ran_s)
+
+
+def _delay(seconds: float) -> float:
+    return min(max(0.0, float(seconds)), LONGEST_DELAY)
 
 
 def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
@@ -65,5 +78,13 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
 
 def describe(error: BaseException) -> str:
     """An exception as stored: its type, its message, and where it came from in the handler."""
-    trace = "".join(traceback.format_exception(error))
-    return error_json(type(error).__name__, str(error) or type(error).__name__, trace)
+    name = type(error).__name__
+    try:
+        message = str(error) or name
+    except Exception as broken:
+        message = f"its text cannot be had: {type(broken).__name__}"
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception:
+        trace = None
+    return error_json(name, message, trace)

@@ -12,7 +12,7 @@ import inspect
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, Self
 from uuid import UUID, uuid4
@@ -116,6 +116,7 @@ class Worker:
             lambda: self._state.version,
             self.refresh,
             self._tell_others,
+            asyncio.Lock(),
         )
         self.poller = Poller(
             self._rest,
@@ -150,11 +151,17 @@ class Worker:
         given = self._given_dsn
         self._dsn = given if isinstance(given, str) else await asyncio.to_thread(given)
         self._build(marker)
-        await self._introduce()
-        await self._call_hooks(self.registry.on_start)
-        await self.refresh()
-        self.is_running = True
         self.heartbeat.start()
+        try:
+            await self._reach(self._introduce)
+            await self._call_hooks(self.registry.on_start)
+            self.is_running = True
+            await self._reach(self.refresh)
+        except BaseException:
+            self.is_running = False
+            await self._stop_claiming()
+            await self._close()
+            raise
         self.completer.start()
         self.reporter.start()
         self.registrar.start()
@@ -165,12 +172,15 @@ class Worker:
         log.info("worker %s serves %s", self.name, ", ".join(sorted(self._loops)) or "no lane")
 
     async def _introduce(self) -> None:
+        await asyncio.to_thread(check, self._dsn, __version__)
+        await self.registrar.introduce(self.registry, self.settings)
+
+    async def _reach(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does it as soon as the database can be reached."""
         failures = 0
         while True:
             try:
-                await asyncio.to_thread(check, self._dsn, __version__)
-                await self.registrar.introduce(self.registry, self.settings)
-                return
+                return await work()
             except DatabaseUnavailable as error:
                 if type(error) is not DatabaseUnavailable:
                     raise
@@ -198,10 +208,11 @@ class Worker:
         if not self.is_running:
             return
         self.is_running = False
-        await asyncio.gather(*(loop.stop() for loop in self._loops.values()))
+        await self._stop_claiming()
         await self._finish_within(
             self.settings.shutdown_grace if grace_s is None else grace_s, hurry
         )
+        given_back = {run.handler.job_type for run in self.executor.active.values()}
         for run in list(self.executor.active.values()):
             self.executor.stop(run, "shutdown")
         if self.executor.active:
@@ -214,23 +225,38 @@ class Worker:
         await self._flush(STOP_S)
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
+                if given_back:
+                    await self._rest.run(wake(wake_message(given_back)))
                 await self.watchdog.resign()
                 await self.registrar.say_goodbye()
         for service in (self.poller, self.listening, self.watchdog, self.registrar):
             await service.cancel()
         await self.reporter.cancel()
         await self.completer.cancel()
+        try:
+            await self.executor.close()
+            await self._call_hooks(self.registry.on_stop)
+        finally:
+            await self._close()
+        log.info("worker %s stopped", self.name)
+
+    async def _stop_claiming(self) -> None:
+        stops = [asyncio.ensure_future(loop.stop()) for loop in self._loops.values()]
+        if stops:
+            await asyncio.wait(stops, timeout=STOP_S)
+        # What a claim that hangs may still bring lapses and is taken back.
+        for loop in self._loops.values():
+            await loop.cancel()
+        await asyncio.gather(*stops, return_exceptions=True)
+
+    async def _close(self) -> None:
         await self.heartbeat.stop()
         await self._pool.close()
-        await self.executor.close()
         if self._telling is not None:
             self._telling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._telling
-        await self._call_hooks(self.registry.on_stop)
+            await asyncio.gather(self._telling, return_exceptions=True)
         for database in (self._claims, self._settles, self._rest):
             await database.close()
-        log.info("worker %s stopped", self.name)
 
     async def _finish_within(self, grace_s: float, hurry: asyncio.Event | None) -> None:
         waits = {asyncio.ensure_future(self.executor.quiet.wait())}
@@ -254,7 +280,11 @@ class Worker:
 
     async def refresh(self) -> None:
         """Reads the lanes and serves them as they now are."""
-        self._state = await self._rest.run(lanes.read())
+        state = await self._rest.run(lanes.read())
+        if not self.is_running:
+            # A lane that appears while the worker stops is for others.
+            return
+        self._state = state
         mine = served(self._state, self.registry, self._only)
         self.rooms.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
         for lane, loop in list(self._loops.items()):
@@ -275,14 +305,15 @@ class Worker:
             if not loop.job_types.isdisjoint(job_types):
                 loop.wake()
 
-    def _on_room(self, lane: str) -> None:
-        loop = self._loops.get(lane)
-        if loop is not None and loop.is_hungry:
-            loop.wake()
+    def _on_room(self) -> None:
+        for loop in self._loops.values():
+            if loop.is_hungry:
+                loop.wake()
 
     def _on_message(self, text: str) -> None:
         word, _, rest = text.partition(" ")
         if word == "wake":
+            self.poller.hint()
             if rest == "*":
                 self._on_listening()
             else:

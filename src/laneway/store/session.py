@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import psycopg
 
-from laneway.config import Settings
-from laneway.store.database import connection_options, run_sync
+from laneway.store.database import run_sync
 from laneway.store.failures import translated
 from laneway.store.statement import Statement
 
@@ -17,9 +17,10 @@ T = TypeVar("T")
 class Session:
     """Connects on first use and again after any failure of the connection."""
 
-    def __init__(self, dsn: str, settings: Settings, role: str) -> None:
+    def __init__(self, dsn: str, options: Mapping[str, Any]) -> None:
+        """`options` are those of `connection_options`, made where the settings are known."""
         self._dsn = dsn
-        self._options = connection_options(settings, role)
+        self._options = options
         self._conn: psycopg.Connection[Any] | None = None
 
     def run(self, statement: Statement[T]) -> T:

@@ -105,13 +105,14 @@ def publish(types: Sequence[TypeRecord]) -> Statement[None]:
             "lanes": [t.lane for t in types],
             "priorities": [t.priority for t in types],
             "max_retries": [t.max_retries for t in types],
-            "timeouts": [t.timeout_s for t in types],
+            # The driver takes no list that mixes whole numbers with others.
+            "timeouts": [None if t.timeout_s is None else float(t.timeout_s) for t in types],
             "isolations": [t.isolation for t in types],
             "stales": [t.stale for t in types],
-            "bases": [t.retry.base for t in types],
-            "caps": [t.retry.cap for t in types],
-            "factors": [t.retry.factor for t in types],
-            "jitters": [t.retry.jitter for t in types],
+            "bases": [float(t.retry.base) for t in types],
+            "caps": [float(t.retry.cap) for t in types],
+            "factors": [float(t.retry.factor) for t in types],
+            "jitters": [float(t.retry.jitter) for t in types],
         },
     )
 

@@ -385,9 +385,10 @@ begin
         select g.seq, g.job_type, g.rank, g.attempt + 1 as attempt, g.retries, g.fresh, j.id, j.workspace, j.max_retries,
                j.unique_key is not null as keyed, j.payload::text as payload, c.checkpoint::text as checkpoint
           from gone g
-          join laneway.jobs j on j.seq = g.seq
+         -- offset 0: from the row to its job by index, whatever the statistics say.
+         cross join lateral (select b.* from laneway.jobs b where b.seq = g.seq offset 0) j
           left join lateral (select s.checkpoint from laneway.progress s
-                              where g.attempt > 0 and s.seq = g.seq) c on true
+                              where g.attempt > 0 and s.seq = g.seq offset 0) c on true
          order by g.rank, g.seq
     ), leased as (
         insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
@@ -436,7 +437,7 @@ language plpgsql volatile
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_hashjoin = off
+set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 #variable_conflict use_column
@@ -451,23 +452,25 @@ declare
     v_odd_status text[];
 begin
     with given as materialized (
-        -- One order for all, so that two calls about the same jobs never wait for each other in a circle.
-        select * from unnest(p_seqs, p_attempts, p_verdicts, p_results, p_errors, p_delays, p_ran)
-            with ordinality as g (seq, attempt, verdict, result, error, delay, ran, n)
-         order by g.seq, g.n
+        select distinct on (g.seq, g.attempt) g.*
+          from unnest(p_seqs, p_attempts, p_verdicts, p_results, p_errors, p_delays, p_ran)
+               with ordinality as g (seq, attempt, verdict, result, error, delay, ran, n)
+         order by g.seq, g.attempt, g.n
     ), ended as (
-        delete from laneway.lease l using given g
-         where l.seq = g.seq and l.attempt = g.attempt
-        returning l.*, g.verdict, g.result, g.error, g.delay, g.ran
+        -- By index whatever the statistics say, and in the order of the index: two calls about the
+        -- same jobs never wait for each other in a circle.
+        delete from laneway.lease l
+         where l.seq = any (p_seqs) and ((l.seq, l.attempt) in (select g.seq, g.attempt from given g)) is true
+        returning l.*
     ), judged as materialized (
-        select e.*,
-               case when e.verdict = 'cancel' or e.cancel_requested_at is not null then 'cancelled'
-                    when e.verdict = 'finish' then 'completed'
-                    when e.verdict in ('release', 'snooze') then 'approved'
-                    when e.verdict in ('fail', 'lost', 'stalled') and e.retries < e.max_retries then 'approved'
+        select e.*, g.verdict, g.result, g.error, g.delay,
+               case when g.verdict = 'cancel' or e.cancel_requested_at is not null then 'cancelled'
+                    when g.verdict = 'finish' then 'completed'
+                    when g.verdict in ('release', 'snooze') then 'approved'
+                    when g.verdict in ('fail', 'lost', 'stalled') and e.retries < e.max_retries then 'approved'
                     else 'failed' end as status,
-               coalesce(e.started_at, v_now - make_interval(secs => e.ran)) as began
-          from ended e
+               coalesce(e.started_at, v_now - make_interval(secs => g.ran)) as began
+          from ended e join given g on g.seq = e.seq and g.attempt = e.attempt
     ), concluded as (
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
                                      claimed_at, started_at, finished_at, cancel_requested_at, cancel_by,
@@ -514,6 +517,8 @@ begin
           from (select e.lane, e.worker_id, count(*) as n from ended e
                  group by e.lane, e.worker_id order by e.lane, e.worker_id) c
          where u.lane = c.lane and u.worker_id = c.worker_id
+           and u.lane = any (array(select e.lane from ended e))
+           and u.worker_id = any (array(select e.worker_id from ended e))
     )
     select count(*), array_agg(j.seq) filter (where j.verdict <> 'finish' or j.status <> 'completed'),
            array_agg(j.attempt) filter (where j.verdict <> 'finish' or j.status <> 'completed'),
@@ -534,14 +539,18 @@ begin
                     else 'fenced' end,
                coalesce(o.status, case when a.seq is not null then 'approved' end)
           from unnest(p_seqs, p_attempts, p_verdicts) as g (seq, attempt, verdict)
-          left join laneway.outcome o on o.seq = g.seq and o.attempt = g.attempt
-                and o.claimed_at is not null  -- null: cancelled while it waited, after that attempt
-                and coalesce(o.error ->> 'type', '') not in ('WorkerLost', 'Stalled')
-                and (o.status = 'cancelled' or (g.verdict = 'finish') = (o.status = 'completed'))
-          left join laneway.attempts a on a.seq = g.seq and a.attempt = g.attempt
-                and a.outcome = case g.verdict when 'release' then 'released' when 'snooze' then 'snoozed'
-                                               when 'fail' then 'failed' end
-                and coalesce(a.error ->> 'type', '') not in ('WorkerLost', 'Stalled')
+          left join lateral (
+            select x.seq, x.status, x.cancel_requested_at from laneway.outcome x
+             where x.seq = g.seq and x.attempt = g.attempt
+               and x.claimed_at is not null  -- null: cancelled while it waited, after that attempt
+               and coalesce(x.error ->> 'type', '') not in ('WorkerLost', 'Stalled')
+               and (x.status = 'cancelled' or (g.verdict = 'finish') = (x.status = 'completed')) offset 0) o on true
+          left join lateral (
+            select x.seq from laneway.attempts x
+             where x.seq = g.seq and x.attempt = g.attempt
+               and x.outcome = case g.verdict when 'release' then 'released' when 'snooze' then 'snoozed'
+                                              when 'fail' then 'failed' end
+               and coalesce(x.error ->> 'type', '') not in ('WorkerLost', 'Stalled') offset 0) a on true
          where (g.seq, g.attempt) not in (select * from unnest(v_seqs, v_attempts));
     end if;
 end $$;
@@ -569,8 +578,9 @@ begin
     with given as materialized (
         select * from unnest(p_seqs, p_attempts) as g (seq, attempt)
     ), held as materialized (
-        select l.ctid as tid, l.seq from given g join laneway.lease l on l.seq = g.seq and l.attempt = g.attempt
-           for update of l skip locked
+        select h.tid from given g
+         cross join lateral (select l.ctid as tid from laneway.lease l
+                              where l.seq = g.seq and l.attempt = g.attempt offset 0 for update skip locked) h
     ), beaten as (
         update laneway.lease l set lease_until = v_now + make_interval(secs => l.lease_seconds)
          where l.ctid = any (array(select tid from held))
@@ -613,9 +623,10 @@ begin
     ), given as materialized (
         select m.seq, m.attempt from moved m union select n.seq, n.attempt from lines n
     ), held as materialized (
-        select l.seq, l.attempt, l.cancel_requested_at
-          from given g join laneway.lease l on l.seq = g.seq and l.attempt = g.attempt
-           for no key update of l skip locked
+        select h.* from given g
+         cross join lateral (select l.seq, l.attempt, l.cancel_requested_at from laneway.lease l
+                              where l.seq = g.seq and l.attempt = g.attempt
+                             offset 0 for no key update skip locked) h
     ), proven as materialized (
         -- is true: a hashed look-up, where a join would compare every row with every other.
         select m.* from moved m
@@ -846,14 +857,45 @@ begin
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
     select c.version, c.paused into version, paused from laneway.control c;
+    -- Not exists: that may become a join, which reads everything where the statistics are wrong.
     due := array(select t from unnest(p_types) t
-                  where exists (select from laneway.ready w where w.job_type = t));
+                  where (select true from laneway.ready w where w.job_type = t limit 1));
     next_due_s := (select extract(epoch from d.run_at - v_now)
                      from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1);
     if cardinality(promoted) > 0 and exists (select from laneway.delayed d where d.run_at <= v_now) then
         next_due_s := 0;
     end if;
 end $$;
+
+-- Slots in use, depth and oldest wait per lane and job type. Depth stops counting at the bound.
+create function laneway.measure(p_bound integer)
+returns table (lane text, job_type text, running integer, depth integer, oldest_s double precision)
+language sql stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    select l.name, t.job_type, u.running, n.depth, n.oldest_s
+      from laneway.worker_lanes l
+      left join lateral (select coalesce(sum(s.running), 0)::integer as running
+                           from laneway.slot_usage s where s.lane = l.name) u on true
+      left join lateral (
+        select k.job_type from (
+            with recursive types as (
+                (select w.job_type from laneway.ready w order by w.job_type limit 1)
+                union all
+                select (select w.job_type from laneway.ready w where w.job_type > t.job_type
+                         order by w.job_type limit 1)
+                  from types t where t.job_type is not null)
+            select t.job_type from types t where t.job_type is not null) k
+         where laneway.lane_of(k.job_type) = l.name) t on true
+      left join lateral (
+        select (select count(*) from (select from laneway.ready w where w.job_type = t.job_type
+                                       limit p_bound + 1) b)::integer as depth,
+               (select extract(epoch from clock_timestamp() - min(b.ready_at))::double precision
+                  from (select w.ready_at from laneway.ready w where w.job_type = t.job_type
+                         order by w.fresh, w.rank, w.seq limit 1000) b) as oldest_s) n on t.job_type is not null
+     order by l.name, t.job_type
+$$;
 
 -- Takes or renews leadership; the epoch grows with every new holder. Null: somebody else leads.
 create function laneway.lead(p_holder uuid, p_ttl_s double precision, p_now timestamptz default null)
@@ -893,15 +935,18 @@ begin
     if epoch is null then return; end if;
     -- The lane of one that can be had: those that somebody holds must not hide the others.
     select o.lane into v_lane from laneway.overdue(v_now) o
-      join laneway.lease l on l.seq = o.seq and l.attempt = o.attempt
-     order by o.seq limit 1 for update of l skip locked;
+     cross join lateral (select l.seq from laneway.lease l where l.seq = o.seq and l.attempt = o.attempt
+                         offset 0 for update skip locked) l
+     limit 1;
     if not found then return; end if;
     select array_agg(x.seq), array_agg(x.attempt), array_agg(x.verdict), array_agg(x.error), array_agg(distinct x.job_type)
       into v_seqs, v_attempts, v_verdicts, v_errors, job_types
       from (select o.* from laneway.overdue(v_now) o
-              join laneway.lease l on l.seq = o.seq and l.attempt = o.attempt
-             where o.lane = v_lane and (o.verdict = 'stalled' or l.lease_until < v_now)
-             order by o.seq limit p_limit for update of l skip locked) x;
+             cross join lateral (select l.seq from laneway.lease l
+                                  where l.seq = o.seq and l.attempt = o.attempt
+                                    and (o.verdict = 'stalled' or l.lease_until < v_now)
+                                 offset 0 for update skip locked) l
+             where o.lane = v_lane limit p_limit) x;
     if v_seqs is null then return; end if;
     perform laneway.settle(v_seqs, v_attempts, v_verdicts, array_fill(null::text, array[cardinality(v_seqs)]), v_errors,
                            array_fill(null::double precision, array[cardinality(v_seqs)]),

@@ -1,0 +1,56 @@
+"""The command line in process, and as a real program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from laneway.cli.main import app
+from tests.control.scene import Scene
+
+Run = Callable[..., Any]
+PROGRAM = [sys.executable, "-m", "laneway"]
+
+
+@pytest.fixture
+def scene(dsn: str) -> Iterator[Scene]:
+    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
+        yield Scene(conn)
+
+
+@pytest.fixture
+def run(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in this process, on a database of its own."""
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", dsn)
+    monkeypatch.delenv("LANEWAY_DEBUG", raising=False)
+    runner = CliRunner()
+
+    def run(*args: object, input: str | None = None, env: Mapping[str, str] | None = None) -> Any:  # noqa: A002
+        return runner.invoke(app, [str(arg) for arg in args], input=input, env=env)
+
+    return run
+
+
+@pytest.fixture
+def program(dsn: str) -> Run:
+    """Runs a command as its own process."""
+
+    def program(*args: object, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
+        return subprocess.run(
+            [*PROGRAM, *(str(arg) for arg in args)],
+            input=input,
+            env={**os.environ, "LANEWAY_DATABASE_URL": dsn, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return program

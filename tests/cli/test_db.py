@@ -1,0 +1,104 @@
+"""Laws of `laneway db`, `doctor`, `bench`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from laneway.cli import worker
+from laneway.store.grants import ALL_ROLES
+from tests.cli.conftest import Run
+
+
+def test_migrate_and_status_tell_what_was_and_is(
+    run: Run, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", empty_dsn)
+    before = json.loads(run("db", "status", "--json").stdout)
+    assert before["applied"] == []
+    assert "laneway db migrate" in run("db", "status").stderr
+    unready = run("jobs", "ls")
+    assert (unready.exit_code, "laneway db migrate" in unready.stderr) == (5, True)
+    assert run("db", "migrate").stdout.splitlines() == before["pending"]
+    again = run("db", "migrate")
+    assert (again.stdout, again.stderr) == ("", "the schema is up to date\n")
+    assert json.loads(run("db", "status", "--json").stdout)["pending"] == []
+
+
+def test_sql_prints_what_migrate_would_run(run: Run) -> None:
+    whole = run("db", "sql").stdout
+    assert "create table laneway.jobs" in whole
+    assert "create table laneway.jobs" not in run("db", "sql", "--from", 9000).stdout
+
+
+@pytest.mark.parametrize("role", ALL_ROLES)
+def test_grants_are_printed_for_every_role(run: Run, role: str) -> None:
+    printed = run("db", "grants", "--role", role, "--to", "app_user")
+    assert printed.exit_code == 0
+    assert '"app_user"' in printed.stdout
+
+
+def test_grants_refuse_what_they_do_not_know(run: Run) -> None:
+    assert run("db", "grants", "--role", "admin", "--to", "x").exit_code == 2
+    assert run("db", "grants", "--role", "worker").exit_code == 2
+
+
+def test_path_is_where_embedded_postgresql_lives(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANEWAY_DATA_DIR", str(tmp_path))
+    assert run("db", "path").stdout.strip().startswith(str(tmp_path))
+
+
+def test_psql_gets_the_password_by_its_environment_only(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[list[str], dict[str, str]]] = []
+
+    def execve(program: str, command: list[str], environment: dict[str, str]) -> None:
+        ran.append((command, environment))
+        raise SystemExit(0)
+
+    (tmp_path / "psql").write_text("#!/bin/sh\n")
+    (tmp_path / "psql").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://u:s3cret@h/d")
+    run("db", "psql", "--", "-c", "select 1")
+    ((command, environment),) = ran
+    assert command == [str(tmp_path / "psql"), "-c", "select 1"]
+    assert environment["PGPASSWORD"] == "s3cret"
+
+
+def test_doctor_says_what_is_well_and_what_to_type(run: Run) -> None:
+    told = run("doctor")
+    assert told.exit_code == 0
+    assert "✔ database" in told.stdout
+    assert "next: laneway worker APP" in told.stdout
+    checks = [json.loads(line) for line in run("doctor", "--json").stdout.splitlines()]
+    assert [check["name"] for check in checks][:3] == ["database", "schema", "pooler"]
+    assert checks[-1]["name"] == "embedded"
+
+
+def test_doctor_fails_where_work_cannot_be_done(
+    run: Run, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", empty_dsn)
+    told = run("doctor")
+    assert told.exit_code == 1
+    assert "✘ schema" in told.stdout
+    assert "next: laneway db migrate" in told.stdout
+
+
+def test_bench_points_at_make_bench_in_a_checkout_only(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "__file__", str(tmp_path / "src/laneway/cli/worker.py"))
+    outside = run("bench")
+    assert (outside.exit_code, "checkout" in outside.stderr) == (1, True)
+    (tmp_path / "Makefile").touch()
+    (tmp_path / "bench").mkdir()
+    assert run("bench").stdout == f"make -C {tmp_path} bench\n"

@@ -1,0 +1,197 @@
+"""Laws of `laneway jobs`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from laneway.store import leases
+from laneway.store.leases import LogEntry, Report
+from tests.cli.conftest import Run
+from tests.control.scene import Scene
+
+
+def test_submit_prints_only_the_id_on_stdout(run: Run, scene: Scene) -> None:
+    made = run("jobs", "submit", "greet", '{"name": "ann"}')
+    assert (made.exit_code, made.stderr) == (0, "")
+    shown = json.loads(run("jobs", "show", UUID(made.stdout.strip()), "--json").stdout)
+    assert shown["payload"] == {"name": "ann"}
+    assert "@" in shown["created_by"]
+
+
+def test_submit_takes_every_field(run: Run) -> None:
+    made = run(
+        "--by", "ann", "jobs", "submit", "greet", "--arg", "n=3", "--arg", "who=bob",
+        "--arg", 'list=["1"]', "--priority", -4, "--delay", "2h", "--unique-key", "k",
+        "--tag", "a", "--tag", "b", "--workspace", "w", "--max-retries", 9, "--json",
+    )  # fmt: skip
+    job = json.loads(made.stdout)
+    assert job["payload"] == {"n": 3, "who": "bob", "list": ["1"]}
+    assert (job["priority"], job["tags"], job["workspace"]) == (-4, ["a", "b"], "w")
+    assert (job["unique_key"], job["max_retries"], job["created_by"]) == ("k", 9, "ann")
+    again = run("jobs", "submit", "greet", "--unique-key", "k", "--workspace", "w", "--json")
+    assert json.loads(again.stdout)["id"] == job["id"]
+    assert json.loads(again.stdout)["duplicate"] is True
+    assert "nothing new was submitted" in again.stderr
+
+
+def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('{"a": 1}')
+    for args, given in (
+        (["--file", tmp_path / "p.json"], None),
+        (["-"], '{"a": 1}'),
+        (["--file", "-"], '{"a": 1}'),
+        (['{"a": 1}'], None),
+    ):
+        made = run("jobs", "submit", "greet", *args, "--json", input=given)
+        assert json.loads(made.stdout)["payload"] == {"a": 1}, args
+
+
+@pytest.mark.parametrize(
+    "args,said",
+    [
+        (["greet", '{"a":\n  nope}'], "line 2 column 3"),
+        (["greet", "-"], "stdin: is not JSON at line 1 column 1"),
+        (["greet", '{"a": NaN}'], "payload"),
+        (["greet", '{"a": "\\u0000"}'], "NUL"),
+        (["greet", "{}", "--file", "x"], "not both"),
+        (["greet", "--file", "no such file"], "cannot read"),
+        (["greet", "[1]", "--arg", "a=1"], "must be a JSON object"),
+        (["greet", "--arg", "a"], "name=value"),
+        (["greet", "--delay", "5y"], "no duration"),
+        (["greet", "--run-at", "tomorrow"], "ISO 8601"),
+        (["greet", "--run-at", "2030-01-01T00:00:00"], "time zone"),
+        (["greet", "--delay", "5", "--run-at", "2030-01-01T00:00:00Z"], "not both"),
+        (["greet", "--priority", "99999"], "priority"),
+        (["", "{}"], "job_type"),
+        ([], "TYPE"),
+    ],
+)
+def test_what_breaks_a_rule_is_a_usage_error_that_names_it(
+    run: Run, args: list[str], said: str
+) -> None:
+    made = run("jobs", "submit", *args, input="")
+    assert (made.exit_code, made.stdout) == (2, "")
+    assert said in made.stderr
+
+
+def test_a_published_schema_is_enforced_without_the_handlers_code(run: Run, scene: Scene) -> None:
+    schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+    scene.publish("greet", schema)
+    assert run("jobs", "submit", "greet", '{"n": "x"}').exit_code == 2
+    assert run("jobs", "submit", "greet", '{"n": 1}').exit_code == 0
+
+
+def test_ls_filters_and_pages(run: Run, scene: Scene) -> None:
+    done = scene.completed("a", tags=("red",))
+    waiting = [scene.submit("b") for _ in range(3)]
+
+    def listed(*args: object) -> list[UUID]:
+        lines = run("jobs", "ls", "--json", *args).stdout.splitlines()
+        return [UUID(json.loads(line)["id"]) for line in lines]
+
+    assert listed() == [*waiting[::-1], done]
+    assert listed("--status", "completed") == listed("--tag", "red") == listed("--type", "a")
+    assert listed("--lane", "interactive") == listed("--workspace", "none") == []
+    assert listed("--since", "1h") == [*waiting[::-1], done]
+    assert listed("--since", "2100-01-01T00:00:00Z") == []
+    page = run("jobs", "ls", "--limit", 2)
+    cursor = page.stderr.split("--cursor ")[1].strip()
+    assert listed("--limit", 2, "--cursor", cursor) == [waiting[0], done]
+    assert str(waiting[2]) in page.stdout
+    assert run("jobs", "ls", "--status", "nope").exit_code == 2
+    assert run("jobs", "ls", "--limit", 0).exit_code == 2
+
+
+def test_show_tells_attempts_errors_and_log_without_obeying_them(run: Run, scene: Scene) -> None:
+    scene.register(name="host\x1b]0;title\x07")
+    claim = scene.running(payload='{"evil": "\\u001b[31mred[bold]"}')
+    line = LogEntry(claim, 1, "INFO", "one\x1b[2Jtwo\u009b", 0.0)
+    scene.run(leases.report([Report(claim, done=1.0, total=4.0)], [line]))
+    error = json.dumps({"type": "E", "message": "bad\x1b[0m[/x]", "traceback": "a\nb\x07"})
+    scene.settle(claim, "giveup", error=error)
+    for args in ((), ("--json",)):
+        shown = run("jobs", "show", claim.job_id, *args)
+        assert shown.exit_code == 0
+        assert not set("\x1b\x07\u009b") & set(shown.stdout)
+    text = run("jobs", "show", claim.job_id).stdout
+    assert "red[bold]" in text
+    assert "[/x]" in text
+    job = json.loads(run("jobs", "show", claim.job_id, "--json").stdout)
+    assert job["attempts"][0]["log"][0]["message"] == "one\x1b[2Jtwo\u009b"
+
+
+@pytest.mark.parametrize(
+    "verb", ["show", "cancel", "retry", "reprioritize", "delete", "watch", "explain"]
+)
+def test_an_unknown_job_exits_3_and_a_malformed_id_exits_2(run: Run, verb: str) -> None:
+    more = {"reprioritize": ["1"], "delete": ["--yes"]}.get(verb, [])
+    missing = run("jobs", verb, uuid4(), *more)
+    assert (missing.exit_code, missing.stdout) == (3, "")
+    assert missing.stderr.startswith("laneway: no job ")
+    malformed = run("jobs", verb, "0190abcd", *more)
+    assert malformed.exit_code == 2
+    assert "full UUID" in malformed.stderr
+
+
+def test_cancel_retry_and_reprioritize_change_the_job(run: Run, scene: Scene) -> None:
+    job_id = scene.submit()
+    assert run("jobs", "reprioritize", job_id, 7).stderr == f"job {job_id}: priority 7\n"
+    assert run("jobs", "reprioritize", job_id, "--", -7).exit_code == 0
+    cancelled = run("jobs", "cancel", job_id, "--reason", "not needed", "--json")
+    assert json.loads(cancelled.stdout)["status"] == "cancelled"
+    assert run("jobs", "cancel", job_id).exit_code == 4
+    assert run("jobs", "reprioritize", job_id, 1).exit_code == 4
+    assert run("jobs", "retry", job_id).stderr == f"job {job_id}: waits again\n"
+    assert run("jobs", "retry", job_id).exit_code == 4
+
+
+def test_cancelling_a_running_job_says_whom_it_asked(run: Run, scene: Scene) -> None:
+    scene.register()
+    claim = scene.running()
+    assert run("jobs", "cancel", claim.job_id).stderr.endswith("host:1 was asked to stop\n")
+
+
+def test_one_refusal_does_not_keep_the_verb_from_the_others(run: Run, scene: Scene) -> None:
+    done, waiting = scene.completed(), scene.submit()
+    result = run("jobs", "cancel", done, uuid4(), waiting)
+    assert result.exit_code != 0
+    assert f"job {waiting}: cancelled" in result.stderr
+
+
+def test_delete_wants_a_yes_where_nobody_can_be_asked(run: Run, scene: Scene) -> None:
+    done = scene.completed()
+    refused = run("jobs", "delete", done)
+    assert (refused.exit_code, "--yes" in refused.stderr) == (4, True)
+    dry = run("jobs", "delete", done, "--dry-run")
+    assert (dry.exit_code, dry.stderr) == (0, f"job {done}: would be deleted\n")
+    assert run("jobs", "show", done).exit_code == 0
+    assert run("jobs", "delete", done, "--yes").exit_code == 0
+    assert run("jobs", "show", done).exit_code == 3
+
+
+def test_delete_refuses_what_has_not_ended(run: Run, scene: Scene) -> None:
+    for job_id in (scene.submit("a"), scene.running("b").job_id):
+        refused = run("jobs", "delete", job_id, "--yes")
+        assert refused.exit_code == 4
+        assert "cancel it first" in refused.stderr
+
+
+def test_the_exit_code_of_watch_is_the_outcome(run: Run, scene: Scene) -> None:
+    done, failed = scene.completed("a"), scene.failed("b")
+    waiting = scene.submit()
+    run("jobs", "cancel", waiting)
+    for job_id, code in ((done, 0), (failed, 1), (waiting, 1)):
+        watched = run("jobs", "watch", job_id)
+        assert watched.exit_code == code
+        assert json.loads(watched.stdout)["id"] == str(job_id)
+
+
+def test_explain_names_codes(run: Run, scene: Scene) -> None:
+    job_id = scene.submit()
+    told = json.loads(run("jobs", "explain", job_id, "--json").stdout)
+    assert "no_worker" in [reason["code"] for reason in told["reasons"]]
+    assert "  no_worker: no worker is alive" in run("jobs", "explain", job_id).stdout

@@ -1,0 +1,89 @@
+"""Laws of `laneway lanes`, `pause`, `resume`, `admin workers`, `top`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.control.scene import Scene
+
+
+def test_lanes_are_listed_created_set_drained_resumed_and_moved(run: Run, scene: Scene) -> None:
+    made = run(
+        "--by", "ann", "lanes", "create", "video", "--max-slots", "unbounded",
+        "--poll-interval-ms", 500, "--job-types", "encode, cut", "--json",
+    )  # fmt: skip
+    lane = json.loads(made.stdout)
+    assert (lane["max_slots"], lane["job_types"]) == (None, ["encode", "cut"])
+    assert lane["updated_by"] == "ann"
+    assert run("lanes", "create", "video").exit_code == 4
+    assert (
+        run("lanes", "set", "video", "--max-slots", 3).stderr == "lane video: changed max_slots\n"
+    )
+    assert run("lanes", "drain", "video").exit_code == 0
+    assert run("lanes", "move", "ingestion", "video").exit_code == 0
+    listed = {
+        each["name"]: each
+        for each in map(json.loads, run("lanes", "ls", "--json").stdout.splitlines())
+    }
+    assert listed["video"]["enabled"] is False
+    assert listed["video"]["max_slots"] == 3
+    assert listed["video"]["job_types"] == ["encode", "cut", "ingestion"]
+    assert "drained" in run("lanes", "ls").stdout
+    assert run("lanes", "resume", "video").exit_code == 0
+    assert "drained" not in run("admin", "workers", "lanes").stdout
+
+
+@pytest.mark.parametrize(
+    "args,code",
+    [
+        (["set", "nobody", "--max-slots", "1"], 3),
+        (["drain", "nobody"], 3),
+        (["move", "greet", "nobody"], 3),
+        (["set", "system"], 2),
+        (["set", "system", "--max-slots", "many"], 2),
+        (["set", "system", "--max-slots", "10001"], 2),
+        (["set", "system", "--lease-seconds", "1"], 2),
+        (["set", "system", "--job-types", "ingestion"], 2),
+        (["set", "default", "--job-types", "greet"], 2),
+        (["create", "Bad Name"], 2),
+        (["drain", "x; drop table laneway.jobs"], 2),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], code: int) -> None:
+    refused = run("lanes", *args)
+    assert (refused.exit_code, refused.stdout) == (code, "")
+    assert len(refused.stderr) > 10
+
+
+def test_pause_and_resume_move_the_gate(run: Run, scene: Scene) -> None:
+    scene.submit()
+    assert run("--by", "ann", "pause").exit_code == 0
+    assert scene.claim() == []
+    assert run("top", "--once").stdout.startswith("PAUSED by ann")
+    assert run("resume").exit_code == 0
+    assert len(scene.claim()) == 1
+
+
+@pytest.mark.parametrize("command", [["admin", "workers"], ["top"], ["top", "--once"]])
+def test_the_overview_shows_lanes_jobs_and_workers(
+    run: Run, scene: Scene, command: list[str]
+) -> None:
+    scene.register()
+    claim = scene.running("ingestion")
+    text = run(*command).stdout
+    assert str(claim.job_id) in text
+    assert "host:1" in text
+    assert "1/2" in text
+    told = json.loads(run(*command, "--json").stdout)
+    assert [each["id"] for each in told["active"]] == [str(claim.job_id)]
+    assert len(told["lanes"]) == 4
+
+
+def test_options_have_twins_in_the_environment(run: Run, scene: Scene) -> None:
+    for _ in range(3):
+        scene.submit()
+    listed = run("jobs", "ls", env={"LANEWAY_JOBS_LS_LIMIT": "2", "LANEWAY_JOBS_LS_JSON": "1"})
+    assert len(listed.stdout.splitlines()) == 2

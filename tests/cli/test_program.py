@@ -1,0 +1,237 @@
+"""Laws that only a real process can keep: streams, signals, exit codes, speed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from laneway.cli.main import ORDER
+from tests.cli.conftest import PROGRAM, Run
+from tests.conftest import short_data_dir
+from tests.control.scene import Scene
+
+# As an answer to a person, not as a figure: shared machines stumble.
+HELP_S = 0.3
+STUMBLE = 3
+
+
+def start(dsn: str, *args: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PROGRAM, *(str(arg) for arg in args)],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_job_goes_from_submit_to_delete(program: Run, scene: Scene) -> None:
+    made = program("jobs", "submit", "greet", "-", input='{"a": 1}')
+    assert (made.returncode, made.stderr) == (0, "")
+    job_id = made.stdout.strip()
+    shown = program("jobs", "show", job_id, "--json")
+    assert json.loads(shown.stdout)["payload"] == {"a": 1}
+    assert program("jobs", "delete", job_id, "--yes").returncode == 4
+    assert program("jobs", "cancel", job_id).returncode == 0
+    assert program("jobs", "delete", job_id, "--yes").returncode == 0
+    assert program("jobs", "show", job_id).returncode == 3
+    assert program("jobs", "show", "nonsense").returncode == 2
+
+
+def test_watch_tells_each_change_and_ends_with_the_outcome(dsn: str, scene: Scene) -> None:
+    job_id = scene.submit()
+    with start(dsn, "jobs", "watch", job_id, "--interval", "50ms") as watching:
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["status"] == "approved"
+        (claim,) = scene.claim()
+        assert json.loads(watching.stdout.readline())["status"] == "running"
+        scene.settle(claim)
+        assert json.loads(watching.stdout.readline())["status"] == "completed"
+        out, err = watching.communicate(timeout=20)
+    assert (out, err, watching.returncode) == ("", "", 0)
+
+
+def test_submit_and_wait_prints_the_result(dsn: str, scene: Scene) -> None:
+    with start(dsn, "jobs", "submit", "greet", "--wait") as waiting:
+        assert waiting.stderr is not None
+        assert "submitted" in waiting.stderr.readline()
+        (claim,) = scene.claim()
+        scene.settle(claim, result='{"ok": true}')
+        out, err = waiting.communicate(timeout=20)
+    assert (json.loads(out), waiting.returncode) == ({"ok": True}, 0)
+    assert f"job {claim.job_id} completed" in err
+
+
+def test_an_interrupt_exits_130_without_a_traceback(dsn: str, scene: Scene) -> None:
+    with start(dsn, "jobs", "watch", scene.submit()) as watching:
+        assert watching.stdout is not None
+        watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=20)
+    assert (watching.returncode, err) == (130, "")
+
+
+def test_an_unreachable_database_exits_5_at_once_and_hides_the_password(program: Run) -> None:
+    dsn = "postgresql://someone:s3cret@127.0.0.1:1/nowhere"
+    begun = time.monotonic()
+    for command in (["jobs", "ls"], ["db", "status"], ["doctor"]):
+        failed = program(*command, LANEWAY_DATABASE_URL=dsn, LANEWAY_DEBUG="")
+        assert failed.returncode == 5
+        assert "s3cret" not in failed.stdout + failed.stderr
+        assert "Traceback" not in failed.stderr
+    assert failed.stdout.startswith("✘ database")
+    debugged = program("jobs", "ls", LANEWAY_DATABASE_URL=dsn, LANEWAY_DEBUG="1")
+    assert "Traceback" in debugged.stderr
+    assert "s3cret" not in debugged.stderr
+    assert time.monotonic() - begun < 30
+
+
+def test_a_server_that_never_answers_exits_5_within_the_timeout(program: Run) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        begun = time.monotonic()
+        failed = program(
+            "jobs", "ls", "--json",
+            LANEWAY_DATABASE_URL=f"postgresql://u@127.0.0.1:{port}/d",
+            LANEWAY_CONNECT_TIMEOUT="2",
+        )  # fmt: skip
+    assert failed.returncode == 5
+    assert time.monotonic() - begun < 20
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LANEWAY_DATABASE_URL": "host=h password=my s3cret"},
+        {"LANEWAY_DATABASE_URL": "mysql://u:s3cret@h/d"},
+        {"LANEWAY_POOL_SIZE": "none"},
+    ],
+)
+def test_a_wrong_setting_exits_2_and_names_it(program: Run, env: dict[str, str]) -> None:
+    failed = program("jobs", "ls", **env)
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("laneway: ")
+    assert "s3cret" not in failed.stderr
+
+
+def test_the_option_beats_the_variable(program: Run, dsn: str) -> None:
+    unreachable = "postgresql://u@127.0.0.1:1/d"
+    assert program("--database-url", unreachable, "jobs", "ls").returncode == 5
+    chosen = program("--database-url", dsn, "jobs", "ls", LANEWAY_DATABASE_URL=unreachable)
+    assert chosen.returncode == 0
+
+
+def test_a_reader_that_leaves_costs_no_traceback(dsn: str, scene: Scene) -> None:
+    with start(dsn, "db", "sql") as printing:
+        assert printing.stdout is not None
+        printing.stdout.readline()
+        printing.stdout.close()
+        assert printing.stderr is not None
+        assert printing.stderr.read() == ""
+    assert printing.returncode in (0, 1)
+
+
+def test_no_colour_where_no_terminal_is(program: Run) -> None:
+    assert "\x1b" not in program("lanes", "ls").stdout
+    assert "\x1b" not in program("lanes", "ls", FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+def test_without_a_database_the_embedded_one_is_used_and_said() -> None:
+    with short_data_dir() as directory:
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("DATABASE_URL", "LANEWAY_DATABASE_URL") and not name.startswith("PG")
+        }
+        used = subprocess.run(
+            [*PROGRAM, "jobs", "submit", "greet"],
+            env={**clean, "LANEWAY_DATA_DIR": str(directory)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert used.returncode == 0, used.stderr
+    assert "embedded PostgreSQL" in used.stderr
+    assert re.fullmatch(r"[0-9a-f-]{36}\n", used.stdout)
+
+
+def test_a_worker_runs_what_was_submitted_and_stops_on_sigterm(
+    dsn: str, program: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "sample_app.py").write_text(
+        "from laneway import Laneway\n"
+        "lw = Laneway()\n"
+        "@lw.handler('greet')\n"
+        "async def greet(ctx, name: str) -> str:\n"
+        "    return f'hello {name}'\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    with subprocess.Popen(
+        [*PROGRAM, "worker", "sample_app:lw", "--concurrency", "2", "--grace", "5s"],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        try:
+            done = program("jobs", "submit", "greet", "--arg", "name=ann", "--wait")
+            assert (done.returncode, json.loads(done.stdout)) == (0, "hello ann")
+            assert program("jobs", "submit", "greet").returncode == 2
+        finally:
+            worker.terminate()
+            _, err = worker.communicate(timeout=30)
+    assert worker.returncode == 0, err
+
+
+def test_a_worker_of_an_app_that_is_not_there_exits_2(program: Run) -> None:
+    missing = program("worker", "no_such_module:lw")
+    assert missing.returncode == 2
+    assert "no_such_module" in missing.stderr
+
+
+def test_usage_errors_exit_2_and_help_is_data(program: Run) -> None:
+    assert program("nonsense").returncode == 2
+    asked = program("--help")
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert all(re.search(rf"^  {name} ", asked.stdout, re.MULTILINE) for name in ORDER)
+    assert program("--version").stdout.startswith("laneway ")
+
+
+@pytest.mark.parametrize("command", [[], ["jobs"], ["jobs", "submit"], ["admin", "workers"]])
+def test_help_is_quick(command: list[str]) -> None:
+    """The best of a few runs beside a bare interpreter; a slow import shows in every run."""
+
+    def best(arguments: list[str]) -> float:
+        times = []
+        for _ in range(STUMBLE):
+            begun = time.perf_counter()
+            subprocess.run(arguments, stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - begun)
+        return min(times)
+
+    bare = best([sys.executable, "-c", "pass"])
+    assert best([*PROGRAM, *command, "--help"]) < max(HELP_S, 12 * bare)
+
+
+@pytest.mark.parametrize("command", [["--help"], ["jobs", "--help"], ["db", "grants", "--help"]])
+def test_help_imports_nothing_heavy(command: list[str]) -> None:
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "laneway", *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    heavy = {"pydantic", "psycopg", "rich.console", "asyncio", "laneway.wiring", "laneway.config"}
+    assert loaded & heavy == set()

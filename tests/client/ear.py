@@ -1,0 +1,48 @@
+"""Someone who listens."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+END = "end of test"
+
+
+class Ear:
+    """A LISTEN connection."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    async def __aenter__(self) -> Self:
+        self._conn: psycopg.AsyncConnection[Any] = await psycopg.AsyncConnection.connect(
+            self._dsn, autocommit=True
+        )
+        await self._conn.execute("listen laneway")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._conn.close()
+
+    async def heard(self) -> list[str]:
+        """All that was committed before this call, in order."""
+        await self._conn.execute("select pg_notify('laneway', %s)", [END])
+        heard: list[str] = []
+        async for notice in self._conn.notifies(timeout=20):
+            if notice.payload == END:
+                return heard
+            heard.append(notice.payload)
+        raise AssertionError("the listening connection heard nothing")
+
+    async def next(self) -> str:
+        """The next message."""
+        async for notice in self._conn.notifies(timeout=20, stop_after=1):
+            return notice.payload
+        raise AssertionError("nobody said anything")

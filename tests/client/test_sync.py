@@ -1,0 +1,157 @@
+"""The client without an event loop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from laneway.client import Client, SyncJobHandle
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput, JobFailed, NotFound, Refused
+from tests.store.desk import Desk
+
+
+def test_every_verb_is_a_plain_call(plain_client: Client, desk: Desk) -> None:
+    sync = plain_client.sync
+    job = sync.submit("t", {"n": 1}, priority=3)
+    assert isinstance(job, SyncJobHandle)
+    assert job.get().priority == 3
+    (claim,) = desk.claimed()
+    desk.settle(claim, "finish", result="[1]")
+    assert job.wait(timeout=20) == [1]
+    assert sync.wait(job.id, 20) == [1]
+    with pytest.raises(Refused, match="completed"):
+        job.cancel()
+    one, two = sync.submit_many([("t", {"n": 2}), ("t", {"n": 3})])
+    assert one.cancel("no") is Status.CANCELLED
+    assert sync.cancel(two.id) is Status.CANCELLED
+    with pytest.raises(JobFailed):
+        two.wait(5)
+    assert sync.get(str(one.id)).status is Status.CANCELLED
+
+
+def test_errors_come_through(plain_client: Client) -> None:
+    with pytest.raises(InvalidInput, match="NUL"):
+        plain_client.sync.submit("t", "\x00")
+    with pytest.raises(NotFound):
+        plain_client.sync.get("0" * 32)
+    job = plain_client.sync.submit("t")
+    with pytest.raises(TimeoutError):
+        job.wait(timeout=0.01)
+    with pytest.raises(TypeError, match="priorities"):
+        plain_client.sync.submit("t", priorities=4)  # type: ignore[call-arg]
+
+
+def test_many_threads_share_one_background_thread(plain_client: Client, desk: Desk) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        jobs = list(pool.map(lambda n: plain_client.sync.submit("t", {"n": n}), range(80)))
+    assert len({job.id for job in jobs}) == 80
+    assert desk.one("select count(*) from laneway.jobs") == 80
+    ours = [thread for thread in threading.enumerate() if thread.name == "laneway sync"]
+    assert len(ours) == 1
+    assert ours[0].daemon
+
+
+async def test_it_works_inside_a_running_event_loop(client: Client, desk: Desk) -> None:
+    job = client.sync.submit("t")
+    assert client.sync.get(job.id).status is Status.APPROVED
+    assert (await client.get(job.id)).status is Status.APPROVED
+
+
+def test_after_close_a_call_starts_anew(plain_client: Client, desk: Desk) -> None:
+    plain_client.sync.submit("t")
+    plain_client.sync.close()
+    plain_client.sync.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "laneway sync"]
+    plain_client.sync.submit("t")
+    assert desk.one("select count(*) from laneway.jobs") == 2
+
+
+async def test_closing_the_client_closes_its_sync_side(client: Client) -> None:
+    client.sync.submit("t")
+    await client.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "laneway sync"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_a_background_thread_of_its_own(
+    plain_client: Client, desk: Desk
+) -> None:
+    before = plain_client.sync.submit("t", {"who": "parent"})
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            plain_client.sync.submit("t", {"who": "child"})
+            plain_client.sync.close()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    after = plain_client.sync.submit("t", {"who": "parent"})
+    assert before.get().status is after.get().status is Status.APPROVED
+    assert desk.one("select count(*) from laneway.jobs") == 3
+
+
+PROGRAM = """
+import os, sys, threading
+from laneway.client import Client
+from laneway.config import Settings
+from laneway.store.database import Database
+
+settings = Settings.load(database_url=sys.argv[1])
+client = Client(Database(sys.argv[1], settings), settings)
+client.sync.submit("t")
+if "fork" in sys.argv:
+    child = os.fork()
+    client.sync.submit("t")
+    if child:
+        os.waitpid(child, 0)
+        client.sync.submit("t")
+if "waiting" in sys.argv:
+    threading.Thread(target=lambda: client.sync.submit("t").wait(60), daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("how", [[], ["fork"], ["waiting"]])
+def test_a_program_that_just_ends_ends_without_noise(dsn: str, how: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, dsn, *how],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_interrupted_wait_is_given_up(plain_client: Client, monkeypatch: Any) -> None:
+    job = plain_client.sync.submit("t")
+    import concurrent.futures
+
+    def interrupted(self: Any, timeout: float | None = None) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(concurrent.futures.Future, "result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            job.wait()
+    portal = plain_client.sync._portal
+    assert portal is not None
+
+    async def tasks(_client: Client) -> int:
+        import asyncio
+
+        return len([task for task in asyncio.all_tasks() if "Client.wait" in repr(task)])
+
+    deadline = time.monotonic() + 20
+    while portal.run(tasks):
+        assert time.monotonic() < deadline, "it still waits"

@@ -1,0 +1,190 @@
+"""Waiting, cancelling, looking."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from laneway.client import Client
+from laneway.config import Settings
+from laneway.domain.states import Status
+from laneway.errors import (
+    DatabaseUnavailable,
+    InvalidInput,
+    JobFailed,
+    NotFound,
+    Refused,
+    SchemaMismatch,
+)
+from laneway.store.database import Database
+from tests.client.ear import Ear
+from tests.store.desk import Desk
+
+
+@pytest.mark.parametrize("result", [None, {"pages": 3}, [1, "x"], "text", 0, False, {}])
+async def test_waiting_answers_the_result(client: Client, desk: Desk, result: object) -> None:
+    job = await client.submit("t")
+    waiting = asyncio.create_task(job.wait(timeout=20))
+    (claim,) = desk.claimed()
+    desk.settle(claim, "finish", result=None if result is None else json.dumps(result))
+    assert await waiting == result
+    assert await job.wait(timeout=0) == result
+    assert (await job.get()).status is Status.COMPLETED
+
+
+async def test_a_failed_job_raises_what_went_wrong(client: Client, desk: Desk) -> None:
+    job = await client.submit("t")
+    (claim,) = desk.claimed()
+    error = {"type": "ValueError", "message": "no such page", "traceback": "…"}
+    desk.settle(claim, "giveup", error=json.dumps(error))
+    with pytest.raises(JobFailed, match=f"job {job.id} failed: ValueError: no such page"):
+        await job.wait(timeout=20)
+
+
+async def test_a_cancelled_job_raises(client: Client) -> None:
+    job = await client.submit("t")
+    await job.cancel("not needed")
+    with pytest.raises(JobFailed, match=f"job {job.id} was cancelled"):
+        await job.wait(timeout=20)
+
+
+async def test_waiting_ends_at_the_timeout(client: Client, desk: Desk) -> None:
+    job = await client.submit("t")
+    with pytest.raises(TimeoutError, match=r"did not end within 0\.05 s"):
+        await job.wait(timeout=0.05)
+    with pytest.raises(TimeoutError):
+        await client.wait(str(job.id), timeout=0)
+    desk.claimed()
+    with pytest.raises(TimeoutError):
+        await job.wait(timeout=0.05)
+
+
+async def test_a_job_nobody_submitted_is_not_found(client: Client) -> None:
+    nobody = uuid4()
+    for call in (client.wait(nobody, 5), client.get(nobody), client.cancel(nobody)):
+        with pytest.raises(NotFound, match=str(nobody)):
+            await call
+    for what in ("x", "", 5, None):
+        wrong: Any = what
+        for refused in (client.wait(wrong), client.get(wrong), client.cancel(wrong)):
+            with pytest.raises(InvalidInput, match="UUID"):
+                await refused
+
+
+async def test_polling_slows_down_while_nothing_happens(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await client.submit("t", wake=False)
+    pauses: list[float] = []
+    real = asyncio.sleep
+
+    async def recorded(delay: float) -> None:
+        pauses.append(delay)
+        if len(pauses) == 20:
+            raise ConnectionAbortedError
+        await real(0)
+
+    monkeypatch.setattr(asyncio, "sleep", recorded)
+    with pytest.raises(ConnectionAbortedError):
+        await job.wait()
+    assert 0.008 <= pauses[0] <= 0.012
+    assert all(0.4 <= pause <= 0.6 for pause in pauses[-5:])
+    assert all(later < 2.2 * earlier for earlier, later in itertools.pairwise(pauses))
+
+
+async def test_waiting_outlives_a_database_that_is_away(
+    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await client.submit("t")
+    (claim,) = desk.claimed()
+    desk.settle(claim, "finish", result="7")
+    real = Database._take
+    tries = 0
+
+    async def away(self: Database) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries < 5:
+            raise psycopg.OperationalError("down")
+        return await real(self)
+
+    monkeypatch.setattr(Database, "_take", away)
+    assert await job.wait(timeout=20) == 7
+    assert tries == 5
+
+
+async def test_the_timeout_holds_also_while_the_database_is_away(settings: Settings) -> None:
+    client = Client(Database("host=127.0.0.1 port=1", settings), settings)
+    with pytest.raises(TimeoutError) as ended:
+        await client.wait(uuid4(), timeout=0.2)
+    assert isinstance(ended.value.__cause__, DatabaseUnavailable)
+
+
+async def test_a_missing_schema_is_not_waited_for(empty_dsn: str, settings: Settings) -> None:
+    database = Database(empty_dsn, settings)
+    with pytest.raises(SchemaMismatch):
+        await Client(database, settings).wait(uuid4(), timeout=20)
+    await database.close()
+
+
+# -- cancel -------------------------------------------------------------------------------------
+
+
+async def test_a_queued_job_is_cancelled_at_once(client: Client, desk: Desk) -> None:
+    for job in (await client.submit("t"), await client.submit("t", delay=60)):
+        assert await job.cancel("not needed") is Status.CANCELLED
+        shown = await job.get()
+        assert (shown.status, shown.started_at) == (Status.CANCELLED, None)
+        row = desk.row("outcome", desk.seq_of(job.id))
+        assert row["cancel_reason"] == "not needed"
+    assert desk.claimed() == []
+
+
+async def test_the_worker_of_a_running_job_is_asked_to_stop(
+    client: Client, dsn: str, desk: Desk
+) -> None:
+    job = await client.submit("t", wake=False)
+    (claim,) = desk.claimed()
+    async with Ear(dsn) as ear:
+        assert await client.cancel(job.id, "enough", "me") is Status.RUNNING
+        assert await ear.heard() == [f"cancel {desk.worker}"]
+    assert (await job.get()).cancel_requested_at is not None
+    assert desk.heartbeat([claim])[0].answer == "cancel_requested"
+
+
+async def test_a_job_that_ended_refuses_to_be_cancelled(client: Client, desk: Desk) -> None:
+    job = await client.submit("t")
+    (claim,) = desk.claimed()
+    desk.settle(claim, "finish")
+    with pytest.raises(Refused, match="completed"):
+        await job.cancel()
+    other = await client.submit("t")
+    await other.cancel()
+    with pytest.raises(Refused, match="cancelled"):
+        await other.cancel()
+
+
+async def test_what_a_cancel_says_is_checked(client: Client) -> None:
+    job = await client.submit("t")
+    with pytest.raises(InvalidInput, match="reason"):
+        await job.cancel("\x00")
+    with pytest.raises(InvalidInput, match="by"):
+        await client.cancel(job.id, by="x" * 300)
+    assert (await job.get()).status is Status.APPROVED
+
+
+async def test_a_job_is_shown_with_its_attempts(client: Client, desk: Desk) -> None:
+    job = await client.submit("t")
+    (claim,) = desk.claimed()
+    desk.settle(claim, "fail", error=json.dumps({"type": "E", "message": "m"}), delay_s=0.0)
+    desk.claimed()
+    shown = await client.get(job.id)
+    assert [attempt.attempt for attempt in shown.attempts] == [1, 2]
+    assert shown.attempts[0].outcome == "failed"
+    assert shown.status is Status.RUNNING

@@ -1,0 +1,144 @@
+"""Wake-ups: after the commit, coalesced, the last one never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import psycopg
+import pytest
+
+from laneway.client import Client
+from laneway.config import Settings
+from laneway.store import notify
+from laneway.store.database import Database
+from laneway.store.waker import Waker
+from tests.client.ear import Ear
+
+
+async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
+    client: Client, dsn: str
+) -> None:
+    async with Ear(dsn) as ear:
+        await client.submit("t", unique_key="k")
+        await client.close()
+        assert await ear.heard() == ["wake t"]
+        await client.submit("t", unique_key="k")
+        await client.submit("t", wake=False)
+        await client.submit_many([("t",)], wake=False)
+        await client.close()
+        assert await ear.heard() == []
+        await client.submit_many([("u",), ("t",), ("u",), ("t", {}, {"unique_key": "k"})])
+        await client.close()
+        assert await ear.heard() == ["wake t\x1fu"]
+
+
+async def test_a_wake_up_comes_at_once_when_it_was_quiet(client: Client, dsn: str) -> None:
+    async with Ear(dsn) as ear:
+        client._waker._interval = 3600.0
+        await client.submit("t")
+        assert await ear.next() == "wake t"
+        assert client._waker._task is not None
+        client._waker._task.cancel()
+
+
+async def test_a_burst_of_submits_is_told_in_few_words(client: Client, dsn: str) -> None:
+    client._waker._interval = 0.1
+    async with Ear(dsn) as ear:
+        started = asyncio.get_running_loop().time()
+        await asyncio.gather(*(client.submit(f"t{n % 7}") for n in range(200)))
+        took = asyncio.get_running_loop().time() - started
+        await client.close()
+        heard = await ear.heard()
+    assert len(heard) <= took / 0.1 + 2
+    told = {name for message in heard for name in message.removeprefix("wake ").split("\x1f")}
+    assert told == {f"t{n}" for n in range(7)}
+
+
+async def test_the_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> None:
+    """Whenever it comes: while one is being sent, while the interval runs, just after it."""
+    database = Database(dsn, settings)
+    waker = Waker(database, interval_ms=1)
+    async with Ear(dsn) as ear:
+        for n in range(100):
+            waker.wake([f"t{n}"])
+            await asyncio.sleep(0.0002 * (n % 11))
+        await waker.close()
+        heard = await ear.heard()
+    told = [name for message in heard for name in message.removeprefix("wake ").split("\x1f")]
+    assert sorted(told) == sorted(f"t{n}" for n in range(100))
+    assert waker._task is None
+    await database.close()
+
+
+async def test_a_wake_up_comes_after_the_commit_so_that_the_job_is_there(
+    client: Client, dsn: str
+) -> None:
+    async with Ear(dsn) as ear, await psycopg.AsyncConnection.connect(dsn) as other:
+        await client.submit_many([("t", {"n": n}) for n in range(1000)])
+        await ear.next()
+        cursor = await other.execute("select count(*) from laneway.ready")
+        assert await cursor.fetchone() == (1000,)
+
+
+async def test_with_conn_nothing_is_told_unless_asked(client: Client, dsn: str) -> None:
+    async with Ear(dsn) as ear, await psycopg.AsyncConnection.connect(dsn) as conn:
+        await client.submit("t", conn=conn)
+        await client.submit_many([("t",)], conn=conn)
+        await conn.commit()
+        assert await ear.heard() == []
+        await client.submit("t", conn=conn, wake=True)
+        await client.submit_many([("u",), ("v",)], conn=conn, wake=True)
+        assert await ear.heard() == []
+        await conn.commit()
+        assert await ear.heard() == ["wake t", "wake u\x1fv"]
+
+
+async def test_with_listen_off_nothing_is_told(settings: Settings, dsn: str) -> None:
+    quiet = settings.model_copy(update={"listen": False})
+    client = Client(Database(dsn, quiet), quiet)
+    async with Ear(dsn) as ear:
+        job = await client.submit("t")
+        await job.cancel()
+        await client.submit_many([("t",)])
+        await client.close()
+        assert await ear.heard() == []
+    await client.database.close()
+
+
+async def test_too_many_names_are_told_as_all() -> None:
+    assert notify.wake_message({f"type {n}" for n in range(2000)}) == "wake *"
+
+
+async def test_a_wake_up_that_cannot_be_sent_is_dropped_and_said_once(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(self: Database, statement: Any) -> Any:
+        from laneway.errors import DatabaseUnavailable
+
+        raise DatabaseUnavailable("down")
+
+    monkeypatch.setattr(Database, "run", broken)
+    caplog.set_level(logging.WARNING, "laneway")
+    for n in range(3):
+        client._waker.wake([f"t{n}"])
+        await client.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "wake-ups cannot be sent, workers poll: down"
+    ]
+
+
+async def test_closing_does_not_wait_for_a_database_that_hangs(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from laneway.store import waker
+
+    async def hanging(self: Database, statement: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(waker, "_LAST_WORDS_S", 0.05)
+    monkeypatch.setattr(Database, "run", hanging)
+    client._waker.wake(["t"])
+    await client.close()
+    assert client._waker._task is None

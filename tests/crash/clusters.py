@@ -1,0 +1,76 @@
+"""A PostgreSQL for each row, copied from one that was made and migrated once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psycopg
+
+from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.store.migrate import migrate
+
+SETTINGS = {
+    "max_connections": "100",
+    "max_wal_size": "256MB",
+    "log_min_messages": "warning",
+    # In the data directory, so that a server killed for good leaves no segment behind.
+    "dynamic_shared_memory_type": "mmap",
+}
+HASTY = {"fsync": "off", "full_page_writes": "off"}
+# The timings of every lane in these tests.
+_PREPARE = """
+update laneway.worker_lanes set lease_seconds = 2, poll_interval_ms = 250, stale_timeout_minutes = 1;
+insert into laneway.worker_lanes (name, job_types, max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds)
+values ('narrow', '{narrow}', 3, 250, 1, 2), ('fragile', '{suicide}', null, 250, 1, 2);
+"""
+
+
+class Clusters:
+    """Data directories below one temporary directory, gone at the end."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._seed = home / "seed"
+        with EmbeddedPostgres(self._seed, settings={**SETTINGS, **HASTY}) as seed:
+            migrate(seed.dsn)
+            with psycopg.connect(seed.dsn, autocommit=True) as conn:
+                conn.execute(_PREPARE)
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls) -> Iterator[Clusters]:
+        home = Path(tempfile.mkdtemp(prefix="lw-crash-"))
+        home.chmod(0o711)  # as root, the server runs as another account
+        try:
+            yield cls(home)
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def copy(self, name: str, *, is_durable: bool = False) -> Iterator[EmbeddedPostgres]:
+        """A running server of one's own; `is_durable`: it waits for the disk, as in production."""
+        path = self._home / name
+        settings: Mapping[str, str] = SETTINGS if is_durable else {**SETTINGS, **HASTY}
+        subprocess.run(["cp", "-a", str(self._seed), str(path)], check=True)
+        with EmbeddedPostgres(path, settings=settings) as postgres:
+            yield postgres
+
+    def sink(self, name: str) -> Path:
+        """Where the handlers of one row write down what they do."""
+        path = self._home / f"{name}-sink"
+        path.mkdir()
+        return path
+
+
+def server_errors(postgres: EmbeddedPostgres) -> list[str]:
+    """Deadlocks and worse that the server complained about."""
+    if not os.path.exists(postgres.log_path):
+        return []
+    lines = postgres.log_path.read_text(errors="replace").splitlines()
+    return [line for line in lines if "deadlock detected" in line or "PANIC" in line]

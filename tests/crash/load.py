@@ -1,0 +1,68 @@
+"""A mixed load: handlers of every kind, short and long, retried, snoozed, delayed, keyed, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from laneway import Laneway
+from tests.crash.stage import Job, Stage
+
+KEYS = 12
+
+
+def mixed(stage: Stage) -> Job:
+    """One job of the mix."""
+    pick, rand = stage.random.random(), stage.random
+    priority = {"priority": rand.choice([-5, 0, 0, 0, 10])}
+    if pick < 0.55:
+        return stage.job("quick", priority, ms=rand.randint(1, 60))
+    if pick < 0.65:
+        return stage.job("blocking", priority, ms=rand.randint(5, 60))
+    if pick < 0.75:
+        return stage.job("narrow", ms=rand.randint(1, 15))
+    if pick < 0.81:
+        return stage.job("tracked", items=8, ms=60)
+    if pick < 0.86:
+        return stage.job("flaky", ms=rand.randint(1, 30))
+    if pick < 0.90:
+        return stage.job("fragile", ms=rand.randint(200, 700))
+    if pick < 0.93:
+        return stage.job("snoozing")
+    if pick < 0.96:
+        return stage.job("quick", {"delay": rand.uniform(0.1, 1.0)}, ms=5)
+    if pick < 0.99:
+        key = {"unique_key": f"key-{rand.randrange(KEYS)}"}
+        return stage.job("quick", key, ms=rand.randint(20, 200))
+    return stage.job("isolated", ms=rand.randint(1, 40))
+
+
+async def feed(stage: Stage, client: Laneway, total: int, seconds: float) -> None:
+    """Submits the mix over so many seconds, mostly by COPY, every tenth job alone."""
+    began, sent = time.monotonic(), 0
+    while sent < total:
+        size = min(stage.random.randint(10, 40), total - sent)
+        alone = size // 10
+        await stage.submit(client, *(mixed(stage) for _ in range(size - alone)))
+        for _ in range(alone):
+            await stage.submit(client, mixed(stage))
+        sent += size
+        await asyncio.sleep(max(0.0, began + seconds * sent / total - time.monotonic()))
+
+
+async def cancel_some(stage: Stage, client: Laneway, total: int, seconds: float) -> None:
+    """Cancels jobs that would never end: half while they wait, half while they run."""
+    for i in range(total):
+        options = {"delay": 60.0} if i % 2 else {}
+        ids = await stage.submit(client, stage.job("endless", options))
+        await asyncio.sleep(seconds / total)
+        for job in ids:
+            await _cancel(stage, client, job)
+
+
+async def _cancel(stage: Stage, client: Laneway, job: str) -> None:
+    """Again and again: a cancel whose answer is lost is repeated, as a person would."""
+    for _ in range(50):
+        if await stage.cancel(client, job):
+            return
+        await asyncio.sleep(0.1)

@@ -1,0 +1,63 @@
+"""Looks at the lanes again and again on a connection of its own, as an outsider would."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from laneway.testing.history import Event
+
+EVERY_S = 0.02
+_LOOK = """
+select extract(epoch from clock_timestamp())::float8,
+       (select coalesce(jsonb_object_agg(lane, n), '{}')
+          from (select lane, count(*) as n from laneway.lease group by lane) x),
+       (select jsonb_object_agg(name, max_slots) from laneway.worker_lanes)
+"""
+
+
+class Observer:
+    """A thread that takes snapshots until it is told to stop; a server that is away is waited for."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self.events: list[Event] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with psycopg.connect(
+                    self._dsn, autocommit=True, application_name="crash observer"
+                ) as conn:
+                    while not self._stop.wait(EVERY_S):
+                        self._look(conn)
+            except psycopg.OperationalError:
+                time.sleep(0.1)
+
+    def _look(self, conn: psycopg.Connection[tuple[object, ...]]) -> None:
+        row = conn.execute(_LOOK).fetchone()
+        assert row is not None
+        at, running, limits = row
+        assert isinstance(at, float)
+        more = {"running": running, "limits": limits}
+        if running and not (self.events and self.events[-1].more == more):
+            self.events.append(Event("snapshot", at=at, more=more))

@@ -1,0 +1,52 @@
+"""Plays one row from an empty database to the verdict, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import psycopg
+
+from laneway.testing.checker import Violation
+from tests.crash import witness
+from tests.crash.clusters import Clusters
+from tests.crash.observer import Observer
+from tests.crash.stage import Result, Stage, Stuck
+from tests.crash.twins import Twin
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind of fault, what is done, and what is looked at when all is over."""
+
+    title: str
+    play: Callable[[Stage], Awaitable[None]]
+    look: Callable[[Stage], None]
+    is_durable: bool = False
+
+
+async def play_row(
+    row: Row, clusters: Clusters, scale: float, seed: int, twin: Twin | None = None
+) -> Result:
+    began = time.monotonic()
+    name = row.play.__module__.rpartition(".")[2].partition("_")[0].upper().replace("C0", "C")
+    home = f"{name}-{twin.name.replace(' ', '-')}" if twin else name
+    with clusters.copy(home, is_durable=row.is_durable) as postgres:
+        with psycopg.connect(postgres.dsn, autocommit=True) as conn:
+            if twin is not None:
+                twin.apply(conn)
+            witness.install(conn)
+        stage = Stage(name, postgres, clusters, scale, seed, home)
+        try:
+            with Observer(stage.dsn) as observer:
+                try:
+                    await row.play(stage)
+                except Stuck as stuck:
+                    stage.result.violations.append(Violation(name, None, str(stuck)))
+            stage.judge(observer)
+            row.look(stage)
+        finally:
+            await stage.close()
+    stage.result.seconds = time.monotonic() - began
+    return stage.result

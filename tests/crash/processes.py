@@ -1,0 +1,87 @@
+"""Real worker processes: started, stopped where they are, killed, and gone at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import laneway
+from laneway.testing import faults
+
+ROOT = Path(__file__).resolve().parents[2]
+HEARTBEAT_S = 2 / 3
+TIMINGS = {
+    "LANEWAY_LEADER_TTL": "1",
+    "LANEWAY_WATCHDOG_INTERVAL": "0.25",
+    "LANEWAY_CONNECT_TIMEOUT": "2",
+    "LANEWAY_CONCURRENCY": "30",
+    "LANEWAY_SHUTDOWN_GRACE": "5",
+}
+
+
+class WorkerProcess:
+    """One worker, or a supervisor with one worker below it."""
+
+    def __init__(
+        self,
+        dsn: str,
+        sink: Path,
+        *,
+        sink_dsn: str | None = None,
+        is_supervised: bool = False,
+        lanes: str | None = None,
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
+        source = str(Path(laneway.__file__).parents[1])
+        environment = {
+            **kept,
+            **TIMINGS,
+            "LANEWAY_DATABASE_URL": dsn,
+            "PYTHONPATH": os.pathsep.join([source, str(ROOT)]),
+            "CRASH_SINK": str(sink),
+            "CRASH_SINK_DSN": sink_dsn or dsn,
+            **(extra or {}),
+        }
+        self.is_supervised = is_supervised
+        if is_supervised:
+            command = ["-m", "laneway", "worker", "tests.crash.app:lw", "--processes=1"]
+            command += [f"--lanes={lanes}"] if lanes else []
+        else:
+            command = ["-m", "tests.crash.worker", *([lanes] if lanes else [])]
+        self.log = sink / f"worker-{time.monotonic_ns()}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.pid = self.process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def tree(self) -> list[int]:
+        return faults.tree(self.pid)
+
+    def helpers(self) -> list[int]:
+        """The processes below the worker itself, its heartbeat first of all."""
+        return self.tree()[1:]
+
+    def terminate(self) -> None:
+        faults.send(signal.SIGTERM, [self.pid])
+
+    def end(self) -> None:
+        """Ends it and all below, whatever state they are in."""
+        if self.is_alive:
+            faults.end_all(self.tree())
+        self.process.wait()

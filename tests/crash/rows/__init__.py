@@ -1,0 +1,31 @@
+"""The rows of the crash suite, one module each."""
+
+from __future__ import annotations
+
+from tests.crash.play import Row
+from tests.crash.rows import (
+    c01_kill,
+    c02_zombie,
+    c03_connections,
+    c04_restart,
+    c07_pooler,
+    c11_poison,
+    c12_drain,
+    c15_standstill,
+)
+
+ROWS = {
+    "C1": Row("kill -9 of a random worker, once a second", c01_kill.play, c01_kill.look),
+    "C2": Row("directed zombie: stop, lapse, re-claim, go on", c02_zombie.play, c02_zombie.look),
+    "C3": Row("connections terminated, ten a second", c03_connections.play, c03_connections.look),
+    "C4": Row(
+        "PostgreSQL stopped at once and started, under load",
+        c04_restart.play,
+        c04_restart.look,
+        is_durable=True,
+    ),
+    "C7": Row("all through pgbouncer, transaction mode", c07_pooler.play, c07_pooler.look),
+    "C11": Row("poison: exit, crash, kill, memory, GIL", c11_poison.play, c11_poison.look),
+    "C12": Row("SIGTERM with jobs in hand", c12_drain.play, c12_drain.look),
+    "C15": Row("heartbeats without progress", c15_standstill.play, c15_standstill.look),
+}

@@ -1,0 +1,118 @@
+"""C1: kill -9 of a random worker, once a second, under a mixed load."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from laneway.testing.history import Event
+from tests.crash.load import cancel_some, feed
+from tests.crash.processes import WorkerProcess
+from tests.crash.stage import Stage, percentile
+
+FAULTS, JOBS = 30, 4000
+EVERY_S = 1.0
+RECOVERY_S = 4.0
+
+
+async def play(stage: Stage) -> None:
+    kills = stage.count(FAULTS, 3)
+    seconds = kills * EVERY_S + 1
+    cancelled = stage.count(60, 6)
+    workers = [stage.start_worker() for _ in range(3)] + [stage.start_worker(is_supervised=True)]
+    await stage.ready(*workers)
+    async with stage.client() as client:
+        load = asyncio.gather(
+            feed(stage, client, stage.count(JOBS) - cancelled, seconds),
+            cancel_some(stage, client, cancelled, seconds),
+        )
+        try:
+            await _kill_some(stage, workers, kills)
+            await load
+        finally:
+            load.cancel()
+        await stage.drain()
+
+
+async def _kill_some(stage: Stage, workers: list[WorkerProcess], kills: int) -> None:
+    began = time.monotonic()
+    for i in range(1, kills + 1):
+        await asyncio.sleep(max(0.0, began + i * EVERY_S - time.monotonic()))
+        place = stage.random.randrange(len(workers))
+        worker = workers[place]
+        doomed = _victims(stage, worker)
+        stage.kill(worker, *doomed)
+        if worker.pid in doomed:
+            worker.process.wait()
+            workers[place] = stage.start_worker(is_supervised=worker.is_supervised)
+
+
+def _victims(stage: Stage, worker: WorkerProcess) -> list[int]:
+    """The worker alone; of a supervised one the child, whose jobs come back at once, or both."""
+    if not worker.is_supervised:
+        return [worker.pid]
+    child = stage.worker_pid(worker)
+    return [child] if child is not None and stage.random.random() < 0.7 else worker.tree()
+
+
+def look(stage: Stage) -> None:
+    recovery = _recovery(stage)
+    p99 = percentile(recovery, 0.99)
+    stage.result.must(
+        f"jobs of a killed worker run again, p99 ≤ {RECOVERY_S:g} s",
+        f"{p99:.2f} s of {len(recovery)} jobs (p50 {percentile(recovery, 0.5):.2f} s)",
+        held=bool(recovery) and p99 <= RECOVERY_S,
+    )
+    repeated, lost = _resumes(stage)
+    stage.result.must(
+        "tracked jobs go on from their checkpoint",
+        f"{lost} of {repeated} resumed attempts did not",
+        held=lost == 0,
+    )
+    ends = [job.status for job in stage.final.jobs.values()]
+    told = ", ".join(f"{ends.count(s)} {s}" for s in ("completed", "failed", "cancelled"))
+    stage.result.lines.append(f"     {told}")
+    worker_lost = [job for job in stage.final.jobs.values() if job.status == "failed"]
+    wrong = [job for job in worker_lost if (job.error or {}).get("type") != "WorkerLost"]
+    stage.result.must("failed only because a worker was lost", len(wrong), held=not wrong)
+
+
+def _recovery(stage: Stage) -> list[float]:
+    """Seconds from the kill to the next claim, or to the end of a job whose budget is spent."""
+    history = stage.history
+    died_at = {death.more["pid"]: death.at for death in history.of("death")}
+    pid_of = {event.more["worker"]: event.more["pid"] for event in history.of("worker")}
+    lost = {(e.tx, e.job) for e in history.of("write") if e.more["verb"] == "lost"}
+    found = []
+    for events in history.per_job("claim", "end", "outcome").values():
+        for i, event in enumerate(events):
+            if event.what == "end" and (event.tx, event.job) in lost:
+                died = died_at.get(pid_of[event.more["worker"]])
+                after = _next(events[i + 1 :])
+                if died is not None and after is not None:
+                    found.append(after - died)
+    return found
+
+
+def _next(events: list[Event]) -> float | None:
+    return next((event.at for event in events if event.what in ("claim", "outcome")), None)
+
+
+def _resumes(stage: Stage) -> tuple[int, int]:
+    """Attempts that began behind items of an earlier one, and those that began elsewhere.
+
+    The last item noted may have been killed before it was stored: it may come again.
+    """
+    resumed = wrong = 0
+    for events in stage.history.per_job("item").values():
+        reached: dict[int, int] = {}
+        first: dict[int, int] = {}
+        for event in sorted(events, key=lambda event: float(event.more["t"])):
+            attempt, item = event.attempt or 0, event.more["item"]
+            first.setdefault(attempt, item)
+            reached[attempt] = item
+        attempts = sorted(first)
+        for before, after in zip(attempts, attempts[1:], strict=False):
+            resumed += 1
+            wrong += first[after] not in (reached[before], reached[before] + 1)
+    return resumed, wrong

@@ -1,0 +1,83 @@
+"""C4: PostgreSQL is stopped as by a power cut and started again, under load, waiting for its disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+from laneway import Laneway
+from tests.crash.stage import Stage, Stuck, until
+from tests.crash.worker_logs import most_lines_per_second
+
+FAULTS, JOBS = 5, 2000
+EVERY_S = 2.5
+USABLE_S = 3.0
+
+
+async def play(stage: Stage) -> None:
+    restarts = stage.count(FAULTS, 2)
+    workers = [stage.start_worker() for _ in range(3)]
+    await stage.ready(*workers)
+    async with stage.client() as client:
+        total = stage.count(JOBS) - restarts
+        load = asyncio.gather(
+            *(_submit(stage, client, total // 4, restarts * EVERY_S) for _ in range(4))
+        )
+        usable = []
+        try:
+            for _ in range(restarts):
+                await asyncio.sleep(EVERY_S / 2)
+                usable.append(await _restart(stage, client))
+                await asyncio.sleep(EVERY_S / 2)
+            await load
+        finally:
+            load.cancel()
+        await stage.drain()
+    stage.result.must(
+        f"submits and handlers go on ≤ {USABLE_S:g} s after PostgreSQL is up",
+        ", ".join(f"{seconds:.2f}" for seconds in usable),
+        held=max(usable) <= USABLE_S,
+    )
+    gone = [worker for worker in workers if not worker.is_alive]
+    stage.result.must("worker processes that exited", len(gone), held=not gone)
+    most = max(most_lines_per_second(worker.log) for worker in workers)
+    stage.result.must("complaints per second and cause ≤ 1", most, held=most <= 1)
+
+
+async def _submit(stage: Stage, client: Laneway, total: int, seconds: float) -> None:
+    """One job after the other, by key: unknown answers are asked again until they are known."""
+    began = time.monotonic()
+    for i in range(total):
+        key = f"restart-{id(began)}-{i}"
+        while not await stage.submit(
+            client, stage.job("quick", {"unique_key": key}, ms=stage.random.randint(1, 80))
+        ):
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(max(0.0, began + seconds * i / total - time.monotonic()))
+
+
+async def _restart(stage: Stage, client: Laneway) -> float:
+    """Seconds from PostgreSQL's return to the start of a job that was submitted after it."""
+    stage.conn.close()
+    await asyncio.to_thread(stage.postgres.restart, "immediate")
+    stage.fault(kind="restart")
+    up = stage.last_fault
+    while not (ids := await stage.submit(client, stage.job("quick", ms=1))):
+        await asyncio.sleep(0.02)
+
+    def goes_on() -> bool:
+        return any(event.job == ids[0] for event in stage.handlers().of("start"))
+
+    with contextlib.suppress(Stuck):
+        await until(goes_on, 10, "a new job starts")
+    return time.monotonic() - up
+
+
+def look(stage: Stage) -> None:
+    lost = stage.result.acked_lost
+    acked = sum(event.more["phase"] == "ok" for event in stage.history.of("submit"))
+    unknown = sum(event.more["phase"] == "info" for event in stage.history.of("submit"))
+    stage.result.must(
+        "acknowledged submits lost", f"{lost} of {acked} ({unknown} unknown)", held=lost == 0
+    )

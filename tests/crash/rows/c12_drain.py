@@ -1,0 +1,106 @@
+"""C12: SIGTERM with jobs in hand, half of them shorter than the grace and half longer."""
+
+from __future__ import annotations
+
+import time
+
+from laneway import Laneway
+from tests.crash.processes import WorkerProcess
+from tests.crash.stage import Stage, until
+
+ROUNDS, EACH = 10, 20
+GRACE_S = 1.0
+SHORT_S, LONG_S = 0.4, 60.0
+AGAIN_S = 1.0
+
+
+async def play(stage: Stage) -> None:
+    stage.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": str(GRACE_S)}
+    rounds = stage.count(ROUNDS, 2)
+    worker = stage.start_worker()
+    await stage.ready(worker)
+    exits, waits = [], []
+    async with stage.client() as client:
+        for _ in range(rounds):
+            exit_s, wait_s, worker = await _round(stage, client, worker)
+            exits.append(exit_s)
+            waits.append(wait_s)
+        await _in_a_hurry(stage, client, worker)
+        await stage.drain()
+    stage.result.must(
+        f"exit ≤ grace {GRACE_S:g} s + 2 s", f"{max(exits):.2f} s", held=max(exits) <= GRACE_S + 2
+    )
+    stage.result.must(
+        f"long jobs claimed again ≤ {AGAIN_S:g} s after the exit",
+        f"{max(waits):.2f} s",
+        held=max(waits) <= AGAIN_S,
+    )
+
+
+async def _round(
+    stage: Stage, client: Laneway, worker: WorkerProcess
+) -> tuple[float, float, WorkerProcess]:
+    """One shutdown; answers how long it took, how long its jobs waited then, and who has them."""
+    jobs = [
+        stage.job("patient", seconds=SHORT_S if i % 2 else LONG_S) for i in range(EACH)
+    ]
+    ids = await stage.submit(client, *jobs)
+    await until(lambda: _held(stage, ids) == EACH, 10, "all jobs run")
+    following = stage.start_worker()
+    await stage.ready(following)
+    worker.terminate()
+    stage.fault(kind="SIGTERM")
+    exit_s = await until(lambda: not worker.is_alive, GRACE_S + 10, "the worker exits", 0.01)
+    wait_s = await until(lambda: _held(stage, ids, 1) == 0 == _due(stage), 10, "claimed again", 0.01)
+    return exit_s, wait_s, following
+
+
+async def _in_a_hurry(stage: Stage, client: Laneway, worker: WorkerProcess) -> None:
+    """A second signal does not wait for the grace."""
+    jobs = [stage.job("patient", seconds=LONG_S) for _ in range(4)]
+    ids = await stage.submit(client, *jobs)
+    await until(lambda: _held(stage, ids) == len(ids), 10, "all jobs run")
+    worker.terminate()
+    time.sleep(0.05)
+    worker.terminate()
+    stage.fault(kind="SIGTERM twice")
+    took = await until(lambda: not worker.is_alive, 20, "the worker exits", 0.01)
+    free = int(stage.ask("select count(*) from laneway.ready where attempt = 1 and retries = 0"))
+    stage.result.must(
+        "a second signal releases at once",
+        f"{took:.2f} s, {free}/{len(ids)} released without charge",
+        held=took < GRACE_S and free == len(ids),
+    )
+    await stage.ready(stage.start_worker())
+
+
+def _held(stage: Stage, ids: list[str], attempt: int = 1) -> int:
+    return int(
+        stage.ask(
+            "select count(*) from laneway.lease l join laneway.jobs j using (seq)"
+            " where l.attempt = %s and j.id = any (%s::uuid[])",
+            attempt,
+            ids,
+        )
+    )
+
+
+def _due(stage: Stage) -> int:
+    return int(stage.ask("select count(*) from laneway.ready"))
+
+
+def look(stage: Stage) -> None:
+    seconds = dict(
+        stage.conn.execute(
+            "select id::text, (payload ->> 'seconds')::float8 from laneway.jobs"
+        ).fetchall()
+    )
+    jobs = stage.final.jobs.values()
+    short = [job for job in jobs if seconds[job.job] == SHORT_S]
+    long = [job for job in jobs if seconds[job.job] == LONG_S]
+    again = sum(job.attempt != 1 for job in short)
+    stage.result.must("short jobs run again", f"{again} of {len(short)}", held=again == 0)
+    free = sum(job.attempt == 2 and job.retries == 0 for job in long)
+    stage.result.must(
+        "long jobs released without charge", f"{free} of {len(long)}", held=free == len(long)
+    )

@@ -1,0 +1,311 @@
+"""Where a row plays: a database that is watched, workers to break, submits that are remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from laneway import Laneway
+from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.errors import DatabaseUnavailable, LanewayError, Refused
+from laneway.testing import faults
+from laneway.testing.checker import Violation, check, overlaps, stale_writes
+from laneway.testing.history import Final, History
+from tests.crash import witness
+from tests.crash.clusters import Clusters, server_errors
+from tests.crash.observer import Observer
+from tests.crash.processes import WorkerProcess
+from tests.crash.witness import Conn
+
+# Lease, watchdog and backoff of these tests, and five seconds.
+DRAIN_S = 2.0 + 0.25 + 0.4 + 5.0
+READY_S = 30.0
+
+Job = tuple[str, dict[str, Any], dict[str, Any]]
+
+
+class Stuck(Exception):
+    """Something that must happen did not."""
+
+
+@dataclass
+class Result:
+    """What a row has shown."""
+
+    row: str
+    jobs: int = 0
+    faults: int = 0
+    stale_refused: int = 0
+    stale_accepted: int = 0
+    acked_lost: int = 0
+    overlaps: int = 0
+    seconds: float = 0.0
+    violations: list[Violation] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def must(self, law: str, seen: object, *, held: bool) -> None:
+        """Says what must hold and what was seen."""
+        self.lines.append(f"{'ok  ' if held else 'FAIL'} {law}: {seen}")
+        if not held:
+            self.violations.append(Violation(self.row, None, f"{law}: {seen}"))
+
+
+class Stage:
+    """One row's database, workers and history."""
+
+    def __init__(
+        self,
+        row: str,
+        postgres: EmbeddedPostgres,
+        clusters: Clusters,
+        scale: float,
+        seed: int,
+        home: str,
+    ) -> None:
+        self.result = Result(row)
+        self.postgres = postgres
+        self.sink = clusters.sink(home)
+        self.scale = scale
+        self.random = random.Random(f"{seed}/{row}")
+        self.history = History()
+        self.workers: list[WorkerProcess] = []
+        self.dsn = postgres.dsn
+        self.worker_dsn = self.dsn
+        self.worker_settings: dict[str, str] = {}
+        self.client_settings: dict[str, Any] = {}
+        self._conn: Conn | None = None
+        self._ops = 0
+        self.last_fault = time.monotonic()
+        self.fault_times: list[float] = []
+
+    def count(self, full: int, least: int = 1) -> int:
+        """A number of this row at the scale of this run."""
+        return max(least, round(full * self.scale))
+
+    # The database -----------------------------------------------------------------------------
+
+    @property
+    def conn(self) -> Conn:
+        if self._conn is None or self._conn.closed:
+            self._conn = psycopg.connect(self.dsn, autocommit=True, application_name="crash")
+        return self._conn
+
+    def ask(self, query: str, *params: object) -> Any:
+        """The first value of the first row."""
+        row = self.conn.execute(query.encode(), params).fetchone()
+        return row[0] if row else None
+
+    def clock(self) -> float:
+        """The database's clock."""
+        return float(self.ask("select extract(epoch from clock_timestamp())::float8"))
+
+    # Workers ----------------------------------------------------------------------------------
+
+    def start_worker(self, **options: Any) -> WorkerProcess:
+        worker = WorkerProcess(
+            self.worker_dsn,
+            self.sink,
+            sink_dsn=self.dsn,
+            extra={**self.worker_settings, **options.pop("extra", {})},
+            **options,
+        )
+        self.workers.append(worker)
+        return worker
+
+    async def ready(self, *workers: WorkerProcess) -> None:
+        """Waits until each of these workers has made itself known."""
+        for worker in workers:
+
+            def is_known(worker: WorkerProcess = worker) -> bool:
+                if not worker.is_alive:
+                    raise Stuck(f"a worker did not start:\n{worker.log.read_text()[-2000:]}")
+                return self.worker_pid(worker) is not None
+
+            await until(is_known, READY_S, "a worker is ready")
+
+    def worker_pid(self, worker: WorkerProcess) -> int | None:
+        """The process that runs the handlers, once it is known."""
+        pids = worker.tree() if worker.is_supervised else [worker.pid]
+        found: int | None = self.ask(
+            "select pid from laneway.workers where pid = any (%s) and stopped_at is null"
+            " order by started_at desc limit 1",
+            pids,
+        )
+        return found
+
+    def fault(self, **more: Any) -> None:
+        """Writes down that something was broken on purpose just now."""
+        self.result.faults += 1
+        self.last_fault = time.monotonic()
+        self.history.add("fault", t=self.last_fault, **more)
+
+    def kill(self, worker: WorkerProcess, *pids: int) -> float:
+        """Kills processes of a worker, or all of it; answers when, by the database's clock."""
+        doomed = pids or tuple(worker.tree())
+        at = self.clock()
+        faults.kill(*doomed)
+        self.fault(kind="kill", pids=doomed)
+        for pid in doomed:
+            self.history.add("death", at=at, pid=pid, t=time.monotonic())
+        return at
+
+    # Submits ----------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Laneway]:
+        """An application that only submits."""
+        async with Laneway(self.worker_dsn, **self.client_settings) as client:
+            yield client
+
+    def job(self, job_type: str, /, _options: dict[str, Any] | None = None, **payload: Any) -> Job:
+        """A job to submit, with an `op` of its own in its payload."""
+        self._ops += 1
+        return job_type, {"op": f"{self.result.row}-{self._ops}", **payload}, _options or {}
+
+    async def submit(self, client: Laneway, *jobs: Job) -> list[str]:
+        """Submits them, one alone or several by COPY; answers the ids of those acknowledged."""
+        self._note(jobs, "invoke")
+        try:
+            if len(jobs) == 1:
+                job_type, payload, options = jobs[0]
+                made = [await client.submit(job_type, payload, **options)]
+            else:
+                made = await client.submit_many(jobs)
+        except DatabaseUnavailable:
+            # Perhaps it was stored and only the answer is lost.
+            self._note(jobs, "info")
+            return []
+        except LanewayError:
+            self._note(jobs, "fail")
+            raise
+        ids = []
+        for (_, payload, options), handle in zip(jobs, made, strict=True):
+            op = payload["op"] if not handle.duplicate else f"duplicate of {handle.id}"
+            self.history.add(
+                "submit",
+                str(handle.id),
+                op=op,
+                phase="ok",
+                unique_key=options.get("unique_key"),
+                t=time.monotonic(),
+            )
+            ids.append(str(handle.id))
+        return ids
+
+    def _note(self, jobs: Iterable[Job], phase: str) -> None:
+        for _, payload, options in jobs:
+            self.history.add(
+                "submit",
+                op=payload["op"],
+                phase=phase,
+                unique_key=options.get("unique_key"),
+                t=time.monotonic(),
+            )
+
+    async def cancel(self, client: Laneway, job: str) -> bool:
+        """Whether the cancel was answered, one way or the other."""
+        try:
+            found = await client.cancel(UUID(job))
+        except DatabaseUnavailable:
+            return False
+        except Refused:
+            return True
+        self.history.add("cancel", job, phase="ok", found=str(found))
+        return True
+
+    # The end ----------------------------------------------------------------------------------
+
+    def waiting(self) -> int:
+        """Jobs that have not ended."""
+        return int(
+            self.ask(
+                "select (select count(*) from laneway.ready) + (select count(*) from laneway.delayed)"
+                " + (select count(*) from laneway.lease)"
+            )
+        )
+
+    async def drain(self, within_s: float = DRAIN_S) -> None:
+        """Waits for the last job; I12 gives it so long after the last fault."""
+        try:
+            await until(lambda: self.waiting() == 0, within_s + 30, "the last job ends")
+        except Stuck:
+            pass
+        took = time.monotonic() - self.last_fault
+        self.result.must(
+            f"drained ≤ {within_s:.2g} s after the last fault",
+            f"{took:.1f} s",
+            held=took <= within_s,
+        )
+
+    async def drain_all(self, within_s: float) -> None:
+        """Waits for the last job, where faults are part of the jobs."""
+        await until(lambda: self.waiting() == 0, within_s, "the last job ends")
+
+    def handlers(self) -> History:
+        """What the handlers have written down so far."""
+        return History.load(*sorted(self.sink.glob("*.jsonl")))
+
+    def judge(self, observer: Observer) -> None:
+        """Puts the history together and asks every law."""
+        self.history.events += witness.read(self.conn)
+        self.history.events += self.handlers().events
+        self.history.events += observer.events
+        final = witness.read_final(self.conn)
+        result = self.result
+        broken = check(self.history, final)
+        stale = stale_writes(self.history, final)
+        result.violations += broken
+        result.jobs = len(final.jobs)
+        result.stale_refused += len(stale.refused)
+        result.stale_accepted += len(stale.accepted)
+        result.acked_lost += sum(violation.law == "I1" for violation in broken)
+        result.overlaps = overlaps(self.history)
+        complaints = server_errors(self.postgres)
+        result.must("no deadlock at the server", len(complaints), held=not complaints)
+        result.must("laws broken", len(broken), held=not broken)
+        self.final: Final = final
+
+    async def stop_workers(self) -> None:
+        """Asks all workers to end, and sees to it."""
+        for worker in self.workers:
+            if worker.is_alive:
+                faults.resume(*worker.tree())
+                worker.terminate()
+        for worker in self.workers:
+            with contextlib.suppress(Stuck):
+                await until(lambda w=worker: not w.is_alive, 3, "a worker ends")  # type: ignore[misc]
+            worker.end()
+
+    async def close(self) -> None:
+        await self.stop_workers()
+        if self._conn is not None:
+            self._conn.close()
+
+
+async def until(
+    is_so: Callable[[], bool], within_s: float, what: str, every_s: float = 0.02
+) -> float:
+    """Waits for something and answers how long it took."""
+    began = time.monotonic()
+    while not is_so():
+        if time.monotonic() - began > within_s:
+            raise Stuck(f"after {within_s} s not yet: {what}")
+        await asyncio.sleep(every_s)
+    return time.monotonic() - began
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The smallest value that so large a share of all does not exceed; nan of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan
+    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]

@@ -1,0 +1,178 @@
+"""`laneway demo` works for everybody, every time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import laneway
+from tests.conftest import short_data_dir
+
+SOURCE = Path(laneway.__file__).resolve().parents[1]
+# Far more than it takes; a busy machine is no failure.
+PATIENCE_S = 100.0
+GONE_S = 15.0
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A temporary directory of the test's own that every account may use."""
+    with short_data_dir() as path:
+        path.mkdir()
+        path.chmod(0o1777)
+        yield path
+
+
+class Demo:
+    """One run of the demo as a process."""
+
+    def __init__(self, place: Path, *arguments: str, python: str = sys.executable, **popen: object):
+        environment = {
+            **os.environ,
+            "TMPDIR": str(place),
+            # None of these may reach it.
+            "DATABASE_URL": "postgresql://nobody@nowhere.invalid/nothing",
+            "LANEWAY_POOLER": "true",
+            "LANEWAY_MAX_PAYLOAD_BYTES": "1",
+            **({"PYTHONPATH": _import_path()} if python != sys.executable else {}),
+        }
+        self.process = subprocess.Popen(
+            [python, "-m", "laneway", "demo", *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **popen,  # type: ignore[call-overload]
+        )
+        self._place = place
+
+    def until(self, words: str) -> None:
+        """Waits for a line that holds these words."""
+        seen = []
+        for line in self.process.stdout:
+            seen.append(line)
+            if words in line:
+                return
+        pytest.fail(f"never said {words!r}:\n{''.join(seen)}")
+
+    def end(self) -> tuple[int, str]:
+        said, _ = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, said
+
+    def processes(self) -> set[psutil.Process]:
+        """All it has started, and its server, which belongs to nobody."""
+        mine = {*psutil.Process(self.process.pid).children(recursive=True)}
+        return mine | {each for each in psutil.process_iter() if _names(each, self._place)}
+
+
+def _names(process: psutil.Process, place: Path) -> bool:
+    try:
+        return str(place) in " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def figures(said: str) -> dict[str, float]:
+    """The figures of the last line."""
+    last = said.strip().splitlines()[-1]
+    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", last)}
+
+
+def assert_shown(code: int, said: str) -> dict[str, float]:
+    found = figures(said)
+    assert code == 0, said
+    assert found["retried"] >= 1, said
+    assert found["resumed_after_kill"] == 1, said
+    assert found["failed"] == 0, said
+    assert found["completed"] + found["cancelled"] == found["jobs"] > 40, said
+    begins = re.search(r"attempt (\d+) of restore begins with table (\d+) of 100", said)
+    killed = re.search(r"kill -9 worker \w+, with restore at (\d+)/100", said)
+    assert begins is not None, said
+    assert killed is not None, said
+    assert int(begins[2]) > int(killed[1]) > 0, said
+    assert "\x1b" not in said
+    return found
+
+
+def test_two_at_once_both_run_to_the_end_and_tell_their_figures(
+    place: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bench").mkdir()
+    first = Demo(place, "--once", cwd=tmp_path)
+    second = Demo(place, "--once", cwd=place)
+    told = assert_shown(*first.end())
+    assert_shown(*second.end())
+    kept = json.loads((tmp_path / "bench" / "latest" / "demo.json").read_text())
+    assert kept == told
+    assert list(place.iterdir()) == []
+
+
+def test_a_killed_demo_takes_everything_with_it_and_the_next_one_clears_up(place: Path) -> None:
+    killed = Demo(place)
+    killed.until("attempt 1 of sync_calendar failed")
+    started = killed.processes()
+    assert len(started) > 5
+    killed.process.kill()
+    killed.process.communicate()
+    _, alive = psutil.wait_procs(started, timeout=GONE_S)
+    assert [each for each in alive if _lives(each)] == []
+
+    following = Demo(place)
+    following.until("10 documents")
+    following.process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    code, said = following.end()
+    assert code == 0, said
+    assert time.monotonic() - asked < GONE_S
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_ordinary_user_can_run_it(place: Path) -> None:
+    account = pwd.getpwnam("nobody")
+    become = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    demo = Demo(place, "--once", python=_python_for(become), cwd=place, **become)
+    assert_shown(*demo.end())
+    assert list(place.iterdir()) == []
+
+
+def _import_path() -> str:
+    return os.pathsep.join([str(SOURCE), sysconfig.get_path("purelib")])
+
+
+def _python_for(become: dict[str, object]) -> str:
+    """An interpreter like ours that the account may run; ours may be in a home closed to it."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
+        try:
+            ran = subprocess.run(
+                [python, "-c", "import laneway, psycopg, pydantic, rich"],
+                env={**os.environ, "PYTHONPATH": _import_path()},
+                capture_output=True,
+                cwd="/",
+                **become,  # type: ignore[call-overload]
+            )
+        except OSError:
+            continue
+        if ran.returncode == 0:
+            return python
+    pytest.skip("no interpreter that another account may run")

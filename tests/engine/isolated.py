@@ -1,0 +1,65 @@
+"""Handlers that children of a worker import, for laws that hold in every isolation."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+from laneway import Cancel, Laneway, Retry, Snooze, SyncContext
+from tests.engine.workshop import SOON
+
+lw = Laneway("postgresql://nobody@nowhere/nothing")
+
+
+@lw.handler("process_add", isolation="process")
+def add(ctx: SyncContext, a: int, b: int = 1) -> int:
+    return a + b
+
+
+@lw.handler("process_raise", isolation="process", retry=SOON)
+def fail(ctx: SyncContext, how: str) -> Any:
+    match how:
+        case "error":
+            raise ValueError("a \x00 NUL and a \ud800 surrogate")
+        case "exit":
+            sys.exit(3)
+        case "nan":
+            return float("nan")
+        case "unserialisable":
+            return {1, 2}
+        case "retry":
+            raise Retry("busy", after=0.05)
+        case "snooze" if ctx.attempt == 1:
+            raise Snooze(0.05)
+        case "cancel":
+            raise Cancel("nothing to do")
+    return ctx.attempt
+
+
+@lw.handler("process_wait", isolation="process", timeout=60)
+def wait(ctx: SyncContext) -> None:
+    ctx.save({"page": 7})
+    while True:
+        ctx.progress(1, 2, "waiting")
+        threading.Event().wait(0.01)
+
+
+@lw.handler("process_deaf", isolation="process")
+def deaf(ctx: SyncContext) -> None:
+    ctx.save(os.getpid())
+    threading.Event().wait()
+
+
+@lw.handler("process_obliging", isolation="process")
+def obliging(ctx: SyncContext) -> str:
+    ctx.save("began")
+    while not ctx.cancelled:
+        threading.Event().wait(0.01)
+    return "kept"
+
+
+@lw.handler("process_late", isolation="process", timeout=0.3, retry=SOON)
+def late(ctx: SyncContext) -> None:
+    threading.Event().wait()
