@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import psycopg
 
 from bench.app import NOOP
 from bench.server import Conn, Database
@@ -55,6 +58,15 @@ def store(conn: Conn, rows: Rows) -> None:
             copy.write(rows.jobs)
         with cursor.copy(_READY) as copy:
             copy.write(rows.ready)
+
+
+async def store_async(conn: psycopg.AsyncConnection[Any], rows: Rows) -> None:
+    """The same on a connection of an event loop."""
+    async with conn.transaction(), conn.cursor() as cursor:
+        async with cursor.copy(_JOBS) as copy:
+            await copy.write(rows.jobs)
+        async with cursor.copy(_READY) as copy:
+            await copy.write(rows.ready)
 
 
 def fill(

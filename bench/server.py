@@ -1,4 +1,4 @@
-"""The PostgreSQL that everything is measured on: our own, on local disk, durable as in production."""
+"""The PostgreSQL that everything is measured on: our own, durable as in production."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ class Server:
         database.close()
         with psycopg.connect(self._postgres.dsn, autocommit=True) as conn:
             name = psycopg.conninfo.conninfo_to_dict(database.dsn)["dbname"]
-            conn.execute(
-                sql.SQL("drop database {} with (force)").format(sql.Identifier(str(name)))
-            )
+            conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(str(name))))
 
 
 class Database:

@@ -30,7 +30,8 @@ def quarter_rates(database: Database, after: int) -> tuple[float, float]:
     row = database.conn.execute(
         """
         with ended as materialized (
-            select o.finished_at, row_number() over (order by o.finished_at) as n, count(*) over () as total
+            select o.finished_at, row_number() over (order by o.finished_at) as n,
+                   count(*) over () as total
               from laneway.outcome o where o.seq > %s
         ), times as (
             select (select min(claimed_at) from laneway.outcome where seq > %s) as t0,
@@ -39,7 +40,8 @@ def quarter_rates(database: Database, after: int) -> tuple[float, float]:
                    max(finished_at) as t4, max(total) as total
               from ended
         )
-        select total / 4 / extract(epoch from t1 - t0), total / 4 / extract(epoch from t4 - t3) from times
+        select total / 4 / extract(epoch from t1 - t0), total / 4 / extract(epoch from t4 - t3)
+          from times
         """,
         [after, after],
     ).fetchone()

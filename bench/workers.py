@@ -133,31 +133,27 @@ class Workers:
 
     def await_drained(self, last: int, within_s: float) -> None:
         """Returns when the job with the number `last`, and every other, has ended."""
-        deadline = time.monotonic() + within_s
-        # The first question is answered by an index; the second, dearer one is asked at the end.
-        while not self._has_ended(last) or self._is_busy():
-            self.check()
-            if time.monotonic() > deadline:
-                raise WorkerFailed(f"the jobs were not drained within {within_s:g} s")
-            time.sleep(0.02)
+        # Answered by an index; the next question, a dear one, is asked at the end only.
+        self.await_ended(last, within_s)
+        self._await("not exists (select from laneway.ready)", within_s)
+        self.await_idle(within_s)
 
     def await_ended(self, seq: int, within_s: float) -> None:
         """Returns when this job has ended."""
+        self._await(f"exists (select from laneway.outcome where seq = {seq})", within_s)
+
+    def await_running(self, count: int, within_s: float) -> None:
+        """Returns when so many jobs are running."""
+        self._await(f"(select sum(running) from laneway.slot_usage) >= {count}", within_s)
+
+    def await_idle(self, within_s: float) -> None:
+        """Returns when no job is running."""
+        self._await("not exists (select from laneway.lease)", within_s)
+
+    def _await(self, condition: str, within_s: float) -> None:
         deadline = time.monotonic() + within_s
-        while not self._has_ended(seq):
+        while not self._database.value(f"select {condition}"):
             self.check()
             if time.monotonic() > deadline:
-                raise WorkerFailed(f"job {seq} did not end within {within_s:g} s")
+                raise WorkerFailed(f"after {within_s:g} s not yet: {condition}")
             time.sleep(0.02)
-
-    def _has_ended(self, seq: int) -> bool:
-        return bool(
-            self._database.value("select exists (select from laneway.outcome where seq = %s)", seq)
-        )
-
-    def _is_busy(self) -> bool:
-        return bool(
-            self._database.value(
-                "select exists (select from laneway.ready) or exists (select from laneway.lease)"
-            )
-        )

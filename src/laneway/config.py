@@ -38,7 +38,8 @@ from pydantic_settings import (
 )
 
 from laneway.domain.lane import Lane
-from laneway.domain.payload import PayloadLimits, escape_text
+from laneway.domain.payload import PayloadLimits
+from laneway.domain.text import escape_text
 from laneway.errors import ConfigError, InvalidInput
 
 CONFIG_FILE: Final = "laneway.toml"

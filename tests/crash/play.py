@@ -38,6 +38,8 @@ async def play_row(
                 twin.apply(conn)
             witness.install(conn)
         stage = Stage(name, postgres, clusters, scale, seed, home)
+        if twin is not None and twin.only:
+            stage.only = (twin.only,)
         try:
             with Observer(stage.dsn) as observer:
                 try:

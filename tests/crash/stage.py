@@ -85,7 +85,8 @@ class Stage:
         self._conn: Conn | None = None
         self._ops = 0
         self.last_fault = time.monotonic()
-        self.fault_times: list[float] = []
+        # What a row is narrowed to, where it has kinds.
+        self.only: tuple[str, ...] = ()
 
     def count(self, full: int, least: int = 1) -> int:
         """A number of this row at the scale of this run."""

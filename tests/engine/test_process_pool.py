@@ -142,7 +142,7 @@ class Attempt:
 
 @pytest.fixture
 async def pool() -> AsyncIterator[ProcessPool]:
-    pool = ProcessPool(REGISTRY, 2, Settings.load())
+    pool = ProcessPool(2, Settings.load())
     try:
         yield pool
     finally:
@@ -352,7 +352,7 @@ async def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, loop: s
         f"""
         from tests.engine.test_process_pool import *
         async def main():
-            pool = ProcessPool(REGISTRY, 3, Settings.load())
+            pool = ProcessPool(3, Settings.load())
             await Attempt(pool, "echo").result()
             first, second = Attempt(pool, "busy").start(), Attempt(pool, "patient").start()
             await first.until("busy")
@@ -449,7 +449,7 @@ async def test_a_cancelled_run_leaves_no_child_behind(pool: ProcessPool) -> None
 
 
 async def test_close_leaves_nothing_whatever_the_children_do() -> None:
-    pool = ProcessPool(REGISTRY, 3, Settings.load())
+    pool = ProcessPool(3, Settings.load())
     await Attempt(pool, "echo").result()
     attempts = [Attempt(pool, job_type).start() for job_type in ("busy", "patient")]
     await attempts[0].until("busy")
@@ -485,7 +485,7 @@ async def test_jobs_at_the_same_time_have_a_child_each(pool: ProcessPool) -> Non
 
 
 async def test_another_memory_limit_needs_another_child_within_the_size() -> None:
-    pool = ProcessPool(REGISTRY, 1, Settings.load())
+    pool = ProcessPool(1, Settings.load())
     first = (await Attempt(pool, "echo").result())["pid"]
     second = await Attempt(pool, "limited_echo").result()
     await until(lambda: pool.pids == [second])
@@ -594,7 +594,7 @@ MAIN = """
         return [__name__, n + 1]
     app.registry.add(make_handler("of_main", fn, isolation="process"))
     async def main():
-        pool = ProcessPool(app.registry, 1, Settings.load())
+        pool = ProcessPool(1, Settings.load())
         verdict = await Attempt(pool, "of_main", {"n": 1}, registry=app.registry).verdict()
         print(verdict.result or verdict.error, flush=True)
         await pool.close()
@@ -621,7 +621,7 @@ async def test_a_main_script_without_its_guard_does_not_start_workers_in_childre
 
 def test_all_this_works_on_uvloop() -> None:
     async def work() -> None:
-        pool = ProcessPool(REGISTRY, 2, Settings.load())
+        pool = ProcessPool(2, Settings.load())
         big = "é" * (DEFAULT_LIMITS.max_bytes // 2 - 500)
         assert (await Attempt(pool, "echo", {"value": big}).result())["value"] == big
         assert (await Attempt(pool, "crash", {"how": "exit"}).failure())["type"] == "ChildDied"

@@ -110,6 +110,16 @@ class Workshop:
     async def running(self, job: JobHandle) -> None:
         await until(lambda: self.status(job) == "running")
 
+    def is_waiting(self, role: str) -> bool:
+        """Whether a connection of ours waits for a lock; seen also while we hold it."""
+        with psycopg.connect(self.dsn, autocommit=True, application_name="tests") as conn:
+            found = conn.execute(
+                "select 1 from pg_stat_activity where application_name = %s"
+                " and wait_event_type = 'Lock' and datname = current_database()",
+                [f"laneway {role}"],
+            )
+            return found.fetchone() is not None
+
     def holds_nothing(self) -> bool:
         """No lease, and no slot counted that is none."""
         return bool(

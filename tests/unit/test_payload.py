@@ -22,12 +22,11 @@ from laneway.domain.payload import (
     PayloadLimits,
     check_batch,
     check_key,
-    check_text,
     decode,
     encode,
     encode_result,
-    escape_text,
 )
+from laneway.domain.text import check_text, escape_text
 from laneway.errors import InvalidInput
 
 LIMITS = PayloadLimits()

@@ -25,8 +25,9 @@ from laneway.client.spec import (
 from laneway.config import Settings
 from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.lane import check_job_type
-from laneway.domain.payload import check_text, decode, escape_text
+from laneway.domain.payload import decode
 from laneway.domain.states import TERMINAL, Status
+from laneway.domain.text import check_text, escape_text
 from laneway.errors import (
     DatabaseUnavailable,
     InvalidInput,

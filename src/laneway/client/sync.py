@@ -54,6 +54,9 @@ class SyncClient:
     the calling thread.
     """
 
+    _portal: Portal[Client] | None
+    _lock: threading.Lock
+
     def __init__(self, client: Client) -> None:
         self._client = client
         self._forget()
@@ -74,7 +77,7 @@ class SyncClient:
 
     def _forget(self) -> None:
         # Also in a forked child: there the thread does not run, and the lock may be held for ever.
-        self._portal: Portal[Client] | None = None
+        self._portal = None
         self._lock = threading.Lock()
 
     def _run(self, work: Callable[[Client], Coroutine[Any, Any, R]], conn: object) -> R:

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from laneway.control import signals
 from laneway.domain.job import NAME_BYTES, PRIORITY_RANGE, Job
-from laneway.domain.payload import check_text
 from laneway.domain.states import TERMINAL, Status
+from laneway.domain.text import check_text
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database

@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_jsonable_python
 from typing_extensions import TypedDict
 
-from laneway.domain.payload import escape_text, json_path
+from laneway.domain.text import escape_text, json_path
 from laneway.errors import InvalidInput
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -306,7 +306,8 @@ def _validator(schema_text: str) -> Any:
         "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
     )
     # An empty registry: a published schema must not make this process fetch anything.
-    return extend(Draft202012Validator, type_checker=types_)(schema, registry=Registry())
+    untyped: Any = extend
+    return untyped(Draft202012Validator, type_checker=types_)(schema, registry=Registry())
 
 
 _COMPARISONS: Final = {

@@ -13,8 +13,9 @@ from typing import Final
 from uuid import UUID
 
 from laneway.domain.lane import check_job_type
-from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key, check_text
+from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
 from laneway.domain.states import Status
+from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 DEFAULT_WORKSPACE: Final = "default"

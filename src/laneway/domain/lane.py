@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final
 
-from laneway.domain.payload import check_text, escape_text
+from laneway.domain.text import check_text, escape_text
 from laneway.errors import InvalidInput
 
 DEFAULT_LANE: Final = "default"

@@ -1,8 +1,7 @@
 """JSON in and out of PostgreSQL: every value jsonb or Python would choke on is refused by name.
 
 `encode` is for what comes in (payloads, results, checkpoints), `decode` for what is read back,
-also when a row was written behind our back, and `escape_text` for text that must be kept
-whatever it holds (error messages, tracebacks, log lines).
+also when a row was written behind our back.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Final, NoReturn
 
 from pydantic_core import to_jsonable_python
 
+from laneway.domain.text import check_text, escape_text, json_path, text_problem
 from laneway.errors import InvalidInput
 
 
@@ -62,17 +62,11 @@ _HINTS: Final = {
     "UUID": "send str(…)",
 }
 
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 # A string as a whole, or outside of strings a number with a positive exponent.
 _EXPONENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?[0-9.]+e\+[0-9]+)')
 _LONG_ZEROS: Final = re.compile(r"0{17,}")
 _PATH_CHARS: Final = 200
-_KEY_CHARS: Final = 60
-
-_NUL_RULE: Final = "holds a NUL character (U+0000), which PostgreSQL cannot store"
-_SURROGATE_RULE: Final = "holds a lone surrogate, which is not valid Unicode text"
 
 
 def _make_encoder() -> Callable[[object], str]:
@@ -175,29 +169,6 @@ def decode(
     return value
 
 
-def escape_text(text: str) -> str:
-    """Any text made safe for PostgreSQL: NUL to a visible `\\u0000`, lone surrogates to U+FFFD."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\\u0000")
-    if not text.isascii():
-        text = _SURROGATE.sub("\ufffd", text)
-    return text
-
-
-def check_text(value: object, field: str, *, max_bytes: int) -> str:
-    """A non-empty text PostgreSQL can hold, of at most `max_bytes` bytes of UTF-8."""
-    if not isinstance(value, str):
-        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
-    if not value:
-        raise InvalidInput(field, "must not be empty")
-    rule = _text_problem(value)
-    if rule is not None:
-        raise InvalidInput(field, rule)
-    if len(value) > max_bytes or len(value.encode()) > max_bytes:
-        raise InvalidInput(field, f"must be at most {max_bytes} bytes long")
-    return value
-
-
 def check_key(value: object, field: str, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
     """A `unique_key` or idempotency key: text, 1 to 512 bytes (an index row must hold it)."""
     return check_text(value, field, max_bytes=limits.key_bytes)
@@ -247,20 +218,6 @@ class _Place:
             keys.append(place.key)
             place = place.parent
         return json_path(field, reversed(keys))
-
-
-def json_path(field: str, keys: Iterable[object]) -> str:
-    """`payload.items[3].name`: the place of a value, safe to print and to store."""
-    parts = [field]
-    for key in keys:
-        if isinstance(key, int):
-            parts.append(f"[{key}]")
-        elif isinstance(key, str) and len(key) <= _KEY_CHARS and _IDENTIFIER.match(key):
-            parts.append(f".{key}")
-        else:
-            parts.append(f"[{json.dumps(escape_text(str(key)[:_KEY_CHARS]), ensure_ascii=False)}]")
-    path = "".join(parts)
-    return path if len(path) <= _PATH_CHARS else path[:_PATH_CHARS] + "…"
 
 
 def _survey(
@@ -313,7 +270,7 @@ def _refuse_first_problem(
                 if not isinstance(key, str):
                     rule = f"keys must be text, not {type(key).__name__}"
                     break
-                problem = _text_problem(key)
+                problem = text_problem(key)
                 if problem is not None:
                     place, rule = _Place(place, key), f"the key {problem}"
                     break
@@ -353,7 +310,7 @@ def _scalar_problem(value: object, limits: PayloadLimits) -> str | None:
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str):
-        return _text_problem(value)
+        return text_problem(value)
     if isinstance(value, int):
         bound = _bound(limits.max_digits)
         return None if -bound < value < bound else _digits_rule(limits)
@@ -367,14 +324,6 @@ def _scalar_problem(value: object, limits: PayloadLimits) -> str | None:
     name = type(value).__name__
     hint = _HINTS.get(name)
     return f"a {name} is not a JSON value" + (f"; {hint}" if hint else "")
-
-
-def _text_problem(text: str) -> str | None:
-    if "\x00" in text:
-        return _NUL_RULE
-    if not text.isascii() and _SURROGATE.search(text):
-        return _SURROGATE_RULE
-    return None
 
 
 def _write_out(match: re.Match[str]) -> str:

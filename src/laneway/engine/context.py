@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from laneway.domain.payload import PayloadLimits, encode, escape_text
+from laneway.domain.payload import PayloadLimits, encode
+from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")

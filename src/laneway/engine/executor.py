@@ -208,8 +208,8 @@ class Executor:
         )
         try:
             return self._returned(run, run.handler.fn(SyncContext(line), **kwargs))
-        except Interrupted:
-            return verdicts.of_stop(run)
+        except Interrupted as error:
+            return verdicts.of_stop(run) if run.stop_reason else verdicts.of_error(run, error)
         except BaseException as error:
             # SystemExit and KeyboardInterrupt of a handler end its job, not the worker.
             return self._raised(run, error)

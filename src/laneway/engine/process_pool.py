@@ -13,7 +13,6 @@ from laneway.engine import verdicts
 from laneway.engine.child_process import CHILD_MODULE, ChildProcess
 from laneway.engine.errand import Errand
 from laneway.engine.lines import LoopLine
-from laneway.engine.registry import Registry
 from laneway.engine.run import Run
 from laneway.errors import ConfigError
 from laneway.store.leases import Verdict
@@ -48,16 +47,13 @@ class _Backoff:
 class ProcessPool:
     """Warm children, each running one job at a time; started when needed, kept for the next."""
 
-    def __init__(
-        self, registry: Registry, size: int, settings: Settings, *, app: str | None = None
-    ) -> None:
+    def __init__(self, size: int, settings: Settings, *, app: str | None = None) -> None:
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         if spec is not None and spec.name == CHILD_MODULE:
             raise ConfigError(
                 "a child process was about to start a worker while importing the main script:"
                 ' put the start under `if __name__ == "__main__":`'
             )
-        self._registry = registry
         self._size = size
         self._hello = {"app": app, "limits": asdict(settings.payload_limits)}
         self._children: set[ChildProcess] = set()

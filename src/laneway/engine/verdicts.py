@@ -6,7 +6,7 @@ import json
 import traceback
 
 from laneway.domain.job import LONGEST_DELAY
-from laneway.domain.payload import escape_text
+from laneway.domain.text import escape_text
 from laneway.domain.verdicts import Cancel, Retry, Snooze
 from laneway.engine.run import Run
 from laneway.errors import InvalidInput

@@ -55,7 +55,8 @@ class Watchdog(Service):
         return self._interval
 
     async def resign(self) -> None:
-        """Lets another lead at once."""
-        if self.is_leader:
-            self.is_leader = False
-            await self._database.run(resign(self._holder))
+        """Stops for good and lets another lead at once."""
+        await self.cancel()
+        # Whatever the round that was broken off would have answered.
+        self.is_leader = False
+        await self._database.run(resign(self._holder))

@@ -94,7 +94,7 @@ class Worker:
         self.heartbeat = Heartbeat(self._dsn, settings, complaints, self._on_heartbeat)
         self.completer = Completer(self._settles, complaints, self._on_settled)
         self.reporter = Reporter(self._rest, complaints, self._on_report)
-        self._pool = ProcessPool(self.registry, max(1, settings.children), settings, app=self._app)
+        self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
         self.executor = Executor(
             self.registry,
             self.rooms,

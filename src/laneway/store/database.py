@@ -101,10 +101,9 @@ class Database:
             if not conn.closed and not _was_hung_up(conn):
                 return conn
             await conn.close()
-        dsn = self.__dict__.get("dsn")
-        if dsn is None:
-            dsn = await asyncio.to_thread(lambda: self.dsn)
-        return cast(AsyncConn, await AsyncConnection.connect(dsn, **self._options))
+        if "dsn" not in self.__dict__:
+            await asyncio.to_thread(lambda: self.dsn)
+        return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **self._options))
 
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:
@@ -113,8 +112,9 @@ class Database:
 
 def _was_hung_up(conn: AsyncConn) -> bool:
     """Whether the server has said something to an idle connection: then it was goodbye."""
-    readable, _, _ = select.select([conn.fileno()], [], [], 0)
-    return bool(readable)
+    poll = select.poll()
+    poll.register(conn.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:

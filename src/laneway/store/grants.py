@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from laneway.domain.payload import check_text
+from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 SEQUENCES: Final = frozenset({"jobs_seq_seq"})
@@ -56,6 +56,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "peek": (
         "select update delete on delayed", "select insert on ready", "select on control",
+    ),
+    "measure": (
+        "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
     ),
     "lead": ("select insert update on leader",),
     "overdue": (
@@ -109,9 +112,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "lanes/adopt_type": ("execute on adopt_type",),
     "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
-    "lanes/measure_lanes": (
-        "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
-    ),
+    "lanes/measure_lanes": ("execute on measure",),
     "lanes/move_type": _LANE_CHANGE,
     "lanes/peek_lanes": ("execute on peek",),
     "lanes/read_lanes": ("select on control", "select on worker_lanes"),

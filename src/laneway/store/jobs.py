@@ -14,11 +14,11 @@ from laneway.domain.states import Status
 from laneway.store.statement import Row, Statement, one, scalar
 
 VIEW_COLUMNS = (
-    "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error", "progress",
-    "checkpoint", "analysis", "attempt", "retries", "max_retries", "workspace", "tags", "unique_key",
-    "created_at", "created_by", "approved_at", "approved_by", "expires_at", "run_at", "claimed_by",
-    "worker", "claimed_at", "lease_until", "last_progress_at", "cancel_requested_at", "cancel_by",
-    "cancel_reason", "started_at", "finished_at",
+    "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error",
+    "progress", "checkpoint", "analysis", "attempt", "retries", "max_retries", "workspace",
+    "tags", "unique_key", "created_at", "created_by", "approved_at", "approved_by", "expires_at",
+    "run_at", "claimed_by", "worker", "claimed_at", "lease_until", "last_progress_at",
+    "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
 )  # fmt: skip
 
 

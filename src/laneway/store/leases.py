@@ -113,6 +113,11 @@ def _answers(rows: list[Row]) -> list[Answer]:
     return [Answer(*row) for row in rows]
 
 
+def _floats(numbers: Sequence[float | None]) -> list[float | None]:
+    """The driver refuses a list of ints and floats; one such number must not cost its batch."""
+    return [None if number is None else float(number) for number in numbers]
+
+
 def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
     """Ends attempts; answers only what is not a plainly accepted finish."""
     claims, kinds, results, errors, delays, ran = zip(*verdicts, strict=True)
@@ -125,8 +130,8 @@ def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
             "verdicts": list(kinds),
             "results": list(results),
             "errors": list(errors),
-            "delays": list(delays),
-            "ran": list(ran),
+            "delays": _floats(delays),
+            "ran": _floats(ran),
         },
     )
 
@@ -168,8 +173,8 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
             "seqs": [r.claim.seq for r in reports],
             "attempts": [r.claim.attempt for r in reports],
             "stages": [r.stage for r in reports],
-            "dones": [r.done for r in reports],
-            "totals": [r.total for r in reports],
+            "dones": _floats([r.done for r in reports]),
+            "totals": _floats([r.total for r in reports]),
             "messages": [r.message for r in reports],
             "checkpoints": [r.checkpoint for r in reports],
             "log_seqs": [n.claim.seq for n in lines],

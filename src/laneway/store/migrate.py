@@ -152,7 +152,8 @@ def check(dsn: str, code: str) -> None:
     for number, (name, _, safe_with) in sorted(applied.items()):
         if number not in known and _version(code) < _version(safe_with):
             raise SchemaMismatch(
-                f"the database has {name}, which is safe with Laneway {safe_with} or newer; this is {code}"
+                f"the database has {name}, which is safe with Laneway {safe_with} or newer; "
+                f"this is {code}"
             )
 
 
@@ -163,11 +164,11 @@ def _version(text: str) -> tuple[int, ...]:
 def script(first: int = 1, last: int | None = None) -> str:
     """The SQL that `migrate` would run, for people who apply it by other means."""
     parts = [BOOTSTRAP.strip()]
-    for m in migrations():
-        if m.number >= first and (last is None or m.number <= last):
-            parts.append(
-                f"-- {m.name} --\nbegin;\nselect pg_advisory_xact_lock({LOCK});\n{m.sql.strip()}\n"
-                f"insert into laneway.migrations (number, name, checksum, safe_with)\n"
-                f"values ({m.number}, '{m.name}', '{m.checksum}', '{m.safe_with}');\ncommit;"
-            )
+    parts.extend(
+        f"-- {m.name} --\nbegin;\nselect pg_advisory_xact_lock({LOCK});\n{m.sql.strip()}\n"
+        f"insert into laneway.migrations (number, name, checksum, safe_with)\n"
+        f"values ({m.number}, '{m.name}', '{m.checksum}', '{m.safe_with}');\ncommit;"
+        for m in migrations()
+        if m.number >= first and (last is None or m.number <= last)
+    )
     return "\n\n".join(parts) + "\n"

@@ -70,6 +70,11 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
 
+    @property
+    def connections(self) -> int:
+        """How many connections go through it now."""
+        return len(self._links)
+
     # What can go wrong ------------------------------------------------------------------------
 
     def cut(self) -> int:

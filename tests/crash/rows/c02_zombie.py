@@ -31,8 +31,13 @@ AT_A_TIME = 10
 async def play(stage: Stage) -> None:
     stage.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": "0.05"}
     async with stage.client() as client:
-        for kind in KINDS[: stage.count(len(KINDS))]:
+        for kind in kinds(stage):
             await play_kind(stage, client, kind)
+
+
+def kinds(stage: Stage) -> tuple[str, ...]:
+    """The kinds of write this run tries."""
+    return stage.only or KINDS[: stage.count(len(KINDS))]
 
 
 async def play_kind(stage: Stage, client: Laneway, kind: str) -> None:
@@ -126,14 +131,13 @@ def _latest_stop(stage: Stage, ids: list[str]) -> float:
 
 def look(stage: Stage) -> None:
     history, result = stage.history, stage.result
-    kinds = KINDS[: stage.count(len(KINDS))]
-    expected = AT_A_TIME * len(kinds)
+    expected = AT_A_TIME * len(kinds(stage))
     refused = {
         (event.job, event.more["verb"])
         for event in history.of("write")
         if event.attempt == 1 and event.more["answer"] == "fenced"
     }
-    jobs = {job: kind for kind in kinds for job in _jobs_of(stage, kind)}
+    jobs = {job: kind for kind in kinds(stage) for job in _jobs_of(stage, kind)}
     told = sum((job, VERBS[kind]) in refused for job, kind in jobs.items())
     result.stale_refused = told
     result.must(

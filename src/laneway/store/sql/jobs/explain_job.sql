@@ -19,7 +19,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                 cross join lateral (
                    select from laneway.ready r
                     where r.job_type = t.job_type and r.fresh = f.fresh and (r.rank, r.seq) < (w.rank, w.seq)
-                    limit %(bound)s::integer + 1) a
+                    order by r.rank, r.seq limit %(bound)s::integer + 1) a
                 limit %(bound)s::integer + 1) b)::integer end as ahead,
        extract(epoch from clock_timestamp() - l.lease_until)::double precision as lapsed_s,
        coalesce(p.published_at is not null, false) as is_published,

@@ -1,0 +1,65 @@
+"""The same drain in front of a short and of a long queue."""
+
+from __future__ import annotations
+
+from bench import load, timing
+from bench.figures import Figures
+from bench.scale import Scale, say
+from bench.server import Database, Server
+from bench.workers import Workers
+
+DRAIN_S = 120.0
+WARM_UP = 1000
+
+
+class Queue:
+    """A database in which so many jobs stay waiting behind those that a run drains."""
+
+    def __init__(self, server: Server, name: str, waiting: int, drained: int) -> None:
+        self.database: Database = server.database(name)
+        self._waiting = waiting
+        self._drained = drained
+
+    def run(self) -> float:
+        """Jobs per second of the first ones to end."""
+        database = self.database
+        database.shut_gate()
+        self._fill_up()
+        with Workers(database) as workers:
+            # Once for its connections and plans, once for the clock.
+            self._drain(workers, WARM_UP)
+            self._fill_up()
+            after = self._drain(workers, self._drained)
+        return timing.rate(database, after, self._drained)
+
+    def _drain(self, workers: Workers, count: int) -> int:
+        """Has about so many jobs run, oldest first; answers the number of the last one before."""
+        database = self.database
+        before = int(database.value("select min(seq) from laneway.ready")) - 1
+        database.settle_down()
+        database.open_gate()
+        workers.await_ended(before + count, DRAIN_S)
+        database.shut_gate()
+        workers.await_idle(DRAIN_S)
+        return before
+
+    def _fill_up(self) -> None:
+        there = int(self.database.value("select count(*) from laneway.ready"))
+        load.fill(self.database, self._waiting + self._drained - there)
+
+
+def measure(server: Server, figures: Figures, scale: Scale) -> None:
+    small = Queue(server, "bench_small", scale.backlog_small, scale.backlog_drain)
+    large = Queue(server, "bench_large", scale.backlog_large, scale.backlog_drain)
+    few: list[float] = []
+    many: list[float] = []
+    for turn in range(scale.runs):
+        few.append(small.run())
+        many.append(large.run())
+        say(
+            f"backlog {turn + 1}: {scale.backlog_small:,} waiting {few[-1]:,.0f}/s,"
+            f" {scale.backlog_large:,} waiting {many[-1]:,.0f}/s"
+        )
+    figures.ratio("backlog_1m_vs_10k", many, few)
+    server.drop(small.database)
+    server.drop(large.database)

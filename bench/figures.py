@@ -1,0 +1,88 @@
+"""The figures with their targets, the table shown at the end, and the file they are kept in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+LATEST = Path(__file__).resolve().parent / "latest" / "bench.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a figure must at least, or at most, be."""
+
+    bound: float
+    is_ceiling: bool = False
+
+    def is_met(self, value: float) -> bool:
+        return value <= self.bound if self.is_ceiling else value >= self.bound
+
+    def __str__(self) -> str:
+        return f"{'≤' if self.is_ceiling else '≥'} {self.bound:g}"
+
+
+# In the order they are shown; None is told for its own sake.
+TARGETS: dict[str, Target | None] = {
+    "drain_1p_vs_raw": Target(0.5),
+    "raw_vs_copy": Target(0.22),
+    "drain_2p_vs_1p": Target(1.0),
+    "drain_8p_vs_2p": Target(0.95),
+    "bounded_vs_unbounded": Target(0.8),
+    "drain_1p": None,
+    "drain_2p": None,
+    "raw": None,
+    "submit_many_vs_copy": Target(0.5),
+    "start_p50_ms": Target(5, is_ceiling=True),
+    "start_p99_ms": Target(25, is_ceiling=True),
+    "backlog_1m_vs_10k": Target(0.9),
+    "held_snapshot_last_vs_first": Target(0.85),
+    "idle_statements_per_s": Target(2, is_ceiling=True),
+    "rss_10k_async_mb": Target(300, is_ceiling=True),
+}
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was measured so far; written after each section unless this is only a smoke check."""
+
+    is_kept: bool
+    values: dict[str, float] = field(default_factory=dict)
+
+    def put(self, **measured: float) -> None:
+        for name, value in measured.items():
+            assert name in TARGETS, name
+            self.values[name] = round(value, 0 if value >= 1000 else 3)
+        if self.is_kept:
+            LATEST.parent.mkdir(exist_ok=True)
+            LATEST.write_text(json.dumps(self.values, indent=2) + "\n")
+
+    def ratio(self, name: str, of: list[float], to: list[float]) -> None:
+        """The ratio of the medians of runs that took turns."""
+        self.put(**{name: median(of) / median(to)})
+
+    @property
+    def missed(self) -> list[str]:
+        return [
+            name
+            for name, target in TARGETS.items()
+            if target is not None and name in self.values and not target.is_met(self.values[name])
+        ]
+
+    def show(self, console: Console) -> None:
+        table = Table("figure", "value", "target", "ok")
+        for column in (table.columns[1], table.columns[2]):
+            column.justify = "right"
+        for name, target in TARGETS.items():
+            if name not in self.values:
+                continue
+            value = self.values[name]
+            ok = "" if target is None else "yes" if target.is_met(value) else "[red]NO[/red]"
+            shown = f"{value:,.0f}" if value >= 1000 else f"{value:g}"
+            table.add_row(name, shown, str(target or ""), ok)
+        console.print(table)

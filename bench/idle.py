@@ -1,0 +1,42 @@
+"""What an idle worker asks of the server, counted at the server in two ways."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from bench.figures import Figures
+from bench.scale import Scale, say
+from bench.server import Server
+from bench.workers import Workers
+
+NAME = "bench_idle"
+SETTLE_S = 3.0
+# A statement of any protocol is logged once when it is executed; what functions do inside is not.
+_EXECUTED = re.compile(rf"\] {NAME}\|laneway [^|]*\| LOG:  (?:execute [^:]*|statement):")
+
+
+def _executed(log: Path) -> int:
+    with log.open(errors="replace") as lines:
+        return sum(1 for line in lines if _EXECUTED.search(line))
+
+
+def measure(server: Server, figures: Figures, scale: Scale) -> None:
+    database = server.database(NAME)
+    database.conn.execute(f"alter database {NAME} set log_statement = 'all'")
+    database.conn.execute("set log_statement = 'none'")
+    # The vacuums of the server itself are no statements of ours, but they do commit.
+    database.settle_down()
+    commits = "select xact_commit from pg_stat_database where datname = current_database()"
+    with Workers(database):
+        time.sleep(SETTLE_S)
+        logged, committed = _executed(server.log_path), int(database.value(commits))
+        began = time.monotonic()
+        time.sleep(scale.idle_s)
+        seconds = time.monotonic() - began
+        logged = _executed(server.log_path) - logged
+        committed = int(database.value(commits)) - committed
+    say(f"idle: {logged} statements and {committed} commits in {seconds:.0f} s")
+    figures.put(idle_statements_per_s=logged / seconds)
+    server.drop(database)

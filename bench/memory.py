@@ -1,0 +1,49 @@
+"""The memory of one worker with many jobs under way, heartbeats included."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import psutil
+
+from bench import load
+from bench.app import HOLD
+from bench.figures import Figures
+from bench.scale import Scale, say
+from bench.server import Server
+from bench.workers import Workers
+
+LEASE_S = 6
+WATCH_S = 8.0
+
+
+def _tree_rss(pid: int) -> int:
+    """Resident memory of a process and all below it; what they share counts for each."""
+    root = psutil.Process(pid)
+    total = 0
+    for process in [root, *root.children(recursive=True)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += process.memory_info().rss
+    return total
+
+
+def measure(server: Server, figures: Figures, scale: Scale) -> None:
+    database = server.database("bench_memory")
+    # A short lease, so that all are renewed several times while we look.
+    database.tune_default(lease_seconds=LEASE_S)
+    with Workers(database, concurrency=scale.held + 100) as workers:
+        idle = _tree_rss(workers.pids[0])
+        load.fill(database, scale.held, HOLD, "{}")
+        database.open_gate()
+        workers.await_running(scale.held, 60.0)
+        most = 0
+        until = time.monotonic() + WATCH_S
+        while time.monotonic() < until:
+            most = max(most, _tree_rss(workers.pids[0]))
+            time.sleep(0.1)
+        lost = database.value("select count(*) from laneway.attempts")
+        assert lost == 0, f"{lost} jobs were lost meanwhile"
+    say(f"memory: {idle / 1e6:.0f} MB idle, at most {most / 1e6:.0f} MB with {scale.held:,} jobs")
+    figures.put(rss_10k_async_mb=most / 1e6)
+    server.drop(database)

@@ -1,0 +1,46 @@
+"""How much is measured, and a line now and then about it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+
+_BEGAN = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Counts and times of a run; the defaults are what the targets are about."""
+
+    runs: int = 5
+    drain: int = 30_000
+    submit: int = 20_000
+    starts: int = 200
+    start_rounds: int = 2
+    backlog_large: int = 1_000_000
+    backlog_small: int = 10_000
+    backlog_drain: int = 20_000
+    snapshot: int = 200_000
+    idle_s: float = 40.0
+    held: int = 10_000
+
+
+QUICK = Scale(
+    runs=2,
+    drain=5_000,
+    submit=5_000,
+    starts=30,
+    start_rounds=1,
+    backlog_large=50_000,
+    backlog_small=5_000,
+    backlog_drain=5_000,
+    snapshot=20_000,
+    idle_s=8.0,
+    held=2_000,
+)
+
+
+def say(text: str) -> None:
+    """Tells how it goes; figures themselves go to standard output."""
+    print(f"[{time.monotonic() - _BEGAN:5.0f} s] {text}", file=sys.stderr, flush=True)

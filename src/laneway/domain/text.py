@@ -1,0 +1,64 @@
+"""Text that PostgreSQL can hold: refused by rule when it comes in, escaped when it must be kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from laneway.errors import InvalidInput
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_PATH_CHARS: Final = 200
+_KEY_CHARS: Final = 60
+
+_NUL_RULE: Final = "holds a NUL character (U+0000), which PostgreSQL cannot store"
+_SURROGATE_RULE: Final = "holds a lone surrogate, which is not valid Unicode text"
+
+
+def escape_text(text: str) -> str:
+    """Any text made safe for PostgreSQL: NUL to a visible `\\u0000`, lone surrogates to U+FFFD."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\\u0000")
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    return text
+
+
+def check_text(value: object, field: str, *, max_bytes: int) -> str:
+    """A non-empty text PostgreSQL can hold, of at most `max_bytes` bytes of UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"must be text, not {type(value).__name__}")
+    if not value:
+        raise InvalidInput(field, "must not be empty")
+    rule = text_problem(value)
+    if rule is not None:
+        raise InvalidInput(field, rule)
+    if len(value) > max_bytes or len(value.encode()) > max_bytes:
+        raise InvalidInput(field, f"must be at most {max_bytes} bytes long")
+    return value
+
+
+def text_problem(text: str) -> str | None:
+    """The rule a text breaks, if any."""
+    if "\x00" in text:
+        return _NUL_RULE
+    if not text.isascii() and _SURROGATE.search(text):
+        return _SURROGATE_RULE
+    return None
+
+
+def json_path(field: str, keys: Iterable[object]) -> str:
+    """`payload.items[3].name`: the place of a value, safe to print and to store."""
+    parts = [field]
+    for key in keys:
+        if isinstance(key, int):
+            parts.append(f"[{key}]")
+        elif isinstance(key, str) and len(key) <= _KEY_CHARS and _IDENTIFIER.match(key):
+            parts.append(f".{key}")
+        else:
+            parts.append(f"[{json.dumps(escape_text(str(key)[:_KEY_CHARS]), ensure_ascii=False)}]")
+    path = "".join(parts)
+    return path if len(path) <= _PATH_CHARS else path[:_PATH_CHARS] + "…"

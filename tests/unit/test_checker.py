@@ -1,0 +1,240 @@
+"""Each law of the checker holds on a lawful history and fails on one that was doctored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from laneway.testing.checker import LAWS, check, overlaps, stale_writes
+from laneway.testing.history import Event, Final, FinalJob, History
+
+Story = tuple[History, Final]
+
+
+def lawful() -> Story:
+    """Two jobs: `a` is lost by a dead worker and done by another, `b` is cancelled as it waits."""
+    history = History()
+    for job in "ab":
+        history.add("submit", op=f"op-{job}", phase="invoke")
+        history.add("submit", job, op=f"op-{job}", phase="ok")
+        history.add(
+            "born", job, n=1, at=1.0, op=f"op-{job}", unique_key=f"key-{job}", max_retries=1
+        )
+    history.add("worker", n=2, worker="w1", pid=11)
+    history.add("worker", n=2, worker="w2", pid=12)
+    history.add("leader", n=2, at=1.0, holder="w1", epoch=1, held_until=0)
+    history.add("claim", "a", 1, n=3, tx=3, at=2.0, worker="w1", lane="x", lease_until=4.0)
+    history.add("start", "a", 1, pid=11, t=2.0)
+    history.add("effect", "a", 1, n=4, accepted=True)
+    history.add("snapshot", running={"x": 1}, limits={"x": 1})
+    history.add("renew", "a", 1, n=5, tx=5, at=3.0, lease_until=5.0)
+    history.add("write", "a", 1, n=6, tx=5, verb="heartbeat", answer="accepted")
+    history.add("death", at=3.5, pid=11, t=3.5)
+    history.add("leader", n=7, at=4.5, holder="w2", epoch=2, held_until=4.0)
+    history.add("end", "a", 1, n=8, tx=8, at=5.1, worker="w1", lease_until=5.0)
+    history.add("kept", "a", 1, n=9, tx=8, outcome="lost")
+    history.add("write", "a", 1, n=10, tx=8, verb="lost", answer="accepted")
+    history.add("claim", "a", 2, n=11, tx=11, at=5.3, worker="w2", lane="x", lease_until=7.3)
+    history.add("start", "a", 2, pid=12, t=5.3)
+    history.add("effect", "a", 2, n=12, accepted=True)
+    history.add("write", "a", 1, n=13, tx=13, verb="finish", answer="fenced")
+    history.add("progress", "a", 2, n=14, tx=14)
+    history.add("write", "a", 2, n=15, tx=14, verb="report", answer="accepted")
+    history.add("stop", "a", 2, pid=12, t=6.0)
+    history.add("end", "a", 2, n=16, tx=16, at=6.0, worker="w2", lease_until=7.3)
+    history.add("outcome", "a", 2, n=17, tx=16, status="completed", claimed=True)
+    history.add("write", "a", 2, n=18, tx=16, verb="finish", answer="accepted")
+    history.add("outcome", "b", 0, n=19, tx=19, status="cancelled", claimed=False)
+    history.add("cancel", "b", phase="ok", found="approved")
+    final = Final(
+        {
+            "a": FinalJob("a", "op-a", "completed", 2, 1, 1),
+            "b": FinalJob("b", "op-b", "cancelled"),
+        }
+    )
+    return history, final
+
+
+def without(history: History, what: str, **more: object) -> History:
+    return History(
+        event
+        for event in history
+        if event.what != what or not all(event.more.get(k) == v for k, v in more.items())
+    )
+
+
+def changed(history: History, what: str, **fields: object) -> History:
+    """All events of a kind with some fields replaced, those of `more` too."""
+    own = {k: v for k, v in fields.items() if k in Event.__dataclass_fields__}
+    more = {k: v for k, v in fields.items() if k not in own}
+    return History(
+        replace(e, more={**e.more, **more}, **own) if e.what == what else e  # type: ignore[arg-type]
+        for e in history
+    )
+
+
+def plus(history: History, what: str, job: str | None = None, attempt: int | None = None,
+         **rest: object) -> History:  # fmt: skip
+    more = History(history)
+    more.add(what, job, attempt, **rest)
+    return more
+
+
+def job(final: Final, name: str, **fields: object) -> Final:
+    return replace(final, jobs={**final.jobs, name: replace(final.jobs[name], **fields)})  # type: ignore[arg-type]
+
+
+def gone(final: Final, name: str) -> Final:
+    return replace(final, jobs={k: v for k, v in final.jobs.items() if k != name})
+
+
+DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
+    "acked job is gone": ("I1", lambda h, f: (h, gone(f, "a"))),
+    "acked job is in no table": ("I1", lambda h, f: (h, job(f, "a", status=None))),
+    "job nobody submitted": (
+        "I2",
+        lambda h, f: (h, replace(f, jobs={**f.jobs, "c": FinalJob("c", "op-c", "completed")})),
+    ),
+    "one submit made two jobs": (
+        "I2",
+        lambda h, f: (h, replace(f, jobs={**f.jobs, "c": FinalJob("c", "op-a", "completed")})),
+    ),
+    "refused submit made a job": (
+        "I2",
+        lambda h, f: (plus(h, "submit", op="op-a", phase="fail"), f),
+    ),
+    "two live jobs of one key": (
+        "I2",
+        lambda h, f: (plus(h, "born", "c", n=15, unique_key="key-a", max_retries=0), f),
+    ),
+    "ended twice": (
+        "I3",
+        lambda h, f: (plus(h, "outcome", "a", 2, n=30, status="failed", claimed=True), f),
+    ),
+    "left a terminal state": ("I3", lambda h, f: (plus(h, "reopened", "a", 2, n=30), f)),
+    "claimed after its end": (
+        "I3",
+        lambda h, f: (
+            plus(h, "claim", "a", 3, n=30, at=9.0, worker="w2", lane="x", lease_until=11.0),
+            f,
+        ),
+    ),
+    "an attempt used twice": (
+        "I4",
+        lambda h, f: (changed(h, "claim", attempt=1), f),
+    ),
+    "a stale finish ended a newer attempt": (
+        "I5",
+        lambda h, f: (changed(h, "end", tx=13), f),
+    ),
+    "a stale heartbeat renewed a newer attempt": (
+        "I5",
+        lambda h, f: (
+            plus(
+                plus(h, "renew", "a", 2, n=14, tx=20, at=5.5, lease_until=9.0),
+                "write", "a", 1, n=15, tx=20, verb="heartbeat", answer="fenced",
+            ),
+            f,
+        ),
+    ),
+    "stale progress was stored": ("I5", lambda h, f: (changed(h, "progress", attempt=1), f)),
+    "a stale log line was stored": ("I5", lambda h, f: (plus(h, "log", "a", 1, n=14), f)),
+    "claimed while the one before runs": ("I6", lambda h, f: (without(h, "end"), f)),
+    "claimed before the one before ended": (
+        "I6",
+        lambda h, f: (changed(h, "end", at=6.5), f),
+    ),
+    "taken from a live worker before its time": (
+        "I6",
+        lambda h, f: (changed(without(h, "death"), "end", lease_until=5.5), f),
+    ),
+    "a stale effect was taken": (
+        "I7",
+        lambda h, f: (plus(h, "effect", "a", 1, n=20, accepted=True), f),
+    ),
+    "more starts than the budget": ("I8", lambda h, f: (changed(h, "born", max_retries=0), f)),
+    "started before its time": ("I8", lambda h, f: (changed(h, "born", run_at=2.5), f)),
+    "an attempt was started twice": (
+        "I8",
+        lambda h, f: (plus(h, "start", "a", 2, pid=13, t=5.4), f),
+    ),
+    "started without a claim": ("I8", lambda h, f: (plus(h, "start", "a", 7, pid=13, t=9), f)),
+    "more running than slots": (
+        "I9",
+        lambda h, f: (changed(h, "snapshot", running={"x": 2}), f),
+    ),
+    "slots taken by nobody": ("I9", lambda h, f: (h, replace(f, slots=1))),
+    "two leaders at once": ("I10", lambda h, f: (changed(h, "leader", held_until=4.6), f)),
+    "an epoch twice": ("I10", lambda h, f: (changed(h, "leader", epoch=1), f)),
+    "started after its cancel": (
+        "I11",
+        lambda h, f: (
+            plus(h, "claim", "b", 1, n=30, at=9.0, worker="w2", lane="x", lease_until=11.0),
+            f,
+        ),
+    ),
+    "completed after its cancel": (
+        "I11",
+        lambda h, f: (plus(h, "cancel_requested", "a", 2, n=14), f),
+    ),
+    "a cancel without consequence": (
+        "I11",
+        lambda h, f: (h, job(f, "b", status="completed")),
+    ),
+    "still running": ("I12", lambda h, f: (h, job(f, "a", status="running"))),
+    "lapsed and left": ("I12", lambda h, f: (h, replace(f, lapsed=1))),
+}  # fmt: skip
+
+
+def test_a_lawful_history_breaks_no_law() -> None:
+    assert check(*lawful()) == []
+
+
+@pytest.mark.parametrize("name", DOCTORED)
+def test_a_doctored_history_is_found_out(name: str) -> None:
+    law, doctor = DOCTORED[name]
+    assert law in {violation.law for violation in check(*doctor(*lawful()))}
+
+
+def test_every_law_can_fail() -> None:
+    blamed = {law for law, _ in DOCTORED.values()}
+    assert blamed == {(law.__doc__ or "").partition(":")[0] for law in LAWS}
+
+
+def test_a_reopened_job_may_run_and_end_again() -> None:
+    history, final = lawful()
+    history.add("reopened", "b", 0, n=20, by_operator=True)
+    history.add("claim", "b", 1, n=21, at=9.0, worker="w2", lane="x", lease_until=11.0)
+    history.add("end", "b", 1, n=22, at=9.5, worker="w2", lease_until=11.0)
+    history.add("outcome", "b", 1, n=23, status="completed", claimed=True)
+    history = without(history, "cancel")
+    assert check(history, job(final, "b", status="completed", attempt=1)) == []
+
+
+def test_a_refused_stale_write_is_counted_and_no_violation() -> None:
+    stale = stale_writes(*lawful())
+    assert [(event.attempt, event.more["verb"]) for event in stale.refused] == [(1, "finish")]
+    assert stale.accepted == []
+
+
+def test_an_accepted_stale_write_is_counted() -> None:
+    history, final = lawful()
+    assert stale_writes(changed(history, "progress", attempt=1), final).accepted
+
+
+def test_runs_overlap_only_while_the_older_process_lives() -> None:
+    history, _ = lawful()
+    assert overlaps(history) == 0
+    assert overlaps(without(history, "death")) == 1
+
+
+def test_a_history_survives_its_file_and_a_line_cut_short(tmp_path: Path) -> None:
+    history, _ = lawful()
+    path = tmp_path / "history.jsonl"
+    history.save(path)
+    with path.open("a") as file:
+        file.write('{"what": "sta')
+    assert History.load(path).events == history.events

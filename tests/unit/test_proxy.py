@@ -1,0 +1,139 @@
+"""The proxy passes bytes on faithfully until it is told to cut, swallow or delay them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from laneway.testing.proxy import Proxy
+
+
+@contextlib.asynccontextmanager
+async def echo() -> AsyncIterator[int]:
+    """A server that sends back what it gets."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            while data := await reader.read(1000):
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with echo() as port, Proxy("127.0.0.1", port) as proxy:
+        yield proxy
+
+
+class Link:
+    """A connection through the proxy."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def say(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def hear(self, size: int, within_s: float = 5.0) -> bytes:
+        async with asyncio.timeout(within_s):
+            return await self._reader.readexactly(size)
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def link(proxy: Proxy) -> AsyncIterator[Link]:
+    one = Link(*await asyncio.open_connection(proxy.host, proxy.port))
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+async def test_bytes_pass_both_ways(proxy: Proxy) -> None:
+    async with link(proxy) as one:
+        data = bytes(range(256)) * 2000
+        await one.say(data)
+        assert await one.hear(len(data)) == data
+
+
+async def test_a_cut_ends_every_connection_and_lets_new_ones_through(proxy: Proxy) -> None:
+    async with link(proxy) as one, link(proxy) as other:
+        for each in (one, other):
+            await each.say(b"x")
+            await each.hear(1)
+        assert proxy.cut() == 2
+        for each in (one, other):
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await each.hear(1)
+    async with link(proxy) as new:
+        await new.say(b"y")
+        assert await new.hear(1) == b"y"
+
+
+async def test_a_cut_at_a_word_comes_before_the_word_arrives(proxy: Proxy) -> None:
+    async with link(proxy) as one:
+        proxy.cut_when(b"COMMIT")
+        await one.say(b"BEGIN")
+        assert await one.hear(5) == b"BEGIN"
+        await one.say(b"COM")
+        assert await one.hear(3) == b"COM"
+        await one.say(b"MIT")
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await one.hear(1)
+    assert proxy.cuts == 1
+
+
+async def test_a_blackhole_keeps_the_connection_and_swallows_the_bytes(proxy: Proxy) -> None:
+    async with link(proxy) as one:
+        await one.say(b"x")
+        await one.hear(1)
+        proxy.blackhole()
+        await one.say(b"y")
+        with pytest.raises(TimeoutError):
+            await one.hear(1, 0.1)
+        proxy.heal()
+        assert await one.hear(1) == b"y"
+
+
+async def test_a_delay_holds_back_each_way(proxy: Proxy) -> None:
+    async with link(proxy) as one:
+        await one.say(b"x")
+        await one.hear(1)
+        proxy.delay(0.1)
+        began = time.monotonic()
+        await one.say(b"y")
+        assert await one.hear(1) == b"y"
+        assert time.monotonic() - began >= 0.2
+
+
+async def test_an_end_that_closes_is_heard_at_the_other(proxy: Proxy) -> None:
+    async with link(proxy) as one:
+        await one.say(b"x")
+        await one.hear(1)
+    async with asyncio.timeout(5):
+        while proxy.connections:
+            await asyncio.sleep(0.01)
