@@ -12,7 +12,6 @@ from bench.server import Server
 from bench.workers import Workers
 
 NAME = "bench_idle"
-SETTLE_S = 3.0
 # A statement of any protocol is logged once when it is executed; what functions do inside is not.
 _EXECUTED = re.compile(rf"\] {NAME}\|laneway [^|]*\| LOG:  (?:execute [^:]*|statement):")
 
@@ -30,7 +29,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database.settle_down()
     commits = "select xact_commit from pg_stat_database where datname = current_database()"
     with Workers(database):
-        time.sleep(SETTLE_S)
+        # A backend tells of its last commits only after ten idle seconds.
+        time.sleep(scale.idle_before_s)
         logged, committed = _executed(server.log_path), int(database.value(commits))
         began = time.monotonic()
         time.sleep(scale.idle_s)

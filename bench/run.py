@@ -1,6 +1,7 @@
-"""`python -m bench.run [sections] [--quick] [--runs N]`: measures, shows, keeps, judges.
+"""Measures Laneway beside PostgreSQL's own limit, shows the figures and judges them.
 
 Exits with 0 when every target was met, with 1 when one was missed or something went wrong.
+A whole run is kept in bench/latest/bench.json, section by section.
 """
 
 from __future__ import annotations
@@ -14,32 +15,45 @@ from dataclasses import replace
 from rich.console import Console
 
 from bench import backlog, drain, idle, memory, snapshot, start, submit
-from bench.figures import LATEST, Figures
+from bench.figures import LATEST, TARGETS, Figures
 from bench.scale import QUICK, Scale, say
 from bench.server import Server
 
-Section = Callable[[Server, Figures, Scale], None]
-
-SECTIONS: dict[str, Section] = {
-    "drain": drain.measure,
-    "submit": submit.measure,
-    "start": start.measure,
-    "backlog": backlog.measure,
-    "snapshot": snapshot.measure,
-    "idle": idle.measure,
-    "memory": memory.measure,
+# What is measured together, and the figures that come of it.
+SECTIONS: dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, ...]]] = {
+    "drain": (
+        drain.measure,
+        (
+            "drain_1p_vs_raw",
+            "raw_vs_copy",
+            "drain_2p_vs_1p",
+            "drain_8p_vs_2p",
+            "bounded_vs_unbounded",
+            "drain_1p",
+            "drain_2p",
+            "raw",
+        ),
+    ),
+    "submit": (submit.measure, ("submit_many_vs_copy",)),
+    "start": (start.measure, ("start_p50_ms", "start_p99_ms")),
+    "backlog": (backlog.measure, ("backlog_1m_vs_10k",)),
+    "snapshot": (snapshot.measure, ("held_snapshot_last_vs_first",)),
+    "idle": (idle.measure, ("idle_statements_per_s",)),
+    "memory": (memory.measure, ("rss_10k_async_mb",)),
 }
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
-    parser.add_argument("sections", nargs="*", help=f"some of: {', '.join(SECTIONS)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.run", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("names", nargs="*", help="figures or sections; all unless some are named")
     parser.add_argument("--quick", action="store_true", help="small counts: does it work at all")
     parser.add_argument("--runs", type=int, help="runs of each kind that a ratio takes turns with")
     chosen = parser.parse_args()
-    for name in chosen.sections:
-        if name not in SECTIONS:
-            parser.error(f"{name}: choose from {', '.join(SECTIONS)}")
+    for name in chosen.names:
+        if name not in SECTIONS and name not in TARGETS:
+            parser.error(f"{name}: choose from {', '.join([*SECTIONS, *TARGETS])}")
     if chosen.runs is not None and chosen.runs < 1:
         parser.error("--runs: at least 1")
     return chosen
@@ -56,11 +70,13 @@ def main() -> int:
         scale = replace(scale, runs=chosen.runs)
     # A terminated run tidies up like an interrupted one.
     signal.signal(signal.SIGTERM, _interrupt)
-    figures = Figures(is_kept=not chosen.quick)
+    # Figures of different runs do not belong into one file.
+    figures = Figures(is_kept=not chosen.quick and not chosen.names)
     try:
         with Server() as server:
-            for name in chosen.sections or SECTIONS:
-                SECTIONS[name](server, figures, scale)
+            for name, (measure, made) in SECTIONS.items():
+                if not chosen.names or not {name, *made}.isdisjoint(chosen.names):
+                    measure(server, figures, scale)
     except KeyboardInterrupt:
         say("interrupted")
         return 130
@@ -69,7 +85,8 @@ def main() -> int:
     if chosen.quick:
         print("A smoke check: the counts are too small for the targets.")
         return 0
-    print(f"Kept in {LATEST.relative_to(LATEST.parents[2])}")
+    if figures.is_kept:
+        print(f"Kept in {LATEST.relative_to(LATEST.parents[2])}")
     if figures.missed:
         print(f"Missed: {', '.join(figures.missed)}")
         return 1

@@ -22,6 +22,7 @@ class Scale:
     backlog_small: int = 10_000
     backlog_drain: int = 20_000
     snapshot: int = 200_000
+    idle_before_s: float = 12.0
     idle_s: float = 40.0
     held: int = 10_000
 
@@ -36,7 +37,8 @@ QUICK = Scale(
     backlog_small=5_000,
     backlog_drain=5_000,
     snapshot=20_000,
-    idle_s=8.0,
+    idle_before_s=2.0,
+    idle_s=6.0,
     held=2_000,
 )
 

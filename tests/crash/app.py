@@ -43,11 +43,6 @@ def note(what: str, ctx: Context | SyncContext | None = None, **more: Any) -> No
         os.close(fd)
 
 
-def die(ctx: Context | SyncContext) -> None:
-    """Says so before the process kills itself: nobody could afterwards."""
-    note("death", ctx)
-
-
 class running:
     """Notes the start and the end of a handler, however it ends."""
 
@@ -84,7 +79,7 @@ def blocking(ctx: SyncContext, op: str, ms: int) -> str:
     return op
 
 
-@lw.handler("isolated", retry=QUICKLY, isolation="process")
+@lw.handler("isolated", retry=QUICKLY, lane="isolated", isolation="process")
 def isolated(ctx: SyncContext, op: str, ms: int) -> str:
     with running(ctx):
         time.sleep(ms / 1000)
@@ -143,7 +138,7 @@ async def endless(ctx: Context, op: str) -> str:
 
 @lw.handler("zombie", retry=QUICKLY)
 async def zombie(ctx: Context, op: str, kind: str, gates: str) -> dict[str, int]:
-    """The first attempt writes when the gate opens; the second holds out until the other one does."""
+    """The first attempt writes when its gate opens; the second holds out until the other does."""
     with running(ctx):
         await effect(ctx)
         if ctx.attempt > 1:
@@ -218,13 +213,18 @@ def poison_gil(ctx: SyncContext, op: str) -> None:
     re.match(r"(a+)+$", "a" * 60 + "b")
 
 
-@lw.handler("suicide", retry=QUICKLY, max_retries=2, lane="fragile")
-async def suicide(ctx: Context, op: str, kind: str) -> None:
+@lw.handler("suicide_exit", retry=QUICKLY, max_retries=2, lane="fragile_exit")
+async def suicide_exit(ctx: Context, op: str) -> None:
     """Takes its whole worker process along."""
     note("start", ctx)
-    die(ctx)
-    if kind == "exit":
-        os._exit(3)
+    note("death", ctx)
+    os._exit(3)
+
+
+@lw.handler("suicide_kill", retry=QUICKLY, max_retries=2, lane="fragile_kill")
+async def suicide_kill(ctx: Context, op: str) -> None:
+    note("start", ctx)
+    note("death", ctx)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -25,9 +25,13 @@ SETTINGS = {
 HASTY = {"fsync": "off", "full_page_writes": "off"}
 # The timings of every lane in these tests.
 _PREPARE = """
-update laneway.worker_lanes set lease_seconds = 2, poll_interval_ms = 250, stale_timeout_minutes = 1;
-insert into laneway.worker_lanes (name, job_types, max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds)
-values ('narrow', '{narrow}', 3, 250, 1, 2), ('fragile', '{suicide}', null, 250, 1, 2);
+insert into laneway.worker_lanes (name, job_types, max_slots)
+values ('narrow', '{narrow}', 3),
+       ('isolated', '{isolated}', null),
+       ('fragile_exit', '{suicide_exit}', null),
+       ('fragile_kill', '{suicide_kill}', null);
+update laneway.worker_lanes
+   set lease_seconds = 2, poll_interval_ms = 250, stale_timeout_minutes = 1;
 """
 
 

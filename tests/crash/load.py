@@ -1,8 +1,9 @@
-"""A mixed load: handlers of every kind, short and long, retried, snoozed, delayed, keyed, cancelled."""
+"""A mixed load: handlers of every kind; retried, snoozed, delayed, keyed and cancelled jobs."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 from laneway import Laneway
@@ -26,7 +27,7 @@ def mixed(stage: Stage) -> Job:
     if pick < 0.86:
         return stage.job("flaky", ms=rand.randint(1, 30))
     if pick < 0.90:
-        return stage.job("fragile", ms=rand.randint(200, 700))
+        return stage.job("fragile", ms=rand.randint(400, 1200))
     if pick < 0.93:
         return stage.job("snoozing")
     if pick < 0.96:
@@ -37,17 +38,27 @@ def mixed(stage: Stage) -> Job:
     return stage.job("isolated", ms=rand.randint(1, 40))
 
 
-async def feed(stage: Stage, client: Laneway, total: int, seconds: float) -> None:
-    """Submits the mix over so many seconds, mostly by COPY, every tenth job alone."""
-    began, sent = time.monotonic(), 0
-    while sent < total:
-        size = min(stage.random.randint(10, 40), total - sent)
+async def feed(stage: Stage, client: Laneway, total: int, faults: int, every_s: float) -> None:
+    """Submits the mix in step with the faults, mostly by COPY, every tenth job alone.
+
+    Duplicates and unknown answers do not count: it goes on until so many jobs are acknowledged.
+    """
+    made: set[str] = set()
+
+    def is_ahead() -> bool:
+        # Never quite up to the next fault: one that is late finds work as well.
+        since = (time.monotonic() - stage.last_fault) / every_s
+        return len(made) / total > (stage.result.faults + 1 - math.exp(-since)) / faults
+
+    stage.last_fault = time.monotonic()
+    while len(made) < total:
+        size = min(stage.random.randint(10, 40), total - len(made))
         alone = size // 10
-        await stage.submit(client, *(mixed(stage) for _ in range(size - alone)))
+        made.update(await stage.submit(client, *(mixed(stage) for _ in range(size - alone))))
         for _ in range(alone):
-            await stage.submit(client, mixed(stage))
-        sent += size
-        await asyncio.sleep(max(0.0, began + seconds * sent / total - time.monotonic()))
+            made.update(await stage.submit(client, mixed(stage)))
+        while is_ahead():  # noqa: ASYNC110 - the faults set the pace
+            await asyncio.sleep(0.02)
 
 
 async def cancel_some(stage: Stage, client: Laneway, total: int, seconds: float) -> None:

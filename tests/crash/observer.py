@@ -21,7 +21,7 @@ select extract(epoch from clock_timestamp())::float8,
 
 
 class Observer:
-    """A thread that takes snapshots until it is told to stop; a server that is away is waited for."""
+    """A thread that takes snapshots until told to stop; a server that is away is waited for."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn

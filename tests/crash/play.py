@@ -12,8 +12,11 @@ from laneway.testing.checker import Violation
 from tests.crash import witness
 from tests.crash.clusters import Clusters
 from tests.crash.observer import Observer
+from tests.crash.processes import ROOT
 from tests.crash.stage import Result, Stage, Stuck
 from tests.crash.twins import Twin
+
+HISTORIES = ROOT / "bench" / "latest"
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,14 @@ class Row:
 
 
 async def play_row(
-    row: Row, clusters: Clusters, scale: float, seed: int, twin: Twin | None = None
+    row: Row,
+    clusters: Clusters,
+    scale: float,
+    seed: int,
+    twin: Twin | None = None,
+    only: tuple[str, ...] = (),
 ) -> Result:
+    """`only` narrows a row to some of its kinds, where it has kinds."""
     began = time.monotonic()
     name = row.play.__module__.rpartition(".")[2].partition("_")[0].upper().replace("C0", "C")
     home = f"{name}-{twin.name.replace(' ', '-')}" if twin else name
@@ -37,9 +46,7 @@ async def play_row(
             if twin is not None:
                 twin.apply(conn)
             witness.install(conn)
-        stage = Stage(name, postgres, clusters, scale, seed, home)
-        if twin is not None and twin.only:
-            stage.only = (twin.only,)
+        stage = Stage(name, postgres, clusters, scale, seed, home, only)
         try:
             with Observer(stage.dsn) as observer:
                 try:
@@ -48,6 +55,11 @@ async def play_row(
                     stage.result.violations.append(Violation(name, None, str(stuck)))
             stage.judge(observer)
             row.look(stage)
+            if stage.result.violations and twin is None:
+                path = HISTORIES / f"crash-{name}.jsonl"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                stage.history.save(path)
+                stage.result.lines.append(f"     the history is in {path.relative_to(ROOT)}")
         finally:
             await stage.close()
     stage.result.seconds = time.monotonic() - began

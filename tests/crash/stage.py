@@ -70,6 +70,7 @@ class Stage:
         scale: float,
         seed: int,
         home: str,
+        only: tuple[str, ...] = (),
     ) -> None:
         self.result = Result(row)
         self.postgres = postgres
@@ -85,8 +86,7 @@ class Stage:
         self._conn: Conn | None = None
         self._ops = 0
         self.last_fault = time.monotonic()
-        # What a row is narrowed to, where it has kinds.
-        self.only: tuple[str, ...] = ()
+        self.only = only
 
     def count(self, full: int, least: int = 1) -> int:
         """A number of this row at the scale of this run."""
@@ -229,17 +229,15 @@ class Stage:
         """Jobs that have not ended."""
         return int(
             self.ask(
-                "select (select count(*) from laneway.ready) + (select count(*) from laneway.delayed)"
-                " + (select count(*) from laneway.lease)"
+                "select (select count(*) from laneway.ready)"
+                " + (select count(*) from laneway.delayed) + (select count(*) from laneway.lease)"
             )
         )
 
     async def drain(self, within_s: float = DRAIN_S) -> None:
         """Waits for the last job; I12 gives it so long after the last fault."""
-        try:
+        with contextlib.suppress(Stuck):
             await until(lambda: self.waiting() == 0, within_s + 30, "the last job ends")
-        except Stuck:
-            pass
         took = time.monotonic() - self.last_fault
         self.result.must(
             f"drained ≤ {within_s:.2g} s after the last fault",
@@ -266,7 +264,7 @@ class Stage:
         stale = stale_writes(self.history, final)
         result.violations += broken
         result.jobs = len(final.jobs)
-        result.stale_refused += len(stale.refused)
+        result.lines.append(f"     {len(stale.refused)} writes of superseded attempts were refused")
         result.stale_accepted += len(stale.accepted)
         result.acked_lost += sum(violation.law == "I1" for violation in broken)
         result.overlaps = overlaps(self.history)

@@ -1,7 +1,7 @@
 """Laneway with one law taken out, to show that the rows would notice.
 
 A twin stands in front of a function of the database and spoils what it is asked, so it does not
-depend on how the function is written. Where only a change inside will do, it is a patch of its text.
+depend on how the function is written. Where only a change inside will do, it patches its text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Twin:
     first: str = ""  # done before the function is called
     instead: Mapping[str, str] = field(default_factory=dict)  # argument → what it is given
     patches: tuple[tuple[str, str], ...] = ()
-    only: str | None = None  # of C2: this kind of write alone
+    only: tuple[str, ...] = ()  # of C2: these kinds of write alone
     scale: float = 0.2
 
     def apply(self, conn: Conn) -> None:
@@ -71,7 +71,7 @@ TWINS = (
         "I5",
         "settle",
         instead={"p_attempts": _running("p_seqs", "p_attempts")},
-        only="complete",
+        only=("complete",),
     ),
     Twin(
         "release unfenced",
@@ -79,7 +79,7 @@ TWINS = (
         "I5",
         "settle",
         instead={"p_attempts": _running("p_seqs", "p_attempts", "p_verdicts[g.n] = 'release'")},
-        only="release",
+        only=("release",),
     ),
     Twin(
         "heartbeat unfenced",
@@ -87,7 +87,7 @@ TWINS = (
         "I5",
         "heartbeat",
         instead={"p_attempts": _running("p_seqs", "p_attempts")},
-        only="heartbeat",
+        only=("heartbeat",),
     ),
     Twin(
         "report unfenced",
@@ -98,7 +98,7 @@ TWINS = (
             "p_attempts": _running("p_seqs", "p_attempts"),
             "p_log_attempts": _running("p_log_seqs", "p_log_attempts"),
         },
-        only="progress",
+        only=("progress",),
     ),
     Twin(
         "slots unlocked",
@@ -111,8 +111,10 @@ TWINS = (
                 "",
             ),
             # The pause between count and claim that a busy server makes by itself.
-            ("v_room := least(v_room, v_free);", "v_room := least(v_room, v_free);"
-             " perform pg_sleep(0.02);"),
+            (
+                "v_room := least(v_room, v_free);",
+                "v_room := least(v_room, v_free); perform pg_sleep(0.02);",
+            ),
         ),
     ),
     Twin(
@@ -121,7 +123,10 @@ TWINS = (
         "I12",
         "overdue",
         patches=(
-            ("where l.lease_until < p_now", "where l.lease_until < p_now and l.retries < l.max_retries"),
+            (
+                "where l.lease_until < p_now",
+                "where l.lease_until < p_now and l.retries < l.max_retries",
+            ),
         ),
     ),
     Twin(
@@ -155,4 +160,4 @@ TWINS = (
         first="update laneway.leader set holder = p_holder, epoch = epoch + 1"
         " where holder <> p_holder and random() < 0.3",
     ),
-)  # fmt: skip
+)

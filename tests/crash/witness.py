@@ -1,7 +1,7 @@
 """Watches a database from inside, by triggers, and at its doors, by taps; reads back what it saw.
 
-A tap stands where a function of Laneway stood, calls it, and writes down which attempt was named and
-what was answered. Nothing of Laneway knows about either.
+A tap stands where a function of Laneway stood, calls it, and writes down which attempt was named
+and what was answered. Nothing of Laneway knows about either.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import psycopg
 from laneway.testing.history import Event, Final, FinalJob
 
 _SQL = Path(__file__).with_name("witness.sql")
-# Which function, how its write is called, and its answer when it says nothing about an attempt.
+_REPORTED = """(select * from unnest(p_seqs, p_attempts)
+                union select * from unnest(p_log_seqs, p_log_attempts)) as g (seq, attempt)"""
+# Function → what its writes are called, and which attempts they name.
 _TAPS = {
     "settle": ("g.verdict", "unnest(p_seqs, p_attempts, p_verdicts) as g (seq, attempt, verdict)"),
     "heartbeat": ("'heartbeat'", "unnest(p_seqs, p_attempts) as g (seq, attempt)"),
-    "report": (
-        "'report'",
-        "(select * from unnest(p_seqs, p_attempts)"
-        " union select * from unnest(p_log_seqs, p_log_attempts)) as g (seq, attempt)",
-    ),
+    "report": ("'report'", _REPORTED),
 }
 
 Conn = psycopg.Connection[tuple[Any, ...]]
@@ -45,7 +43,9 @@ def _tap(conn: Conn, function: str) -> None:
     assert row is not None
     identity, arguments, result, names = row
     verb, given = _TAPS[function]
-    conn.execute(f"alter function laneway.{function}({identity}) rename to {function}_behind".encode())
+    conn.execute(
+        f"alter function laneway.{function}({identity}) rename to {function}_behind".encode()
+    )
     conn.execute(
         f"""
         create function laneway.{function}({arguments}) returns {result} language plpgsql as $$

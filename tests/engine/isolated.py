@@ -41,8 +41,9 @@ def fail(ctx: SyncContext, how: str) -> Any:
 @lw.handler("process_wait", isolation="process", timeout=60)
 def wait(ctx: SyncContext) -> None:
     ctx.save({"page": 7})
+    ctx.progress(1, 2, "waiting")
     while True:
-        ctx.progress(1, 2, "waiting")
+        ctx.check()
         threading.Event().wait(0.01)
 
 

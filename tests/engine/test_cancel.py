@@ -45,8 +45,9 @@ def waiting_handlers(shop: Workshop) -> None:
     @shop.lw.handler("thread_wait")
     def thread_wait(ctx: SyncContext) -> None:
         ctx.save({"page": 7})
+        ctx.progress(1, 2, "waiting")
         while True:
-            ctx.progress(1, 2, "waiting")
+            ctx.check()
             threading.Event().wait(0.01)
 
     shop.lw.handlers.add(isolated.lw.handlers["process_wait"])
@@ -59,11 +60,11 @@ async def saved(shop: Workshop, job: JobHandle) -> None:
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
 async def test_a_running_job_is_cancelled_by_notification(shop: Workshop, isolation: str) -> None:
-    """The lease is 30 s, so no heartbeat comes in time to say so."""
+    """The lease is 30 s, so no heartbeat comes in time to say so; no report is under way either."""
     waiting_handlers(shop)
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_wait")
-    await saved(shop, job)
+    await until(lambda: shop.rows("select 1 from laneway.progress where message = 'waiting'"))
     began = time.monotonic()
     assert await job.cancel("enough") == "running"
     ended = await shop.ended(job)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 
+from laneway.domain.claim import Claim
 from laneway.store import lanes, leases
 from laneway.store.database import run_sync
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
@@ -18,7 +19,7 @@ def claim_forever(dsn: str, worker: UUID, lane: str, job_type: str, seed: int) -
     """Claims, keeps some of what it has for a while, ends the rest in every way, until killed."""
     rng = random.Random(seed)
     both = [Range(job_type, 1, fresh, MIN_RANK, 0, MAX_RANK) for fresh in (False, True)]
-    held: list[leases.Claim] = []
+    held: list[Claim] = []
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=0) as conn:
         version = 0
         while True:
@@ -28,7 +29,8 @@ def claim_forever(dsn: str, worker: UUID, lane: str, job_type: str, seed: int) -
                 version = run_sync(conn, lanes.read()).version
             held += [one.claim for one in answer.assignments]
             rng.shuffle(held)
-            ended, held = held[: len(held) // 2 + 1], held[len(held) // 2 + 1 :]
+            kept = len(held) // 2 if rng.random() < 0.2 else 0
+            ended, held = held[kept:], held[:kept]
             if ended:
                 verdicts = [Verdict(c, rng.choice(ENDINGS), delay_s=0) for c in ended]
                 run_sync(conn, leases.settle(verdicts))

@@ -21,9 +21,11 @@ begin;
 update laneway.worker_lanes set job_types = '{}';
 delete from laneway.worker_lanes where name <> 'default';
 insert into laneway.worker_lanes select * from seed_lanes where name <> 'default';
-update laneway.worker_lanes l set (max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled)
-     = (select max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled from seed_lanes
-         where name = 'default') where name = 'default';
+update laneway.worker_lanes
+   set (max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled)
+     = (select max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled
+          from seed_lanes where name = 'default')
+ where name = 'default';
 commit
 """
 

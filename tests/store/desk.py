@@ -76,7 +76,9 @@ class Desk:
 
     def places(self, seq: int) -> list[str]:
         """The tables that hold the job: exactly one for every job there is."""
-        return [t for t in PLACES if self.one(f"select count(*) from laneway.{t} where seq = %s", seq)]
+        return [
+            t for t in PLACES if self.one(f"select count(*) from laneway.{t} where seq = %s", seq)
+        ]
 
     def row(self, table: str, seq: int) -> dict[str, Any]:
         cursor = self.conn.execute(f"select * from laneway.{table} where seq = %s".encode(), [seq])
@@ -141,7 +143,9 @@ class Desk:
     def running(self, job_type: str = "t", **more: Any) -> Claim:
         """A new job that this worker runs."""
         seq = self.submit(job_type, **more)
-        (claim,) = self.claimed(1, [job_type], lane=self.one("select laneway.lane_of(%s)", job_type))
+        (claim,) = self.claimed(
+            1, [job_type], lane=self.one("select laneway.lane_of(%s)", job_type)
+        )
         assert claim.seq == seq
         return claim
 
@@ -152,9 +156,7 @@ class Desk:
         return answers[0] if answers else None
 
     def heartbeat(self, claims: Sequence[Claim]) -> list[Answer]:
-        return self.run(
-            leases.heartbeat([c.seq for c in claims], [c.attempt for c in claims])
-        )
+        return self.run(leases.heartbeat([c.seq for c in claims], [c.attempt for c in claims]))
 
     def report(
         self, reports: Sequence[Report] = (), lines: Sequence[LogEntry] = ()
@@ -194,7 +196,8 @@ class Desk:
 def whole(job_type: str, group: int = 1) -> list[Range]:
     """The ranges that hold every row of a job type."""
     return [
-        Range(job_type, group, fresh, leases.MIN_RANK, 0, leases.MAX_RANK) for fresh in (False, True)
+        Range(job_type, group, fresh, leases.MIN_RANK, 0, leases.MAX_RANK)
+        for fresh in (False, True)
     ]
 
 

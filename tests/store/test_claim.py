@@ -206,9 +206,7 @@ def probe_size(types: int, room: int) -> int:
     return room if types <= 2 else min(room, 2 * -(-room // types) + 16)
 
 
-def known(
-    waiting: list[Waiting], groups: dict[str, int], caps: list[int], room: int
-) -> list[int]:
+def known(waiting: list[Waiting], groups: dict[str, int], caps: list[int], room: int) -> list[int]:
     """What is certain to be next when each range is read no further than its probe."""
     size = probe_size(len(groups), room)
     edge = (MAX_RANK, 0)
@@ -223,34 +221,63 @@ def known(
     return ideal([w for w in waiting if (w.rank, w.seq) <= edge], groups, caps, room)
 
 
-TABLES = st.builds(
-    lambda seed, types, size, ranks, cap, room: (seed, types, size, ranks, cap, room),
+class Table(NamedTuple):
+    """What a waiting table is drawn from; lopsided ones have a type that fills its probe."""
+
+    seed: int
+    types: int
+    size: int
+    ranks: int
+    cap: int
+    room: int
+    heaviest: int
+    fresh: float
+
+
+MIXED = st.builds(
+    Table,
     st.integers(0, 2**32),
     st.integers(1, 12),
-    st.integers(0, 260),
+    st.integers(0, 200),
     st.integers(1, 4),
     st.sampled_from([0, 1, 3, 40, 300]),
     st.sampled_from([1, 2, 5, 17, 60, 120, 300]),
+    st.just(3),
+    st.just(0.6),
+)
+LOPSIDED = st.builds(
+    Table,
+    st.integers(0, 2**32),
+    st.integers(4, 12),
+    st.integers(120, 300),
+    st.integers(1, 2),
+    st.sampled_from([60, 300]),
+    st.sampled_from([60, 120, 300]),
+    st.just(40),
+    st.sampled_from([0.1, 0.9]),
 )
 
 
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(TABLES)
+@given(st.one_of(MIXED, LOPSIDED))
 def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
-    desk: Desk, table: tuple[int, int, int, int, int, int]
+    desk: Desk, table: Table
 ) -> None:
-    seed, types, size, ranks, cap, room = table
-    rng = random.Random(seed)
-    names = [f"m{i}" for i in range(types)]
-    # Uneven, so that some types fill their probe while others are short.
-    weights = [rng.choice([1, 1, 30]) for _ in names]
+    rng, room = random.Random(table.seed), table.room
+    names = [f"m{i}" for i in range(table.types)]
+    weights = [table.heaviest, *(1 for _ in names[1:])]
     waiting = [
-        Waiting(seq, rng.choices(names, weights)[0], rng.random() < 0.6, rng.randrange(-1, ranks))
-        for seq in range(1, size + 1)
+        Waiting(
+            seq,
+            rng.choices(names, weights)[0],
+            rng.random() < table.fresh,
+            rng.randrange(-1, table.ranks),
+        )
+        for seq in range(1, table.size + 1)
     ]
-    caps = [cap, rng.choice([0, 2, 25, 300]), 300]
+    caps = [table.cap, rng.choice([0, 2, 25, 300]), 300]
     groups = {n: rng.randint(1, 3) for n in names if len(names) < 2 or rng.random() < 0.9}
     if not groups:
         groups = {names[0]: 3}

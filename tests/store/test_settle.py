@@ -165,9 +165,7 @@ def test_an_attempt_taken_back_for_good_is_fenced(desk: Desk, kind: str, end: st
 
 
 @pytest.mark.parametrize("kind", VERDICTS)
-def test_an_attempt_taken_back_stays_fenced_after_an_operators_retry(
-    desk: Desk, kind: str
-) -> None:
+def test_an_attempt_taken_back_stays_fenced_after_an_operators_retry(desk: Desk, kind: str) -> None:
     claim = desk.running(max_retries=0)
     desk.settle(claim, "lost", error=error("WorkerLost", "worker lost"))
     assert desk.retry(claim.seq).found_in == "failed"
@@ -188,9 +186,7 @@ def test_an_attempt_taken_back_stays_fenced_after_the_waiting_job_is_cancelled(
 @pytest.mark.parametrize(
     "first, then", [(a, b) for a, b in itertools.permutations(VERDICTS, 2) if b != "cancel"]
 )
-def test_a_second_verdict_on_one_attempt_changes_nothing(
-    desk: Desk, first: str, then: str
-) -> None:
+def test_a_second_verdict_on_one_attempt_changes_nothing(desk: Desk, first: str, then: str) -> None:
     claim = desk.running(max_retries=0)
     settle(desk, first, claim)
     before = _everything(desk)
@@ -278,7 +274,7 @@ def test_the_wait_before_a_retry_doubles_from_a_second_to_a_minute_with_a_fifth_
         waits = [
             s.total_seconds()
             for (s,) in desk.rows(
-                "select laneway.retry_delay('nobody published it', %s) from generate_series(1, 200)",
+                "select laneway.retry_delay('unpublished', %s) from generate_series(1, 200)",
                 n,
             )
         ]
@@ -287,7 +283,8 @@ def test_the_wait_before_a_retry_doubles_from_a_second_to_a_minute_with_a_fifth_
 
 def test_a_job_type_may_set_its_own_wait(desk: Desk) -> None:
     desk.do(
-        "insert into laneway.job_types (name, retry_base_s, retry_cap_s, retry_factor, retry_jitter)"
+        "insert into laneway.job_types"
+        " (name, retry_base_s, retry_cap_s, retry_factor, retry_jitter)"
         " values ('own', 5, 30, 3, 0)"
     )
     waits = [

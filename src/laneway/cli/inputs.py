@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from laneway.domain.payload import PayloadLimits
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
 
 
 def job_id(text: str) -> UUID:

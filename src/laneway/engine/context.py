@@ -15,6 +15,7 @@ from laneway.errors import InvalidInput
 T = TypeVar("T")
 TRACKED = "_tracked"
 LONGEST_LINE = 8192
+LARGEST = 1e100
 
 
 class Interrupted(BaseException):
@@ -177,9 +178,10 @@ def _number(field: str, value: float | None) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidInput(field, "must be a number")
-    if value != value or value in (float("inf"), float("-inf")):
-        raise InvalidInput(field, "must be finite")
-    return float(value)
+    if not abs(value) <= LARGEST:
+        raise InvalidInput(field, f"must be finite, at most {LARGEST:g}")
+    # A percentage is made of two of these: neither may be as large or as small as a float can be.
+    return round(float(value), 9)
 
 
 def _length(items: object, total: int | None) -> int | None:

@@ -59,6 +59,7 @@ class Errand:
         match message["kind"]:
             case "started":
                 self.is_started = True
+                self.run.begin()
             case "report":
                 self._line.report(**message["fields"])
             case "log":

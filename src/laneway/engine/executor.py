@@ -30,6 +30,8 @@ from laneway.store.leases import Assignment, Verdict
 log = logging.getLogger("laneway")
 
 CLOSE_S = 0.5
+# Time for a child process to come up and load the application, beside the handler's own timeout.
+START_S = 60.0
 
 
 class Executor:
@@ -71,7 +73,7 @@ class Executor:
             run = Run(assignment, self._registry[assignment.job_type], lane)
             self.active[run.claim.seq, run.claim.attempt] = run
             if run.handler.timeout is not None:
-                run.timer = self._loop.call_later(run.handler.timeout, self.stop, run, "timeout")
+                self._time(run, run.handler.timeout)
             match run.handler.isolation:
                 case "async":
                     self._spawn(run, self._on_loop(run))
@@ -79,6 +81,15 @@ class Executor:
                     self._in_thread(run)
                 case "process":
                     self._spawn(run, self._in_child(run))
+
+    def _time(self, run: Run, timeout_s: float) -> None:
+        """A handler has its timeout for itself: a child that has yet to start gets time for that."""
+        if run.handler.isolation == "process" and run.timer is None:
+            run.on_begin = partial(self._time, run, timeout_s)
+            timeout_s += START_S
+        if run.timer is not None:
+            run.timer.cancel()
+        run.timer = self._loop.call_later(timeout_s, self.stop, run, "timeout")
 
     def stop(self, run: Run, reason: StopReason) -> None:
         """Tells a handler to stop; one that has not within the grace is left behind."""

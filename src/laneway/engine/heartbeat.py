@@ -17,13 +17,14 @@ from typing import ClassVar, cast
 from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
-from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, Pair, pack
+from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, TICK, Pair, pack
 from laneway.engine.service import Service
 from laneway.store.database import connection_options
 
 log = logging.getLogger("laneway")
 
 RESTART_S = 0.1
+LONGEST_TICK_S = 5.0
 
 
 class Heartbeat(Service):
@@ -88,6 +89,7 @@ class Heartbeat(Service):
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
         stdin = cast(asyncio.StreamWriter, process.stdin)
+        ticking = asyncio.get_running_loop().create_task(self._tick(), name="laneway tick")
         try:
             self._greet()
             if self._is_stopping:
@@ -95,6 +97,7 @@ class Heartbeat(Service):
             async for line in cast(asyncio.StreamReader, process.stdout):
                 self._hear(*json.loads(line))
         finally:
+            ticking.cancel()
             self._process = None
             self.is_ready = False
             if self._down_since is None:
@@ -106,6 +109,12 @@ class Heartbeat(Service):
         if not self._is_stopping:
             self._complaints.tell("heartbeat", f"its process ended ({process.returncode})")
         return RESTART_S
+
+    async def _tick(self) -> None:
+        interval_s = min(LONGEST_TICK_S, self._settings.loop_timeout / 4)
+        while True:
+            self._send(pack(TICK))
+            await asyncio.sleep(interval_s)
 
     def _hear(self, kind: str, seq: int, attempt: int) -> None:
         match kind:
@@ -137,6 +146,7 @@ class Heartbeat(Service):
             "dsn": self._dsn,
             "options": connection_options(self._settings, "heartbeat"),
             "fraction": self._settings.heartbeat_fraction,
+            "silence_s": self._settings.loop_timeout,
         }
         self._send(json.dumps(config).encode() + b"\n")
         for lease_s in set(self._held.values()):

@@ -3,7 +3,8 @@
 One thread reads, one beats, one watches the clock, one tells. It ends when its input ends, which it
 does when the worker dies: then nobody renews and the watchdog takes the jobs back. A lease that
 could not be renewed in time is lost by this process's own monotonic clock, whatever the database
-will say later, and also while a renewal hangs.
+will say later, and also while a renewal hangs. A handler may block the worker for a while, but
+nothing is renewed for a worker that is stopped, or silent for longer than its `loop_timeout`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from laneway.store.session import Session
 
 CHUNK = 1000
 BUSY_S = 0.1
+FROZEN = frozenset("TtZXx")
 AGAIN_S = 0.2
 HUNG = 3
 
@@ -62,10 +64,14 @@ class Teller:
 class Beater:
     """The claims held, when each is due, and when each is lost."""
 
-    def __init__(self, session: Session, fraction: float, teller: Teller) -> None:
+    def __init__(
+        self, session: Session, fraction: float, teller: Teller, silence_s: float = float("inf")
+    ) -> None:
         self._session = session
         self._fraction = fraction
         self._teller = teller
+        self._silence_s = silence_s
+        self._heard = time.monotonic()
         self._held: dict[Pair, Held] = {}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -73,6 +79,10 @@ class Beater:
         self._asked: float | None = None
 
     # What the worker says ---------------------------------------------------------------------
+
+    def hear(self) -> None:
+        """The worker's event loop turns."""
+        self._heard = time.monotonic()
 
     def hold(self, pairs: list[Pair], lease_s: float) -> None:
         now = time.monotonic()
@@ -120,6 +130,9 @@ class Beater:
             ]
 
     def _renew(self, pairs: list[Pair]) -> None:
+        if time.monotonic() - self._heard > self._silence_s or is_frozen(os.getppid()):
+            self._put_off(pairs, AGAIN_S)
+            return
         self._asked = asked = time.monotonic()
         try:
             answers = self._session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]))
@@ -179,6 +192,15 @@ class Beater:
             os._exit(HUNG)
 
 
+def is_frozen(pid: int) -> bool:
+    """Whether a process is stopped or dead, where the system tells."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in FROZEN
+    except (OSError, IndexError):
+        return False
+
+
 def main() -> None:
     # The worker decides when this process ends, not whoever signals its group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -186,12 +208,14 @@ def main() -> None:
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
     teller = Teller()
-    beater = Beater(Session(config["dsn"], config["options"]), config["fraction"], teller)
+    session = Session(config["dsn"], config["options"])
+    beater = Beater(session, config["fraction"], teller, config["silence_s"])
     for work in (teller.run, beater.run, beater.watch):
         threading.Thread(target=work, daemon=True).start()
     teller.tell("ready")
     while (message := receive(stream)) is not None:
         kind, pairs, lease_s = message
+        beater.hear()
         if kind == HOLD:
             beater.hold(pairs, lease_s)
         elif kind == FORGET:

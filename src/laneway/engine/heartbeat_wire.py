@@ -1,4 +1,4 @@
-"""What a worker says to its heartbeat process: what to hold, what to forget, when to beat."""
+"""What a worker says to its heartbeat process: what to hold, to forget, and that it lives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import BinaryIO
 Pair = tuple[int, int]
 
 HEAD = struct.Struct("<cId")
-HOLD, FORGET, BEAT = b"+", b"-", b"!"
+# TICK says nothing but that the worker's event loop turns.
+HOLD, FORGET, BEAT, TICK = b"+", b"-", b"!", b"."
 
 
 def pack(kind: bytes, pairs: Iterable[Pair] = (), lease_s: float = 0.0) -> bytes:

@@ -25,6 +25,7 @@ class Run:
         "handler",
         "lane",
         "line",
+        "on_begin",
         "payload",
         "reports",
         "retries",
@@ -45,12 +46,20 @@ class Run:
         self.stop_reason: StopReason | None = None
         # How to tell the handler to stop; set by whatever runs it.
         self.stopper: Callable[[], object] | None = None
+        # Whom to tell when the handler is called at last, where that may be long after the claim.
+        self.on_begin: Callable[[], object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
         # True once a verdict was passed on: what the handler still does or says is void.
         self.ended = False
         self.reports = False
         self.line = 0
+
+    def begin(self) -> None:
+        """The handler is called now: from here on its time counts."""
+        self.started = time.monotonic()
+        if self.on_begin is not None:
+            self.on_begin()
 
     @property
     def ran_s(self) -> float:

@@ -21,7 +21,7 @@ from laneway.store.statement import Row, Statement, nothing
 Key = tuple[str, str, str]
 
 # Small enough that the server stores one part while the next is made.
-_PART: Final = 100
+_PART: Final = 250
 _APPROVED: Final = Status.APPROVED.value
 
 

@@ -94,7 +94,7 @@ def tokens_grow(history: History, final: Final) -> Iterator[Violation]:
 
 
 def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
-    """I5: no write that names an attempt changes anything of another one, or of one that is over."""
+    """I5: no write that names an attempt changes anything of another, or of one that is over."""
     named = defaultdict(set)
     for write in history.of("write"):
         named[write.tx, write.job].add(write.attempt)
@@ -107,7 +107,9 @@ def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
         given = named.get((event.tx, event.job))
         if given and attempt not in given:
             told = ", ".join(map(str, sorted(a or 0 for a in given)))
-            yield Violation("I5", event.job, f"a write of attempt {told} did {event.what} {attempt}")
+            yield Violation(
+                "I5", event.job, f"a write of attempt {told} did {event.what} {attempt}"
+            )
         elif attempt < newest.get(event.job, 0):
             yield Violation(
                 "I5", event.job, f"{event.what} of attempt {attempt} after a newer claim"
@@ -115,7 +117,7 @@ def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
 
 
 def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]:
-    """I6: the next claim comes after the end of the one before, and no live worker is robbed early."""
+    """I6: a claim comes after the end of the one before, and no live worker is robbed early."""
     deaths: dict[int, float] = {}
     for death in history.of("death"):
         deaths.setdefault(death.more["pid"], death.at)
@@ -159,7 +161,7 @@ def effects_are_fenced(history: History, final: Final) -> Iterator[Violation]:
 
 
 def within_budget(history: History, final: Final) -> Iterator[Violation]:
-    """I8: starts keep to the budget, each attempt starts once and after its claim, none too early."""
+    """I8: starts keep to the budget; each attempt starts once, after its claim, not too early."""
     born = {event.job: event for event in history.of("born")}
     kept = history.per_job("kept")
     reopened = history.per_job("reopened")
@@ -279,7 +281,7 @@ def stale_writes(history: History, final: Final) -> Stale:
 
 
 def overlaps(history: History) -> int:
-    """Handler runs that began while an earlier attempt of the job still ran: allowed, and counted."""
+    """Handler runs that began while an older attempt of the job still ran: allowed, and counted."""
     deaths = {death.more["pid"]: death.more["t"] for death in history.of("death")}
     count = 0
     for events in history.per_job("start", "stop").values():

@@ -84,7 +84,9 @@ class History:
     def __len__(self) -> int:
         return len(self.events)
 
-    def add(self, what: str, job: str | None = None, attempt: int | None = None, **rest: Any) -> None:
+    def add(
+        self, what: str, job: str | None = None, attempt: int | None = None, **rest: Any
+    ) -> None:
         """Writes one down; what is no field of an event goes to `more`."""
         known = {name: rest.pop(name) for name in ("at", "n", "tx", "by") if name in rest}
         self.events.append(Event(what, job, attempt, more=rest, **known))
@@ -107,9 +109,8 @@ class History:
     @classmethod
     def load(cls, *paths: Path) -> History:
         """All events of these files; a last line that a kill cut short is left out."""
-        events = []
+        events: list[Event] = []
         for path in paths:
-            for line in path.read_text().splitlines(keepends=True):
-                if line.endswith("\n"):
-                    events.append(Event(**json.loads(line)))
+            lines = path.read_text().splitlines(keepends=True)
+            events += [Event(**json.loads(line)) for line in lines if line.endswith("\n")]
         return cls(events)

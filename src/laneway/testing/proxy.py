@@ -1,12 +1,12 @@
 """A TCP proxy to put between a program and its database: it cuts, swallows or delays.
 
-    async with Proxy("127.0.0.1", 5432) as proxy:
-        dsn = f"postgresql://app@{proxy.host}:{proxy.port}/app"
-        proxy.cut()                        # every connection now, as a reset
-        proxy.cut_when(b"COMMIT")          # the next time a client sends this, before it gets through
-        proxy.blackhole()                  # bytes go nowhere, connections stay open
-        proxy.delay(0.2)                   # every chunk arrives later
-        proxy.heal()
+async with Proxy("127.0.0.1", 5432) as proxy:
+    dsn = f"postgresql://app@{proxy.host}:{proxy.port}/app"
+    proxy.cut()                        # every connection now, as a reset
+    proxy.cut_when(b"COMMIT")          # the next time a client sends this, before it gets through
+    proxy.blackhole()                  # bytes go nowhere, connections stay open
+    proxy.delay(0.2)                   # every chunk arrives later
+    proxy.heal()
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Proxy:
         return len(links)
 
     def cut_when(self, needle: bytes) -> None:
-        """Resets the next connection on which a client sends these bytes; they do not get through."""
+        """Resets the next connection whose client sends these bytes, before they get through."""
         self._needle = needle
 
     def blackhole(self) -> None:
@@ -98,7 +98,7 @@ class Proxy:
         self._delay_s = seconds
 
     def heal(self) -> None:
-        """Passes everything on again; what a blackhole held back arrives late, as TCP would have it."""
+        """Passes everything on again; what a blackhole held back arrives late, as with TCP."""
         self._needle = None
         self._delay_s = 0.0
         self._is_open.set()

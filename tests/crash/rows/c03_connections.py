@@ -1,4 +1,4 @@
-"""C3: connections are terminated at the server, ten a second: listening, leading, mid-claim, mid-settle."""
+"""C3: connections are terminated, ten a second: listening, leading, mid-claim, mid-settle."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def play(stage: Stage) -> None:
     await stage.ready(*workers)
     async with stage.client() as client:
         load = asyncio.ensure_future(
-            feed(stage, client, stage.count(JOBS) - probes, shots * EVERY_S + 1)
+            feed(stage, client, stage.count(JOBS) - probes, shots, EVERY_S)
         )
         try:
             await _storm(stage, shots)

@@ -1,10 +1,12 @@
-"""C4: PostgreSQL is stopped as by a power cut and started again, under load, waiting for its disk."""
+"""C4: PostgreSQL, which waits for its disk, is stopped at once and started again, under load."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
+from typing import Any
 
 from laneway import Laneway
 from tests.crash.stage import Stage, Stuck, until
@@ -12,6 +14,7 @@ from tests.crash.worker_logs import most_lines_per_second
 
 FAULTS, JOBS = 5, 2000
 EVERY_S = 2.5
+SUBMITTERS = 4
 USABLE_S = 3.0
 
 
@@ -20,9 +23,9 @@ async def play(stage: Stage) -> None:
     workers = [stage.start_worker() for _ in range(3)]
     await stage.ready(*workers)
     async with stage.client() as client:
-        total = stage.count(JOBS) - restarts
+        each = math.ceil(stage.count(JOBS) / SUBMITTERS)
         load = asyncio.gather(
-            *(_submit(stage, client, total // 4, restarts * EVERY_S) for _ in range(4))
+            *(_submit(stage, client, i, each, restarts * EVERY_S) for i in range(SUBMITTERS))
         )
         usable = []
         try:
@@ -45,16 +48,22 @@ async def play(stage: Stage) -> None:
     stage.result.must("complaints per second and cause ≤ 1", most, held=most <= 1)
 
 
-async def _submit(stage: Stage, client: Laneway, total: int, seconds: float) -> None:
+async def _submit(stage: Stage, client: Laneway, number: int, total: int, seconds: float) -> None:
     """One job after the other, by key: unknown answers are asked again until they are known."""
     began = time.monotonic()
     for i in range(total):
-        key = f"restart-{id(began)}-{i}"
-        while not await stage.submit(
-            client, stage.job("quick", {"unique_key": key}, ms=stage.random.randint(1, 80))
-        ):
-            await asyncio.sleep(0.05)
+        key = f"restart-{number}-{i}"
+        await _until_known(stage, client, {"unique_key": key}, stage.random.randint(1, 80))
         await asyncio.sleep(max(0.0, began + seconds * i / total - time.monotonic()))
+
+
+async def _until_known(stage: Stage, client: Laneway, options: dict[str, Any], ms: int) -> str:
+    """The id of a job, submitted until a submit is answered."""
+    while True:
+        ids = await stage.submit(client, stage.job("quick", options, ms=ms))
+        if ids:
+            return ids[0]
+        await asyncio.sleep(0.05)
 
 
 async def _restart(stage: Stage, client: Laneway) -> float:
@@ -63,11 +72,10 @@ async def _restart(stage: Stage, client: Laneway) -> float:
     await asyncio.to_thread(stage.postgres.restart, "immediate")
     stage.fault(kind="restart")
     up = stage.last_fault
-    while not (ids := await stage.submit(client, stage.job("quick", ms=1))):
-        await asyncio.sleep(0.02)
+    job = await _until_known(stage, client, {}, 1)
 
     def goes_on() -> bool:
-        return any(event.job == ids[0] for event in stage.handlers().of("start"))
+        return any(event.job == job for event in stage.handlers().of("start"))
 
     with contextlib.suppress(Stuck):
         await until(goes_on, 10, "a new job starts")

@@ -23,7 +23,7 @@ async def play(stage: Stage) -> None:
         await stage.ready(*workers)
         async with stage.client() as client:
             load = asyncio.gather(
-                feed(stage, client, stage.count(JOBS, 50) - 10, SECONDS),
+                feed(stage, client, stage.count(JOBS, 50) - 10, KILLS, SECONDS / (KILLS + 1)),
                 cancel_some(stage, client, 10, SECONDS),
             )
             try:
@@ -37,7 +37,9 @@ async def play(stage: Stage) -> None:
             )
             await stage.drain()
         stage.result.must(
-            f"connections at the server ≤ the pool of {POOL_SIZE}", servers, held=servers <= POOL_SIZE
+            f"connections at the server ≤ the pool of {POOL_SIZE}",
+            servers,
+            held=servers <= POOL_SIZE,
         )
         # While the pooler is still there to say goodbye through.
         await stage.stop_workers()

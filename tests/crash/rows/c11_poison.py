@@ -16,23 +16,20 @@ WITHIN_S = 40.0
 
 async def play(stage: Stage) -> None:
     stage.worker_settings = {"LANEWAY_CHILDREN": "3", "LANEWAY_CANCEL_GRACE": "0.3"}
-    plain = stage.start_worker(lanes="default")
-    supervised = stage.start_worker(lanes="fragile", is_supervised=True)
-    await stage.ready(plain, supervised)
+    plain = stage.start_worker(lanes="default,isolated")
+    supervised = [
+        stage.start_worker(lanes=lane, is_supervised=True)
+        for lane in ("fragile_exit", "fragile_kill")
+    ]
+    await stage.ready(plain, *supervised)
     async with stage.client() as client:
         poison = [stage.job("poison", kind=kind) for kind in KINDS]
-        suicides = [
-            stage.job("suicide", {"max_retries": 2}, kind=kind) for kind in ("exit", "sigkill")
-        ]
-        await stage.submit(client, stage.job("poison_gil"), *poison, suicides[0])
+        suicides = [stage.job("suicide_exit"), stage.job("suicide_kill")]
+        await stage.submit(client, stage.job("poison_gil"), *poison, *suicides)
         for _ in range(stage.count(NEIGHBOURS) // 10):
             await stage.submit(client, *(stage.job("quick", ms=50) for _ in range(8)))
-            await stage.submit(
-                client, stage.job("isolated", ms=20), stage.job("blocking", ms=50)
-            )
+            await stage.submit(client, stage.job("isolated", ms=20), stage.job("blocking", ms=50))
             await asyncio.sleep(0.1)
-        await stage.drain_all(WITHIN_S)
-        await stage.submit(client, suicides[1])
         await stage.drain_all(WITHIN_S)
     stage.result.must("the worker beside them lives", plain.is_alive, held=plain.is_alive)
 
@@ -41,9 +38,9 @@ def look(stage: Stage) -> None:
     starts: dict[str | None, int] = {}
     for event in stage.history.of("start"):
         starts[event.job] = starts.get(event.job, 0) + 1
-    payloads = dict(
+    payloads: dict[str, str] = dict(
         stage.conn.execute(
-            "select id::text, job_type || ' ' || coalesce(payload ->> 'kind', '') from laneway.jobs"
+            "select id::text, concat_ws(' ', job_type, payload ->> 'kind') from laneway.jobs"
         ).fetchall()
     )
     for job in stage.final.jobs.values():

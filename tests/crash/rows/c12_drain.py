@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 
 from laneway import Laneway
 from tests.crash.processes import WorkerProcess
@@ -41,9 +41,7 @@ async def _round(
     stage: Stage, client: Laneway, worker: WorkerProcess
 ) -> tuple[float, float, WorkerProcess]:
     """One shutdown; answers how long it took, how long its jobs waited then, and who has them."""
-    jobs = [
-        stage.job("patient", seconds=SHORT_S if i % 2 else LONG_S) for i in range(EACH)
-    ]
+    jobs = [stage.job("patient", seconds=SHORT_S if i % 2 else LONG_S) for i in range(EACH)]
     ids = await stage.submit(client, *jobs)
     await until(lambda: _held(stage, ids) == EACH, 10, "all jobs run")
     following = stage.start_worker()
@@ -51,7 +49,9 @@ async def _round(
     worker.terminate()
     stage.fault(kind="SIGTERM")
     exit_s = await until(lambda: not worker.is_alive, GRACE_S + 10, "the worker exits", 0.01)
-    wait_s = await until(lambda: _held(stage, ids, 1) == 0 == _due(stage), 10, "claimed again", 0.01)
+    wait_s = await until(
+        lambda: _held(stage, ids, 1) == 0 == _due(stage), 10, "claimed again", 0.01
+    )
     return exit_s, wait_s, following
 
 
@@ -61,7 +61,7 @@ async def _in_a_hurry(stage: Stage, client: Laneway, worker: WorkerProcess) -> N
     ids = await stage.submit(client, *jobs)
     await until(lambda: _held(stage, ids) == len(ids), 10, "all jobs run")
     worker.terminate()
-    time.sleep(0.05)
+    await asyncio.sleep(0.05)
     worker.terminate()
     stage.fault(kind="SIGTERM twice")
     took = await until(lambda: not worker.is_alive, 20, "the worker exits", 0.01)
@@ -90,7 +90,7 @@ def _due(stage: Stage) -> int:
 
 
 def look(stage: Stage) -> None:
-    seconds = dict(
+    seconds: dict[str, float] = dict(
         stage.conn.execute(
             "select id::text, (payload ->> 'seconds')::float8 from laneway.jobs"
         ).fetchall()

@@ -705,17 +705,19 @@ begin
 
     v_seq := nextval('laneway.jobs_seq_seq');
     if submit.unique_key is not null then
-        loop
+        for i in 1 .. 100 loop
             insert into laneway.job_keys as k values (submit.workspace, submit.job_type, submit.unique_key, v_seq)
             on conflict do nothing;
             exit when found;
-            select j.id, v.status, true into job_id, status, duplicate
+            select h.id, h.status, true into job_id, status, duplicate
               from laneway.job_keys k
-              join laneway.jobs j on j.seq = k.seq
-              join laneway.jobs_view v on v.seq = k.seq
+             cross join lateral (select v.id, v.status from laneway.jobs_view v where v.seq = k.seq offset 0) h
              where k.workspace = submit.workspace and k.job_type = submit.job_type
                and k.unique_key = submit.unique_key;
             if found then return; end if;
+            if i = 100 then
+                raise exception 'unique_key % is held by a job that is not there', submit.unique_key;
+            end if;
         end loop;
     end if;
 
@@ -746,6 +748,7 @@ create function laneway.cancel(p_seq bigint, p_by text, p_reason text, out found
 language plpgsql volatile as $$
 declare
     v_now timestamptz := clock_timestamp();
+    v_job record;
 begin
     for i in 1 .. 100 loop
         with gone as (
@@ -756,12 +759,12 @@ begin
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at,
                                      cancel_requested_at, cancel_by, cancel_reason)
         select g.seq, 'cancelled', j.workspace, j.job_type, -g.rank, g.attempt, g.retries, v_now, v_now, p_by, p_reason
-          from (select * from gone union all select * from gone_later) g
-          join laneway.jobs j on j.seq = g.seq;
+          from (select * from gone union all select * from gone_later) g, laneway.jobs j where j.seq = p_seq;
         if found then
-            delete from laneway.job_keys k using laneway.jobs j
-             where j.seq = p_seq and k.seq = p_seq
-               and (k.workspace, k.job_type, k.unique_key) = (j.workspace, j.job_type, j.unique_key);
+            select j.workspace, j.job_type, j.unique_key into v_job from laneway.jobs j where j.seq = p_seq;
+            delete from laneway.job_keys k
+             where k.workspace = v_job.workspace and k.job_type = v_job.job_type
+               and k.unique_key = v_job.unique_key and k.seq = p_seq;
             found_in := 'approved';
             return;
         end if;

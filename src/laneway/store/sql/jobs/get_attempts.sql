@@ -14,5 +14,5 @@ select a.attempt, a.outcome, a.worker_id, w.name, a.lane, a.claimed_at, a.starte
     select l.attempt, 'running', l.worker_id, l.lane, l.claimed_at, l.started_at, null, null
       from laneway.lease l where l.seq = j.seq) a
   left join laneway.workers w on w.id = a.worker_id
- where j.id = %(id)s::uuid
+ where j.seq = (select k.seq from laneway.jobs k where k.id = %(id)s::uuid)
  order by a.attempt

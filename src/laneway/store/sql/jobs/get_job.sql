@@ -1,2 +1,2 @@
 -- One job as people see it.
-select * from laneway.jobs_as_text where id = %(id)s::uuid
+select * from laneway.jobs_as_text where seq = (select j.seq from laneway.jobs j where j.id = %(id)s::uuid)

@@ -4,4 +4,4 @@ select case when o.seq is not null then o.status when l.seq is not null then 'ru
   from laneway.jobs j
   left join laneway.outcome o on o.seq = j.seq
   left join laneway.lease l on l.seq = j.seq
- where j.id = %(id)s::uuid
+ where j.seq = (select k.seq from laneway.jobs k where k.id = %(id)s::uuid)

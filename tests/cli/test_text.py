@@ -1,0 +1,61 @@
+"""Durations, times and text, in and out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import typer
+
+from laneway import errors
+from laneway.cli import inputs
+from laneway.cli.exits import ExitCode, exit_code
+from laneway.cli.output import seconds, to_json, visible
+
+
+@pytest.mark.parametrize(
+    "text,value",
+    [("90", 90.0), ("1.5s", 1.5), ("500ms", 0.5), ("5m", 300.0), ("2h", 7200.0), ("1d", 86400.0)],
+)
+def test_a_duration_is_read_in_every_unit(text: str, value: float) -> None:
+    assert inputs.duration(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "s", "-5", "1e3", "5 m", "1w", "٣"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="no duration"):
+        inputs.duration(text)
+
+
+def test_since_takes_a_time_or_how_long_ago() -> None:
+    assert inputs.since("2030-01-01T00:00:00Z") == datetime(2030, 1, 1, tzinfo=UTC)
+    assert abs(inputs.since("1h") - (datetime.now(UTC) - timedelta(hours=1))) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    "value,told",
+    [
+        (None, "-"), (-1.0, "0ms"), (0.25, "250ms"), (59.9, "59s"), (61, "1m01s"),
+        (7265, "2h01m"), (4 * 86400, "4d"),
+    ],
+)  # fmt: skip
+def test_durations_are_told_as_people_say_them(value: float | None, told: str) -> None:
+    assert seconds(value) == told
+
+
+def test_control_characters_are_written_out() -> None:
+    assert visible("a\x1b[2Jb\nc\u202ed") == "a\\x1b[2Jb c\\u202ed"
+    assert to_json({"a": "\x1b\u009b\u2028é"}) == '{"a": "\\u001b\\u009b\\u2028é"}'
+
+
+@pytest.mark.parametrize(
+    "error,code",
+    [
+        (errors.InvalidInput("a", "b"), 2), (errors.ConfigError(), 2), (errors.NotFound(), 3),
+        (errors.Refused(), 4), (errors.StaleAttempt(), 4), (errors.JobFailed(), 1),
+        (errors.DatabaseUnavailable(), 5), (errors.SchemaMismatch(), 5),
+        (errors.NeedsDatabase(), 4), (errors.LanewayError(), 1), (ValueError(), 1),
+    ],
+)  # fmt: skip
+def test_every_error_has_its_exit_code(error: Exception, code: int) -> None:
+    assert exit_code(error) is ExitCode(code)

@@ -1,0 +1,119 @@
+"""What a worker costs the database, and what it needs of it behind a transaction pooler."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from laneway import Context, SyncContext
+from tests.engine.workshop import SOON, Workshop, until
+
+
+def connections(shop: Workshop) -> list[str]:
+    rows = shop.rows(
+        "select application_name from pg_stat_activity where datname = current_database()"
+        " and application_name like 'laneway%' and application_name <> 'laneway client'"
+        " order by 1"
+    )
+    return [row[0] for row in rows]
+
+
+async def test_fifty_running_jobs_need_no_more_than_five_connections(shop: Workshop) -> None:
+    let_go = threading.Event()
+    before = threading.active_count()
+
+    @shop.lw.handler("async_job")
+    async def async_job(ctx: Context) -> None:
+        while not let_go.is_set():
+            await ctx.progress(1)
+            await asyncio.sleep(0.05)
+
+    @shop.lw.handler("thread_job")
+    def thread_job(ctx: SyncContext) -> None:
+        ctx.save(1)
+        let_go.wait(20)
+
+    shop.lane("default", lease_seconds=2)
+    await shop.hire()
+    jobs = await shop.lw.submit_many([("async_job", {})] * 50 + [("thread_job", {})] * 40)
+    seen: set[int] = set()
+
+    def busy() -> bool:
+        seen.add(len(connections(shop)))
+        return bool(shop.one("select count(*) from laneway.lease") == 50 + 32)
+
+    await until(busy)
+    await until(lambda: shop.one("select count(*) from laneway.progress") == 50 + 32)
+    await until(lambda: "laneway heartbeat" in connections(shop))
+    seen.add(len(connections(shop)))
+    assert max(seen) <= 5
+    assert threading.active_count() - before <= 32 + 2
+    let_go.set()
+    await until(lambda: shop.count("completed") == len(jobs))
+    assert connections(shop) == [
+        "laneway claim",
+        "laneway heartbeat",
+        "laneway listen",
+        "laneway settle",
+        "laneway worker",
+    ]
+
+
+async def test_behind_a_pooler_nothing_is_prepared_and_nobody_listens(
+    workshop: Callable[..., Workshop],
+) -> None:
+    shop = workshop(pooler=True)
+    shop.lane("default", lease_seconds=2, poll_interval_ms=100)
+    let_go = asyncio.Event()
+
+    @shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context, n: int) -> int:
+        await ctx.save(n)
+        if n == 1 and ctx.attempt == 1:
+            raise ValueError
+        if n == 2:
+            await let_go.wait()
+        return n
+
+    @shop.lw.handler("wait")
+    async def wait(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    worker = await shop.hire()
+    jobs = [await shop.lw.submit("job", {"n": n}) for n in range(3)]
+    later = await shop.lw.submit("job", {"n": 3}, delay=0.3)
+    cancelled = await shop.lw.submit("wait")
+    assert [await job.wait(10) for job in (*jobs[:2], later)] == [0, 1, 3]
+    await cancelled.cancel()
+    assert (await shop.ended(cancelled)).status == "cancelled"
+    assert set(connections(shop)) == {
+        "laneway claim",
+        "laneway heartbeat",
+        "laneway settle",
+        "laneway worker",
+    }
+    for database in (worker._claims, worker._settles, worker._rest, shop.lw.database):
+        async with database.connection() as conn:
+            cursor = await conn.execute("select count(*) from pg_prepared_statements")
+            assert await cursor.fetchone() == (0,)
+            cursor = await conn.execute("select current_setting('statement_timeout')")
+            assert await cursor.fetchone() == ("0",)
+    let_go.set()
+    assert await jobs[2].wait(10) == 2
+    await worker.stop()
+    assert shop.holds_nothing()
+
+
+async def test_with_a_connection_of_its_own_a_worker_behind_a_pooler_listens(
+    workshop: Callable[..., Workshop], dsn: str
+) -> None:
+    shop = workshop(pooler=True, listen_dsn=dsn)
+    shop.lane("default", poll_interval_ms=120000)
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    worker = await shop.hire()
+    await until(lambda: worker.listening._listener.is_listening and worker.heartbeat.is_ready)
+    await (await shop.lw.submit("job")).wait(10)

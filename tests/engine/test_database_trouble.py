@@ -1,0 +1,229 @@
+"""The database goes away and comes back: no process exits, nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from laneway import Cancel, Context, Snooze, SyncContext
+from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.errors import DatabaseUnavailable, LanewayError
+from laneway.store.migrate import migrate
+from laneway.store.statement import Statement
+from tests.engine.workshop import SOON, Workshop, until
+
+TERMINATE = (
+    "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+    " where datname = current_database() and application_name like 'laneway%'"
+)
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> dict[str, list[float]]:
+    told: dict[str, list[float]] = defaultdict(list)
+    for record in caplog.records:
+        if record.name == "laneway" and record.levelno >= logging.WARNING:
+            told[record.getMessage().partition(":")[0]].append(record.created)
+    return told
+
+
+def assert_at_most_one_per_second(told: dict[str, list[float]]) -> None:
+    for cause, times in told.items():
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert all(gap > 0.98 for gap in gaps), (cause, gaps)
+
+
+async def test_a_storm_of_lost_connections_loses_no_job_and_doubles_none(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    let_go = asyncio.Event()
+
+    @shop.lw.handler("job", retry=SOON, max_retries=20)
+    async def job(ctx: Context, n: int) -> int:
+        await ctx.progress(n)
+        if n % 10 == 0:
+            await let_go.wait()
+        return n
+
+    shop.lane("default", lease_seconds=2, poll_interval_ms=100)
+    await shop.hire()
+    jobs = await shop.lw.submit_many([("job", {"n": n}) for n in range(200)])
+    killed = 0
+    for _ in range(30):
+        killed += shop.one(TERMINATE)
+        await asyncio.sleep(0.05)
+    let_go.set()
+    await until(lambda: shop.count("completed") == len(jobs), timeout=30)
+    assert killed > 30
+    results = shop.rows("select result::int from laneway.outcome")
+    assert sorted(n for (n,) in results) == list(range(200))
+    await until(shop.holds_nothing)
+    assert_at_most_one_per_second(complaints(caplog))
+
+
+async def test_a_verdict_whose_answer_is_lost_is_accepted_when_it_is_said_again(
+    shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection dies after the commit and before the answer, once for every kind of end."""
+    caplog.set_level(logging.WARNING)
+
+    @shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context, end: str) -> str:
+        match end:
+            case "fail" if ctx.attempt == 1:
+                raise ValueError
+            case "snooze" if ctx.attempt == 1:
+                raise Snooze(0.1)
+            case "cancel":
+                raise Cancel("enough")
+        return end
+
+    worker = await shop.hire()
+    run = worker._settles.run
+    lost: list[str] = []
+
+    async def run_and_lose(statement: Statement[Any]) -> Any:
+        answer = await run(statement)
+        for verdict in statement.params["verdicts"]:  # type: ignore[attr-defined]
+            if verdict not in lost:
+                lost.append(verdict)
+                raise DatabaseUnavailable("the connection was lost")
+        return answer
+
+    monkeypatch.setattr(worker._settles, "run", run_and_lose)
+    expected = {
+        "finish": ("completed", ["completed"]),
+        "fail": ("completed", ["failed", "completed"]),
+        "snooze": ("completed", ["snoozed", "completed"]),
+        "cancel": ("cancelled", ["cancelled"]),
+    }
+    for end, (status, outcomes) in expected.items():
+        ended = await shop.ended(await shop.lw.submit("job", {"end": end}))
+        assert ended.status == status
+        assert [a.outcome for a in ended.attempts] == outcomes
+    assert set(lost) == {"finish", "fail", "snooze", "cancel"}
+    await until(lambda: worker.completer.backlog == 0)
+    assert not [r for r in caplog.records if "superseded" in r.getMessage()]
+
+
+async def test_a_verdict_postgresql_will_not_take_fails_the_attempt_and_spares_the_batch(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context, n: int) -> int:
+        return n
+
+    worker = await shop.hire()
+    add = worker.completer.add
+    # What no check of ours lets through, as if one had a hole.
+    monkeypatch.setattr(
+        worker.completer,
+        "add",
+        lambda verdict: add(
+            verdict._replace(result='"\\u0000"') if verdict.result == "7" else verdict
+        ),
+    )
+    jobs = await shop.lw.submit_many(
+        [{"job_type": "job", "payload": {"n": n}, "max_retries": 0} for n in range(20)]
+    )
+    await until(lambda: shop.count("completed") + shop.count("failed") == 20)
+    failed = await jobs[7].get()
+    assert failed.error is not None
+    assert (failed.status, failed.error.type) == ("failed", "InvalidResult")
+    assert shop.count("completed") == 19
+
+
+async def test_a_verdict_that_can_be_stored_in_no_form_lets_the_lease_lapse(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.lw.handler("job", retry=SOON)
+    async def job(ctx: Context) -> None: ...
+
+    shop.lane("default", lease_seconds=2)
+    worker = await shop.hire()
+    add = worker.completer.add
+    monkeypatch.setattr(
+        worker.completer, "add", lambda verdict: add(verdict._replace(ran_s=float("inf")))
+    )
+    submitted = await shop.lw.submit("job", max_retries=0)
+    ended = await shop.ended(submitted)
+    assert ended.error is not None
+    assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
+
+
+async def test_a_worker_started_before_its_database_waits_for_it(
+    own_postgres: EmbeddedPostgres,
+) -> None:
+    migrate(own_postgres.dsn)
+    async with Workshop(own_postgres.dsn) as shop:
+
+        @shop.lw.handler("job")
+        async def job(ctx: Context) -> str:
+            return "at last"
+
+        submitted = await shop.lw.submit("job")
+        await asyncio.to_thread(own_postgres.stop)
+        hired = asyncio.create_task(shop.hire())
+        await until(lambda: shop.workers)
+        await asyncio.sleep(0)
+        assert not hired.done()
+        await asyncio.to_thread(own_postgres.start)
+        await hired
+        assert await submitted.wait(20) == "at last"
+        assert len(shop.workers) == 1
+
+
+@pytest.fixture
+async def own_shop(own_postgres: EmbeddedPostgres) -> AsyncIterator[Workshop]:
+    migrate(own_postgres.dsn)
+    async with Workshop(own_postgres.dsn) as shop:
+        yield shop
+
+
+async def test_after_a_crash_of_postgresql_work_goes_on_by_itself(
+    own_shop: Workshop, own_postgres: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    shop = own_shop
+    let_go = asyncio.Event()
+
+    @shop.lw.handler("async_job", retry=SOON, max_retries=20)
+    async def async_job(ctx: Context, n: int) -> int:
+        await ctx.progress(n)
+        await let_go.wait()
+        return n
+
+    @shop.lw.handler("thread_job", retry=SOON, max_retries=20)
+    def thread_job(ctx: SyncContext, n: int) -> int:
+        ctx.save(n)
+        return n
+
+    shop.lane("default", lease_seconds=4, poll_interval_ms=100)
+    await shop.hire()
+    acked = 0
+    for n in range(0, 40, 2):
+        await shop.lw.submit_many([("async_job", {"n": n}), ("thread_job", {"n": n + 1})])
+        acked += 2
+    await until(lambda: shop.count("running") >= 20)
+    await asyncio.to_thread(own_postgres.restart, "immediate")
+    let_go.set()
+    # Submits during and after the crash either answer or raise; what answered is there.
+    for n in range(40, 60):
+        try:
+            await shop.lw.submit("thread_job", {"n": n})
+            acked += 1
+        except LanewayError:
+            continue
+    shop.conn.close()
+    fresh = Workshop(shop.dsn)
+    async with fresh:
+        await until(lambda: fresh.count("completed") >= acked, timeout=30)
+        assert fresh.one("select count(*) from laneway.jobs_view where status <> 'completed'") == 0
+        await until(fresh.holds_nothing)
+    assert_at_most_one_per_second(complaints(caplog))

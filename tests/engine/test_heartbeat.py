@@ -1,0 +1,273 @@
+"""Heartbeats survive the handler: they come from a process of their own and end with the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from typing import Any
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from laneway import Context
+from laneway.engine.heartbeat_child import Beater, Teller
+from laneway.errors import DatabaseUnavailable
+from laneway.store.leases import Answer
+from laneway.store.statement import Statement
+from tests.engine.crew import Crew
+from tests.engine.workshop import Workshop, until
+
+
+@pytest.mark.parametrize("job_type", ["block_loop", "hold_gil"])
+async def test_a_handler_that_lets_nothing_else_run_for_three_leases_keeps_its_lease(
+    shop: Workshop, job_type: str
+) -> None:
+    shop.lane("default", lease_seconds=2)
+    with Crew(shop.dsn) as crew:
+        job = await shop.lw.submit(job_type, {"seconds": 6.5})
+        await until(lambda: shop.status(job) == "running")
+        holder = uuid4()
+
+        def taken_back() -> int:
+            return int(shop.one("select reclaimed from laneway.watch(%s, 60, 100)", holder) or 0)
+
+        while shop.status(job) == "running":
+            assert taken_back() == 0
+            await asyncio.sleep(0.05)
+        ended = await shop.ended(job)
+        assert (ended.status, ended.result, ended.attempt) == ("completed", "still mine", 1)
+        assert ended.finished_at is not None
+        assert ended.claimed_at is not None
+        assert (ended.finished_at - ended.claimed_at).total_seconds() > 6
+        crew.terminate()
+        await until(crew.all_gone)
+
+
+async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
+    shop: Workshop,
+) -> None:
+    let_go = asyncio.Event()
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> int:
+        await let_go.wait()
+        return ctx.attempt
+
+    shop.lane("default", lease_seconds=4)
+    worker = await shop.hire()
+    submitted = await shop.lw.submit("job")
+    await shop.running(submitted)
+    old = worker.heartbeat.pid
+    assert old is not None
+    os.kill(old, signal.SIGKILL)
+    await until(lambda: worker.heartbeat.pid not in (None, old) and worker.heartbeat.is_ready)
+    await until(
+        lambda: shop.one(
+            "select extract(epoch from lease_until - claimed_at) > 8 from laneway.lease"
+        )
+    )
+    let_go.set()
+    assert await submitted.wait(10) == 1
+
+
+async def test_nothing_is_claimed_while_nobody_would_renew_it(shop: Workshop) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    worker = await shop.hire()
+    await until(lambda: worker.heartbeat.is_ready)
+    worker.heartbeat.is_ready = False
+    submitted = await shop.lw.submit("job")
+    (loop,) = worker._loops.values()
+    assert await loop.run_once() is not None
+    assert shop.status(submitted) == "approved"
+    worker.heartbeat.is_ready = True
+    await submitted.wait(10)
+
+
+async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = asyncio.Event()
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    shop.lane("default", lease_seconds=2)
+    worker = await shop.hire()
+    submitted = await shop.lw.submit("job", max_retries=0)
+    await shop.running(submitted)
+
+    async def refuse(*args: Any, **options: Any) -> Any:
+        raise OSError("out of processes")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    pid = worker.heartbeat.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    await asyncio.wait_for(stopped.wait(), 6)
+    ended = await shop.ended(submitted)
+    assert ended.error is not None
+    assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
+
+
+async def test_the_heartbeat_process_ends_when_its_worker_is_killed(shop: Workshop) -> None:
+    with Crew(shop.dsn) as crew:
+        job = await shop.lw.submit("wait")
+        await until(lambda: shop.rows("select 1 from laneway.progress"))
+        (heartbeat,) = crew.of("heartbeat_child")
+        crew.kill()
+        await until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
+        assert shop.status(job) == "running"
+
+
+async def test_signals_to_the_whole_group_do_not_end_the_heartbeat(shop: Workshop) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    worker = await shop.hire()
+    await until(lambda: worker.heartbeat.is_ready)
+    assert worker.heartbeat.pid is not None
+    heartbeat = psutil.Process(worker.heartbeat.pid)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        heartbeat.send_signal(number)
+    await (await shop.lw.submit("job")).wait(10)
+    assert heartbeat.is_running()
+    assert worker.heartbeat.pid == heartbeat.pid
+
+
+async def test_a_worker_that_is_stopped_does_not_keep_its_leases(shop: Workshop) -> None:
+    """SIGSTOP the worker and only it: its heartbeat process must not speak for it."""
+
+    @shop.lw.handler("wait")
+    async def wait(ctx: Context) -> int:
+        return ctx.attempt
+
+    shop.lane("default", lease_seconds=2)
+    with Crew(shop.dsn) as crew:
+        job = await shop.lw.submit("wait")
+        await until(lambda: shop.rows("select 1 from laneway.progress"))
+        os.kill(crew.process.pid, signal.SIGSTOP)
+        await shop.hire()
+        assert await job.wait(20) == 2
+        os.kill(crew.process.pid, signal.SIGCONT)
+        crew.terminate()
+        await until(crew.all_gone)
+    ended = await job.get()
+    assert [a.outcome for a in ended.attempts] == ["lost", "completed"]
+
+
+async def test_a_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases(
+    shop: Workshop,
+) -> None:
+    """Also without a supervisor that would kill it."""
+
+    @shop.lw.handler("block_loop")
+    async def block_loop(ctx: Context, seconds: float) -> int:
+        return ctx.attempt
+
+    shop.lane("default", lease_seconds=2)
+    with Crew(shop.dsn, LANEWAY_LOOP_TIMEOUT="1") as crew:
+        job = await shop.lw.submit("block_loop", {"seconds": 60})
+        await shop.running(job)
+        await shop.hire()
+        assert await job.wait(20) == 2
+        crew.kill()
+        await until(crew.all_gone)
+
+
+# -- the beater by itself ------------------------------------------------------------------------
+
+
+class Script:
+    """A session that answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.error: Exception | None = None
+        self.asked: list[tuple[int, int]] = []
+
+    def run(self, statement: Statement[Any]) -> list[Answer]:
+        params: Any = statement.params
+        self.asked += zip(params["seqs"], params["attempts"], strict=True)
+        if self.error is not None:
+            raise self.error
+        return self.answers
+
+
+class Notes(Teller):
+    def __init__(self) -> None:
+        self.told: list[tuple[str, object, int]] = []
+
+    def tell(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
+        self.told.append((kind, seq, attempt))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.script, self.notes = Script(), Notes()
+        self.beater = Beater(self.script, 1 / 3, self.notes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
+    bench.beater.hold([(1, 1)], 30.0)
+    bench.beater._renew([(1, 1)])
+    held = bench.beater._held[1, 1]
+    assert 9 < held.due_at - time.monotonic() <= 10
+    assert 29 < held.lost_at - time.monotonic() <= 30
+    assert bench.notes.told == []
+
+
+def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
+    bench.beater.hold([(1, 1), (2, 1)], 30.0)
+    bench.script.answers = [Answer(1, 1, "fenced")]
+    bench.beater._renew([(1, 1), (2, 1)])
+    assert bench.notes.told == [("fenced", 1, 1)]
+    assert list(bench.beater._held) == [(2, 1)]
+
+
+def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> None:
+    bench.beater.hold([(1, 1)], 30.0)
+    bench.script.answers = [Answer(1, 1, "cancel_requested")]
+    bench.beater._renew([(1, 1)])
+    assert bench.notes.told == [("cancel_requested", 1, 1)]
+    assert (1, 1) in bench.beater._held
+
+
+@pytest.mark.parametrize("trouble", ["busy", "unavailable"])
+def test_what_could_not_be_renewed_is_asked_again_soon_and_lost_in_time(
+    bench: Bench, trouble: str
+) -> None:
+    bench.beater.hold([(1, 1)], 30.0)
+    lost_at = bench.beater._held[1, 1].lost_at
+    if trouble == "busy":
+        bench.script.answers = [Answer(1, 1, "busy")]
+    else:
+        bench.script.error = DatabaseUnavailable("away")
+    bench.beater._renew([(1, 1)])
+    held = bench.beater._held[1, 1]
+    assert held.due_at - time.monotonic() < 1
+    assert held.lost_at == lost_at
+    bench.beater._held[1, 1] = held._replace(lost_at=time.monotonic())
+    bench.beater._give_up()
+    assert ("lost", 1, 1) in bench.notes.told
+    assert bench.beater._held == {}
+
+
+def test_a_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> None:
+    bench.beater.hold([(1, 1)], 30.0)
+    bench.beater.forget([(1, 1)])
+    bench.beater._renew([(1, 1)])
+    assert bench.beater._held == {}

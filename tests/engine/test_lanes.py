@@ -1,0 +1,392 @@
+"""Lanes as workers see them: slots, order, drain and pause, room, job types that move."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from laneway import Context, Laneway, SyncContext
+from laneway.store import jobs as store
+from tests.engine.workshop import QUICK, SOON, Workshop, until
+
+
+class Gate:
+    """Handlers that wait until they are let go, and who is inside."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.inside: list[object] = []
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.inside.append(object())
+            self.most = max(self.most, len(self.inside))
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self.inside.pop()
+
+    async def wait(self) -> None:
+        with self:
+            await until(self.open.is_set)
+
+    def block(self) -> None:
+        with self:
+            self.open.wait(20)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+async def test_no_lane_ever_runs_more_than_its_slots_over_two_workers(
+    either_shop: Workshop, gate: Gate
+) -> None:
+    shop = either_shop
+    seen: list[int] = []
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        with gate:
+            await asyncio.sleep(0.01)
+
+    shop.lane("narrow", max_slots=3, poll_interval_ms=100)
+    shop.lane("narrow", job_types=["job"])
+    await shop.lw.submit_many([("job", {})] * 60)
+    await shop.hire()
+    await shop.hire()
+
+    def observe() -> bool:
+        running, done = shop.one(
+            "select (select count(*) from laneway.lease), (select count(*) from laneway.outcome)"
+        )
+        seen.append(running)
+        return bool(done == 60)
+
+    await until(observe)
+    assert max(seen) <= 3
+    assert gate.most <= 3
+    await until(shop.holds_nothing)
+
+
+async def test_a_lane_of_one_slot_is_single_file_in_order_over_two_workers(
+    either_shop: Workshop,
+) -> None:
+    shop = either_shop
+    order: list[int] = []
+    inside = 0
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context, n: int) -> None:
+        nonlocal inside
+        inside += 1
+        assert inside == 1
+        order.append(n)
+        await asyncio.sleep(0)
+        inside -= 1
+
+    shop.lane("single", max_slots=1, poll_interval_ms=100)
+    shop.lane("single", job_types=["job"])
+    await shop.hire()
+    await shop.hire()
+    jobs = await shop.lw.submit_many([("job", {"n": n}) for n in range(40)])
+    await until(lambda: shop.count("completed") == len(jobs))
+    assert order == list(range(40))
+
+
+async def test_a_new_priority_before_the_start_changes_the_order(shop: Workshop) -> None:
+    order: list[str] = []
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context, name: str) -> None:
+        order.append(name)
+
+    shop.lane("single", max_slots=1, poll_interval_ms=100)
+    shop.lane("single", job_types=["job"])
+    names = ["first", "second", "raised", "high"]
+    jobs = {
+        name: await shop.lw.submit("job", {"name": name}, priority=5 if name == "high" else 0)
+        for name in names
+    }
+    await shop.lw.database.run(store.reprioritize(jobs["raised"].id, 100))
+    await shop.hire()
+    await until(lambda: shop.count("completed") == 4)
+    assert order == ["raised", "high", "first", "second"]
+    assert (await jobs["raised"].get()).priority == 100
+
+
+@pytest.mark.parametrize("way", ["drain", "pause"])
+async def test_drain_and_pause_stop_claims_and_let_running_jobs_finish(
+    either_shop: Workshop, gate: Gate, way: str
+) -> None:
+    shop = either_shop
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        await gate.wait()
+
+    def shut(is_shut: bool) -> None:
+        if way == "drain":
+            shop.lane("default", enabled=not is_shut)
+        else:
+            shop.do("update laneway.control set paused = %s", is_shut)
+
+    await shop.hire()
+    running = await shop.lw.submit("job")
+    await shop.running(running)
+    shut(True)
+    waiting = await shop.lw.submit("job")
+    gate.open.set()
+    await running.wait(10)
+    assert shop.status(waiting) == "approved"
+    shut(False)
+    await waiting.wait(10)
+
+
+async def test_slots_and_polls_are_tuned_without_a_restart(shop: Workshop, gate: Gate) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        await gate.wait()
+
+    shop.lane("tuned", max_slots=1, poll_interval_ms=200)
+    shop.lane("tuned", job_types=["job"])
+    worker = await shop.hire()
+    await shop.lw.submit_many([("job", {})] * 5)
+    await until(lambda: len(gate.inside) == 1)
+    shop.lane("tuned", max_slots=3)
+    await until(lambda: len(gate.inside) == 3)
+    shop.lane("tuned", max_slots=1)
+    await until(lambda: worker._state.lanes["tuned"].max_slots == 1)
+    assert len(gate.inside) == 3
+    shop.lane("tuned", max_slots=0)
+    gate.open.set()
+    await until(lambda: shop.count("completed") == 3)
+    assert shop.count("approved") == 2
+    shop.lane("tuned", max_slots=None)
+    await until(lambda: shop.count("completed") == 5)
+
+
+async def test_a_full_lane_does_not_keep_another_from_starting(
+    workshop: Callable[..., Workshop], gate: Gate
+) -> None:
+    shop = workshop(concurrency=4)
+
+    @shop.lw.handler("slow", lane="a")
+    async def slow(ctx: Context) -> None:
+        await gate.wait()
+
+    @shop.lw.handler("quick", lane="b")
+    async def quick(ctx: Context) -> str:
+        return "done"
+
+    worker = await shop.hire()
+    shop.lane("a", max_slots=None, poll_interval_ms=100)
+    await shop.lw.submit_many([("slow", {})] * 20)
+    await until(lambda: len(gate.inside) == 3)
+    for _ in range(3):
+        assert await (await shop.lw.submit("quick")).wait(10) == "done"
+    assert worker.rooms.in_use == 3
+    gate.open.set()
+    await until(lambda: shop.count("completed") == 23)
+
+
+async def test_busy_threads_of_one_lane_leave_a_thread_for_another(
+    shop: Workshop, gate: Gate
+) -> None:
+    before = threading.active_count()
+
+    @shop.lw.handler("slow", lane="a")
+    def slow(ctx: SyncContext) -> None:
+        gate.block()
+
+    @shop.lw.handler("quick", lane="b")
+    def quick(ctx: SyncContext) -> str:
+        return "done"
+
+    await shop.hire()
+    shop.lane("a", max_slots=None, poll_interval_ms=100)
+    await shop.lw.submit_many([("slow", {})] * 50)
+    await until(lambda: len(gate.inside) == 31)
+    assert await (await shop.lw.submit("quick")).wait(10) == "done"
+    assert threading.active_count() - before <= 34
+    gate.open.set()
+    await until(lambda: shop.count("completed") == 51)
+    assert gate.most == 31
+
+
+async def test_lanes_that_claim_together_do_not_take_the_same_room_twice(
+    workshop: Callable[..., Workshop], gate: Gate
+) -> None:
+    shop = workshop(threads=8)
+    for lane in "abcd":
+
+        @shop.lw.handler(f"job_{lane}", lane=lane)
+        def job(ctx: SyncContext) -> None:
+            gate.block()
+
+        shop.lane(lane, max_slots=None)
+    await shop.lw.submit_many([(f"job_{lane}", {}) for lane in "abcd" for _ in range(10)])
+    worker = await shop.hire()
+    await until(lambda: len(gate.inside) == 8)
+    await until(lambda: not worker._tools.claiming.locked())
+    assert gate.most == 8
+    gate.open.set()
+    await until(lambda: shop.count("completed") == 40)
+    assert gate.most == 8
+
+
+async def test_room_that_one_lane_gives_back_is_used_by_another(
+    workshop: Callable[..., Workshop],
+) -> None:
+    """At once, not when the other lane polls the next time."""
+    shop = workshop(threads=3)
+    gates = {"a": Gate(), "b": Gate()}
+
+    @shop.lw.handler("job_a", lane="a")
+    def job_a(ctx: SyncContext) -> None:
+        gates["a"].block()
+
+    @shop.lw.handler("job_b", lane="b")
+    def job_b(ctx: SyncContext) -> None:
+        gates["b"].block()
+
+    for lane in "ab":
+        shop.lane(lane, max_slots=None, poll_interval_ms=120000)
+    await shop.lw.submit_many([("job_a", {})] * 2)
+    await shop.hire()
+    await until(lambda: len(gates["a"].inside) == 2)
+    await shop.lw.submit_many([("job_b", {})] * 2)
+    await until(lambda: len(gates["b"].inside) == 1)
+    gates["a"].open.set()
+    await until(lambda: len(gates["b"].inside) == 2, timeout=5)
+    gates["b"].open.set()
+    await until(lambda: shop.count("completed") == 4)
+
+
+async def test_a_job_type_moves_to_another_lane_with_its_waiting_jobs(
+    shop: Workshop, gate: Gate
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        await gate.wait()
+
+    shop.lane("old", max_slots=1, poll_interval_ms=100)
+    shop.lane("old", job_types=["job"])
+    shop.lane("new", max_slots=4, poll_interval_ms=100)
+    await shop.hire()
+    jobs = await shop.lw.submit_many([("job", {})] * 6)
+    await until(lambda: len(gate.inside) == 1)
+    with shop.conn.transaction():
+        shop.lane("old", job_types=[])
+        shop.lane("new", job_types=["job"])
+    await until(lambda: len(gate.inside) == 5)
+    assert shop.rows("select lane, count(*) from laneway.lease group by 1 order by 1") == [
+        ("new", 4),
+        ("old", 1),
+    ]
+    gate.open.set()
+    await until(lambda: shop.count("completed") == len(jobs))
+    await until(shop.holds_nothing)
+
+
+async def test_a_worker_told_its_lanes_serves_no_other(shop: Workshop) -> None:
+    @shop.lw.handler("here", lane="a")
+    async def here(ctx: Context) -> str:
+        return "ran"
+
+    @shop.lw.handler("there", lane="b")
+    async def there(ctx: Context) -> str:
+        return "ran"
+
+    await shop.hire(only_lanes=frozenset({"a"}))
+    elsewhere = await shop.lw.submit("there")
+    assert await (await shop.lw.submit("here")).wait(10) == "ran"
+    assert shop.status(elsewhere) == "approved"
+    await shop.hire(only_lanes=frozenset({"b"}))
+    assert await elsewhere.wait(10) == "ran"
+
+
+async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(shop: Workshop) -> None:
+    @shop.lw.handler("job", lane="fresh")
+    async def job(ctx: Context) -> None: ...
+
+    await shop.hire()
+    row = shop.one(
+        "select job_types, max_slots, poll_interval_ms, stale_timeout_minutes"
+        " from laneway.worker_lanes where name = 'fresh'"
+    )
+    assert row == (["job"], 1, 5000, 30)
+    submitted = await shop.lw.submit("job")
+    await submitted.wait(10)
+    assert (await submitted.get()).lane == "fresh"
+
+
+async def test_the_row_of_a_lane_beats_what_its_handler_says(shop: Workshop) -> None:
+    @shop.lw.handler("job", lane="wish")
+    async def job(ctx: Context) -> None: ...
+
+    shop.lane("operator", max_slots=7)
+    shop.lane("operator", job_types=["job"])
+    await shop.hire()
+    submitted = await shop.lw.submit("job")
+    await submitted.wait(10)
+    assert (await submitted.get()).lane == "operator"
+    rows = shop.rows("select name, max_slots from laneway.worker_lanes where job_types <> '{}'")
+    assert ("operator", 7) in rows
+
+
+async def test_lanes_in_the_settings_are_created_and_never_overwritten(dsn: str) -> None:
+    lanes = {"lanes": {"here": {"max_slots": 3}, "there": {"max_slots": 4}}}
+    async with Workshop(dsn, lanes=lanes) as shop:
+
+        @shop.lw.handler("job")
+        async def job(ctx: Context) -> None: ...
+
+        shop.lane("there", max_slots=9)
+        await shop.hire()
+        rows = shop.rows(
+            "select name, max_slots from laneway.worker_lanes where name in ('here', 'there')"
+            " order by 1"
+        )
+        assert rows == [("here", 3), ("there", 9)]
+
+
+async def test_a_type_nobody_knows_waits_until_somebody_does(shop: Workshop) -> None:
+    @shop.lw.handler("known")
+    async def known(ctx: Context) -> None: ...
+
+    await shop.hire()
+    unknown = await shop.lw.submit("mystery", {"a": 1})
+    await (await shop.lw.submit("known")).wait(10)
+    assert shop.status(unknown) == "approved"
+    async with Laneway(shop.dsn, **QUICK) as other:
+
+        @other.handler("mystery")
+        async def mystery(ctx: Context, a: int) -> int:
+            return a
+
+        worker = await shop.hire(other)
+        assert await unknown.wait(10) == 1
+        await worker.stop()
+
+
+async def test_job_types_of_one_lane_are_served_in_one_order(shop: Workshop) -> None:
+    order: list[int] = []
+    for name in ("x", "y", "z"):
+
+        @shop.lw.handler(name, retry=SOON)
+        async def job(ctx: Context, n: int) -> None:
+            order.append(n)
+
+    shop.lane("mixed", max_slots=1, poll_interval_ms=100)
+    shop.lane("mixed", job_types=["x", "y", "z"])
+    await shop.lw.submit_many([("xyz"[n % 3], {"n": n}) for n in range(30)])
+    await shop.hire()
+    await until(lambda: shop.count("completed") == 30)
+    assert order == list(range(30))

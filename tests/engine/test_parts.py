@@ -1,0 +1,347 @@
+"""The small parts of a worker: services, complaints, rooms, threads, verdicts, lanes served."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import threading
+import time
+from typing import Any, ClassVar
+from uuid import UUID
+
+import pytest
+
+from laneway import Cancel, Context, Retry, Snooze
+from laneway.domain.claim import Claim
+from laneway.domain.job import LONGEST_DELAY
+from laneway.domain.lane import Lane
+from laneway.engine import heartbeat_wire as wire
+from laneway.engine import verdicts
+from laneway.engine.complaints import Complaints
+from laneway.engine.control import served
+from laneway.engine.registry import Registry, make_handler
+from laneway.engine.rooms import Rooms
+from laneway.engine.run import Run
+from laneway.engine.service import Service
+from laneway.engine.threads import Threads
+from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.store.lanes import ControlState
+from laneway.store.leases import Assignment
+from tests.engine.workshop import until
+
+# -- services ------------------------------------------------------------------------------------
+
+
+class Loop(Service):
+    name: ClassVar[str] = "loop"
+    longest_backoff_s: ClassVar[float] = 0.05
+
+    def __init__(self, delay: float | None = None, error: Exception | None = None) -> None:
+        super().__init__(Complaints())
+        self.delay = delay
+        self.error = error
+        self.rounds = 0
+
+    async def run_once(self) -> float | None:
+        self.rounds += 1
+        if self.error is not None:
+            raise self.error
+        return self.delay
+
+
+async def test_a_service_that_has_nothing_to_do_waits_for_a_wake_up() -> None:
+    loop = Loop()
+    loop.start()
+    await until(lambda: loop.rounds == 1)
+    loop.wake()
+    await until(lambda: loop.rounds == 2)
+    await loop.stop()
+    assert loop.rounds == 2
+
+
+async def test_a_wake_up_during_a_round_is_not_lost() -> None:
+    class Woken(Loop):
+        async def run_once(self) -> float | None:
+            if self.rounds == 0:
+                self.wake()
+            return await super().run_once()
+
+    loop = Woken()
+    loop.start()
+    await until(lambda: loop.rounds == 2)
+    await loop.stop()
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable("away"), RuntimeError("a mistake")])
+async def test_a_service_that_fails_goes_on_after_a_pause(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    loop = Loop(error=error)
+    loop.start()
+    for _ in range(1000):
+        loop.wake()
+        await asyncio.sleep(0)
+    assert loop.rounds < 5
+    await until(lambda: loop.rounds > 3)
+    loop.error = None
+    await until(lambda: any("works again" in r.getMessage() for r in caplog.records))
+    await loop.stop()
+    warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1
+
+
+def test_the_pause_after_failures_grows_and_is_bounded() -> None:
+    class Slow(Loop):
+        longest_backoff_s: ClassVar[float] = 2.0
+
+    async def pauses() -> list[float]:
+        loop = Slow()
+        return [loop._backoff(n) for n in (1, 2, 3, 6, 10, 5000)]
+
+    first, *_, last = asyncio.run(pauses())
+    assert 0.05 <= first <= 0.1
+    assert 1.0 <= last <= 2.0
+
+
+async def test_a_stopped_service_runs_no_further_round() -> None:
+    loop = Loop(delay=0)
+    loop.start()
+    await until(lambda: loop.rounds > 10)
+    await loop.stop()
+    rounds = loop.rounds
+    loop.wake()
+    await asyncio.sleep(0.01)
+    assert loop.rounds == rounds
+
+
+async def test_a_cancelled_service_is_interrupted_in_its_round() -> None:
+    class Hanging(Loop):
+        async def run_once(self) -> float | None:
+            self.rounds += 1
+            await asyncio.Event().wait()
+            return None
+
+    loop = Hanging()
+    loop.start()
+    await until(lambda: loop.rounds == 1)
+    await asyncio.wait_for(loop.cancel(), 5)
+
+
+# -- complaints ----------------------------------------------------------------------------------
+
+
+def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    complaints = Complaints()
+    for _ in range(50):
+        complaints.tell("claimer", "away")
+        complaints.over("claimer")
+    complaints.tell("poller", "away")
+    now += 1.0
+    complaints.tell("claimer", "away")
+    told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert told == ["claimer: away", "poller: away", "claimer: away (and 49 times more)"]
+    assert [r.getMessage() for r in caplog.records].count("claimer: works again") == 1
+
+
+# -- rooms ---------------------------------------------------------------------------------------
+
+
+def test_every_lane_can_always_start_one_job() -> None:
+    rooms = Rooms({"async": 10, "thread": 4})
+    rooms.serve({"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}})
+    assert rooms.free("a", "async") == 9
+    rooms.take("a", "async", 9)
+    assert rooms.free("a", "async") == 0
+    assert rooms.free("b", "async") == 1
+    rooms.take("b", "async", 1)
+    assert rooms.free("b", "async") == 0
+    rooms.give_back("a", "async")
+    assert rooms.free("a", "async") == 1
+    assert rooms.free("b", "async") == 1
+    assert rooms.free("c", "thread") == 3
+    assert rooms.in_use == 9
+
+
+def test_more_lanes_than_room_still_get_one_job_each() -> None:
+    rooms = Rooms({"thread": 2})
+    rooms.serve({name: {"thread"} for name in "abcde"})
+    for name in "abcde":
+        assert rooms.free(name, "thread") == 1
+        rooms.take(name, "thread", 1)
+        assert rooms.free(name, "thread") == 0
+
+
+def test_a_lane_no_longer_served_keeps_what_it_has_taken_and_no_more() -> None:
+    rooms = Rooms({"async": 4})
+    rooms.serve({"a": {"async"}, "b": {"async"}})
+    rooms.take("a", "async", 3)
+    rooms.serve({"b": {"async"}})
+    assert rooms.free("b", "async") == 1
+    for _ in range(3):
+        rooms.give_back("a", "async")
+    assert rooms.free("b", "async") == 4
+
+
+# -- threads -------------------------------------------------------------------------------------
+
+
+def test_threads_are_used_again_and_end_when_closed() -> None:
+    threads, names = Threads(), []
+    for _ in range(20):
+        done = threading.Event()
+
+        def work(done: threading.Event = done) -> None:
+            names.append(threading.current_thread())
+            done.set()
+
+        threads.run(work)
+        assert done.wait(5)
+        # The thread is idle a moment after it says that it is done.
+        deadline = time.monotonic() + 5
+        while threads._idle == 0 and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert len(set(names)) == 1
+    threads.close()
+    names[0].join(5)
+    assert not names[0].is_alive()
+
+
+def test_as_many_threads_run_as_there_is_work() -> None:
+    threads, barrier = Threads(), threading.Barrier(9, timeout=5)
+
+    def meet() -> None:
+        barrier.wait()
+
+    for _ in range(8):
+        threads.run(meet)
+    barrier.wait()
+    threads.close()
+
+
+# -- verdicts ------------------------------------------------------------------------------------
+
+
+def make_run(**options: Any) -> Run:
+    async def fn(ctx: Context) -> None: ...
+
+    assignment = Assignment(Claim(1, UUID(int=1), 1), 0, "job", "{}", None, 0, True)
+    return Run(assignment, make_handler("job", fn, **options), "default")
+
+
+@pytest.mark.parametrize(
+    "error, kind, delay",
+    [
+        (ValueError("no"), "fail", None),
+        (Retry("busy"), "fail", None),
+        (Retry("busy", after=5), "fail", 5.0),
+        (Retry("busy", after=-5), "fail", 0.0),
+        (Snooze(7), "snooze", 7.0),
+        (Snooze(float("nan")), "snooze", 0.0),
+        (Snooze(float("inf")), "snooze", LONGEST_DELAY),
+        (Cancel("enough"), "cancel", None),
+        (Cancel(7), "fail", None),  # type: ignore[arg-type]
+        (Snooze("soon"), "fail", None),  # type: ignore[arg-type]
+        (SystemExit(3), "fail", None),
+    ],
+)
+def test_every_way_to_raise_has_its_verdict(
+    error: BaseException, kind: str, delay: float | None
+) -> None:
+    verdict = verdicts.of_error(make_run(), error)
+    assert (verdict.kind, verdict.delay_s) == (kind, delay)
+
+
+def test_an_error_is_bounded_however_long_its_text_and_trace_are() -> None:
+    def dive(depth: int) -> None:
+        if depth == 0:
+            raise ValueError("x" * 1_000_000)
+        dive(depth - 1)
+
+    try:
+        dive(500)
+    except ValueError as error:
+        told = json.loads(verdicts.describe(error))
+    assert len(told["message"]) <= verdicts.LONGEST_MESSAGE
+    assert len(told["traceback"]) <= verdicts.LONGEST_TRACEBACK + 100
+    assert "ValueError" in told["type"]
+
+
+@pytest.mark.parametrize(
+    "reason, kind",
+    [("cancel", "cancel"), ("timeout", "fail"), ("shutdown", "release"), ("fenced", None)],
+)
+def test_every_reason_to_stop_has_its_verdict(reason: Any, kind: str | None) -> None:
+    run = make_run(timeout=5)
+    run.stop_reason = reason
+    verdict = verdicts.of_stop(run)
+    assert (verdict.kind if verdict else None) == kind
+
+
+# -- lanes served, handlers, wire ------------------------------------------------------------------
+
+
+def test_a_handler_is_served_in_the_lane_that_lists_its_type_else_in_default() -> None:
+    async def fn(ctx: Context) -> None: ...
+
+    registry = Registry()
+    for name in ("a", "b", "c"):
+        registry.add(make_handler(name, fn, lane="ignored"))
+    lanes = {"default": Lane("default"), "x": Lane("x", ("a",)), "y": Lane("y", ("b", "other"))}
+    state = ControlState(1, False, lanes)
+
+    def names(only: frozenset[str] | None) -> dict[str, list[str]]:
+        return {k: [h.job_type for h in v] for k, v in served(state, registry, only).items()}
+
+    assert names(None) == {"x": ["a"], "y": ["b"], "default": ["c"]}
+    assert names(frozenset({"y", "nowhere"})) == {"y": ["b"]}
+
+
+@pytest.mark.parametrize(
+    "options, rule",
+    [
+        ({"timeout": 0}, "timeout"),
+        ({"isolation": "thread"}, "plain def"),
+        ({"isolation": "fiber"}, "isolation"),
+        ({"memory_mb": 100}, "process"),
+        ({"stale": "never"}, "stale"),
+        ({"priority": 1.5}, "priority"),
+        ({"max_retries": -1}, "max_retries"),
+        ({"lane": "No Such Name"}, "lane"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_name(options: dict[str, Any], rule: str) -> None:
+    async def fn(ctx: Context) -> None: ...
+
+    with pytest.raises(ConfigError, match=rule):
+        make_handler("job", fn, **options)
+
+
+def test_a_job_type_has_one_handler() -> None:
+    async def fn(ctx: Context) -> None: ...
+
+    registry = Registry()
+    registry.add(make_handler("job", fn))
+    with pytest.raises(ConfigError, match="already"):
+        registry.add(make_handler("job", fn))
+
+
+def test_what_is_said_to_the_heartbeat_process_is_what_it_hears() -> None:
+    stream = io.BytesIO(
+        wire.pack(wire.HOLD, [(1, 2), (3, 4)], 30.0)
+        + wire.pack(wire.BEAT)
+        + wire.pack(wire.FORGET, [(2**62, 7)])
+        + wire.pack(wire.HOLD, [(5, 6)], 2.0)[:-3]
+    )
+    assert wire.receive(stream) == (wire.HOLD, [(1, 2), (3, 4)], 30.0)
+    assert wire.receive(stream) == (wire.BEAT, [], 0.0)
+    assert wire.receive(stream) == (wire.FORGET, [(2**62, 7)], 0.0)
+    assert wire.receive(stream) is None

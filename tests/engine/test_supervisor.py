@@ -1,0 +1,128 @@
+"""N worker processes under one parent: the dead are replaced, the hanging killed, all end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from laneway import JobHandle
+from tests.engine.crew import Crew
+from tests.engine.workshop import Workshop, until
+
+WORKER = "laneway worker"
+
+
+def pid_of(shop: Workshop, job: JobHandle) -> int:
+    """The process that runs the job, by what its handler saved in this attempt."""
+    rows = shop.rows(
+        "select p.checkpoint from laneway.progress p join laneway.lease l using (seq, attempt)"
+        " where seq = %s",
+        shop.seq(job),
+    )
+    return int(rows[0][0]) if rows else 0
+
+
+async def test_a_killed_child_is_replaced_and_its_jobs_given_back_at_once(shop: Workshop) -> None:
+    """The lease is 30 s: only the supervisor can have given them back."""
+    with Crew(shop.dsn, "--processes=2") as crew:
+        job = await shop.lw.submit("wait")
+        await until(lambda: pid_of(shop, job))
+        victim = pid_of(shop, job)
+        await until(lambda: len(crew.of(WORKER)) == 2)
+        assert victim in {child.pid for child in crew.of(WORKER)}
+        killed = time.monotonic()
+        os.kill(victim, signal.SIGKILL)
+        await until(lambda: pid_of(shop, job) not in (0, victim))
+        assert time.monotonic() - killed < 15
+        await until(lambda: len({c.pid for c in crew.of(WORKER)} - {victim}) == 2)
+        again = await job.get()
+        assert (again.attempt, again.retries) == (2, 1)
+        assert again.attempts[0].outcome == "lost"
+        assert again.attempts[0].error is not None
+        assert "SIGKILL" in again.attempts[0].error.message
+        await until(crew.is_sent_away)
+    assert shop.status(job) == "approved"
+    assert shop.holds_nothing()
+
+
+async def test_a_child_whose_loop_hangs_is_killed_and_only_the_culprit_charged(
+    shop: Workshop,
+) -> None:
+    with Crew(shop.dsn, "--processes=1", LANEWAY_LOOP_TIMEOUT="3") as crew:
+        others = [await shop.lw.submit("wait") for _ in range(3)]
+        await until(lambda: all(pid_of(shop, other) for other in others))
+        hanging = pid_of(shop, others[0])
+        culprit = await shop.lw.submit("hang", max_retries=0)
+        ended = await shop.ended(culprit)
+        assert ended.error is not None
+        assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
+        assert "blocked the event loop" in ended.error.message
+        await until(lambda: all(pid_of(shop, o) not in (0, hanging) for o in others))
+        for other in others:
+            again = await other.get()
+            assert (again.attempt, again.retries) == (2, 0)
+            assert again.attempts[0].outcome == "released"
+        await until(crew.is_sent_away)
+    assert shop.holds_nothing()
+
+
+async def test_sigterm_drains_however_slow_the_drain_is_and_whoever_else_is_signalled(
+    shop: Workshop,
+) -> None:
+    """As a service manager does it: every process of the group gets the signal."""
+    with Crew(shop.dsn, "--processes=2", LANEWAY_LOOP_TIMEOUT="2") as crew:
+        jobs = [await shop.lw.submit("nap", {"seconds": 3.0}) for _ in range(4)]
+        for job in jobs:
+            await shop.running(job)
+        for process in crew.tree():
+            process.send_signal(signal.SIGTERM)
+        crew.terminate()
+        late = await shop.lw.submit("pid")
+        await until(crew.all_gone)
+    assert crew.process.returncode == 0
+    for job in jobs:
+        ended = await job.get()
+        assert (ended.status, ended.attempt) == ("completed", 1)
+    assert shop.status(late) == "approved"
+    assert shop.holds_nothing()
+
+
+async def test_a_second_sigterm_releases_at_once(shop: Workshop) -> None:
+    with Crew(shop.dsn, "--processes=2", LANEWAY_SHUTDOWN_GRACE="60") as crew:
+        job = await shop.lw.submit("wait")
+        await until(lambda: pid_of(shop, job))
+        await until(crew.is_sent_away, timeout=15)
+    assert shop.status(job) == "approved"
+    after = await job.get()
+    assert (after.retries, after.attempts[0].outcome) == (0, "released")
+
+
+async def test_children_stop_when_their_supervisor_is_killed(shop: Workshop) -> None:
+    with Crew(shop.dsn, "--processes=2") as crew:
+        job = await shop.lw.submit("wait")
+        await until(lambda: pid_of(shop, job))
+        await until(lambda: len(crew.of(WORKER)) == 2 and len(crew.of("heartbeat_child")) == 2)
+        crew.kill()
+        await until(crew.all_gone)
+    after = await job.get()
+    assert (after.status, after.retries) == ("approved", 0)
+    assert [a.outcome for a in after.attempts] == ["released"]
+    assert shop.holds_nothing()
+
+
+async def test_an_unsupervised_worker_drains_on_sigterm_and_hurries_on_the_second(
+    shop: Workshop,
+) -> None:
+    with Crew(shop.dsn, LANEWAY_SHUTDOWN_GRACE="60") as crew:
+        short = await shop.lw.submit("nap", {"seconds": 1.0})
+        long = await shop.lw.submit("wait")
+        await until(lambda: pid_of(shop, long))
+        await shop.running(short)
+        crew.terminate()
+        await until(lambda: shop.status(short) == "completed")
+        assert shop.status(long) == "running"
+        crew.terminate()
+        await until(crew.all_gone)
+    assert crew.process.returncode == 0
+    assert shop.status(long) == "approved"

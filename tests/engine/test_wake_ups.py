@@ -1,0 +1,163 @@
+"""Jobs start when they are due: by notification at once, by polling in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import pairwise
+
+import pytest
+
+from laneway import Context, Laneway, RetryPolicy
+from laneway.store import jobs as store
+from tests.engine.workshop import Workshop, until
+
+
+@pytest.fixture
+def sleepy(shop: Workshop) -> Workshop:
+    """Its worker polls once in two minutes: what starts sooner was not found by polling."""
+    shop.lane("default", poll_interval_ms=120000)
+    return shop
+
+
+def echo(shop: Workshop) -> list[float]:
+    starts: list[float] = []
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        starts.append(time.monotonic())
+
+    return starts
+
+
+async def ready(shop: Workshop) -> None:
+    worker = await shop.hire()
+    await until(lambda: worker.heartbeat.is_ready)
+    if worker.settings.can_listen:
+        await until(lambda: worker.listening._listener.is_listening)
+
+
+async def test_a_submit_starts_its_job_at_once(sleepy: Workshop) -> None:
+    starts = echo(sleepy)
+    await ready(sleepy)
+    for n in range(3):
+        await (await sleepy.lw.submit("job")).wait(5)
+        assert len(starts) == n + 1
+    await (await sleepy.lw.submit_many([("job", {})]))[0].wait(5)
+
+
+async def test_a_submit_from_another_process_or_in_sql_starts_its_job_at_once(
+    sleepy: Workshop,
+) -> None:
+    echo(sleepy)
+    await ready(sleepy)
+    async with Laneway(sleepy.dsn) as other:
+        await (await other.submit("job")).wait(5)
+    job_id = sleepy.one("select job_id from laneway.submit('job', wake => true)")
+    await until(lambda: sleepy.status(job_id) == "completed", timeout=5)
+
+
+async def test_without_listening_polling_finds_the_job(dsn: str) -> None:
+    async with Workshop(dsn, listen=False) as shop:
+        shop.lane("default", poll_interval_ms=100)
+        starts = echo(shop)
+        await ready(shop)
+        job = await shop.lw.submit("job")
+        await job.wait(5)
+        assert len(starts) == 1
+        assert not shop.rows(
+            "select 1 from pg_stat_activity where datname = current_database()"
+            " and application_name = 'laneway listen'"
+        )
+
+
+async def test_a_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: Workshop) -> None:
+    starts = echo(sleepy)
+    await ready(sleepy)
+    submitted = time.monotonic()
+    job = await sleepy.lw.submit("job", delay=0.8)
+    await job.wait(10)
+    assert 0.8 <= starts[0] - submitted < 2.0
+
+
+async def test_a_job_delayed_before_the_worker_started_starts_at_its_time(
+    sleepy: Workshop,
+) -> None:
+    starts = echo(sleepy)
+    submitted = time.monotonic()
+    job = await sleepy.lw.submit("job", delay=2.5)
+    await ready(sleepy)
+    assert starts == []
+    await job.wait(10)
+    assert 2.5 <= starts[0] - submitted < 3.3
+
+
+async def test_a_retry_and_a_snooze_come_back_at_their_time(sleepy: Workshop) -> None:
+    starts: list[float] = []
+
+    @sleepy.lw.handler("job", retry=RetryPolicy(base=0.5, cap=0.5, jitter=0))
+    async def job(ctx: Context) -> None:
+        starts.append(time.monotonic())
+        if ctx.attempt < 3:
+            raise ValueError
+
+    await ready(sleepy)
+    await (await sleepy.lw.submit("job")).wait(10)
+    for earlier, later in pairwise(starts):
+        assert 0.5 <= later - earlier < 1.5
+
+
+async def test_an_operators_retry_starts_the_job_at_the_next_poll(shop: Workshop) -> None:
+    @shop.lw.handler("job", max_retries=0)
+    async def job(ctx: Context) -> int:
+        if ctx.attempt == 1:
+            raise ValueError
+        return ctx.attempt
+
+    shop.lane("default", poll_interval_ms=100)
+    await ready(shop)
+    submitted = await shop.lw.submit("job")
+    await shop.ended(submitted)
+    await shop.lw.database.run(store.retry(submitted.id))
+    await until(lambda: shop.status(submitted) == "completed")
+    ended = await submitted.get()
+    assert (ended.result, ended.retries) == (2, 0)
+    assert [a.outcome for a in ended.attempts] == ["failed", "completed"]
+
+
+async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
+    sleepy: Workshop,
+) -> None:
+    echo(sleepy)
+    await ready(sleepy)
+    (worker,) = sleepy.workers
+    for _ in range(2):
+        lost = sleepy.one(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'laneway listen'"
+        )
+        assert lost == 1
+        await until(lambda: not worker.listening._listener.is_listening)
+        # Submitted while nobody listens: found as soon as somebody does again.
+        missed = await sleepy.lw.submit("job")
+        await missed.wait(10)
+        await until(lambda: worker.listening._listener.is_listening)
+        await (await sleepy.lw.submit("job")).wait(5)
+
+
+async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> None:
+    echo(shop)
+    worker = await shop.hire_unlike({"watchdog_interval": 2.0, "leader_ttl": 6.0})
+    await until(lambda: worker.heartbeat.is_ready and worker.watchdog.is_leader)
+    asked = 0
+    for database in (worker._claims, worker._settles, worker._rest):
+        run = database.run
+
+        async def counted(statement: object, run: object = run) -> object:
+            nonlocal asked
+            asked += 1
+            return await run(statement)  # type: ignore[operator]
+
+        database.run = counted  # type: ignore[method-assign, assignment]
+    await asyncio.sleep(3)
+    assert asked <= 6 + 2

@@ -1,0 +1,210 @@
+"""Migrations: applied once, whole or not at all, and never over what this code does not know."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from laneway.errors import DatabaseUnavailable, SchemaMismatch
+from laneway.store import migrate as migrating
+from laneway.store.migrate import Migration, check, migrate, migrations, script, status
+from tests.conftest import Server
+
+NAMES = [m.name for m in migrations()]
+BROKEN = Migration(
+    9001, "9001_broken", "create table laneway.half (a int); select 1 / 0;", "pre", "0.1.0"
+)
+
+CATALOG = {
+    "columns": """
+        select c.relname, c.relkind::text, a.attnum, a.attname,
+               format_type(a.atttypid, a.atttypmod),
+               a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity::text,
+               a.attcollation::regcollation::text, c.reloptions
+          from pg_class c
+          join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+          left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+         where c.relnamespace = 'laneway'::regnamespace and c.relkind in ('r', 'v', 'i', 'S')""",
+    "indexes": "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index"
+    " where indrelid in (select oid from pg_class where relnamespace = 'laneway'::regnamespace)",
+    "constraints": "select conrelid::regclass::text, conname, pg_get_constraintdef(oid)"
+    " from pg_constraint where connamespace = 'laneway'::regnamespace",
+    "functions": "select pg_get_functiondef(oid) from pg_proc"
+    " where pronamespace = 'laneway'::regnamespace",
+    "triggers": "select pg_get_triggerdef(t.oid) from pg_trigger t"
+    " join pg_class c on c.oid = t.tgrelid"
+    " where c.relnamespace = 'laneway'::regnamespace and not t.tgisinternal",
+    "views": "select viewname::text, definition from pg_views where schemaname = 'laneway'",
+    "lanes": "select name, job_types, max_slots, poll_interval_ms, stale_timeout_minutes,"
+    " lease_seconds, enabled from laneway.worker_lanes",
+    "types": "select name, priority, max_retries, published_at from laneway.job_types",
+    "control": "select version, paused from laneway.control",
+    "applied": "select number, name, checksum, safe_with from laneway.migrations",
+}
+
+
+def catalog(dsn: str) -> dict[str, list[tuple[Any, ...]]]:
+    with psycopg.connect(dsn) as conn:
+        return {
+            name: sorted(conn.execute(query.encode()).fetchall(), key=repr)
+            for name, query in CATALOG.items()
+        }
+
+
+def run(dsn: str, query: str, *params: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        cursor = conn.execute(query.encode(), params or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_each_migration_says_when_to_run_it_and_what_it_is_safe_with() -> None:
+    numbers = [m.number for m in migrations()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert all(m.phase in ("pre", "post") for m in migrations())
+    assert all(m.safe_with.count(".") == 2 for m in migrations())
+
+
+def test_a_second_run_applies_nothing(empty_dsn: str) -> None:
+    assert migrate(empty_dsn) == NAMES
+    before = catalog(empty_dsn)
+    assert migrate(empty_dsn) == []
+    assert catalog(empty_dsn) == before
+
+
+def test_four_at_once_apply_each_migration_once(empty_dsn: str) -> None:
+    ready = threading.Barrier(4)
+
+    def migrate_when_all_are_ready(_: int) -> list[str]:
+        ready.wait()
+        return migrate(empty_dsn)
+
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(migrate_when_all_are_ready, range(4)))
+    assert sorted(name for answer in got for name in answer) == NAMES
+    assert status(empty_dsn).pending == []
+
+
+def test_the_status_tells_applied_pending_unknown_and_changed(empty_dsn: str) -> None:
+    fresh = status(empty_dsn)
+    assert (fresh.applied, fresh.pending, fresh.unknown, fresh.changed) == ([], NAMES, [], [])
+    migrate(empty_dsn)
+    run(
+        empty_dsn,
+        "insert into laneway.migrations (number, name, checksum, safe_with)"
+        " values (9000, '9000_later', '', '0.1.0')",
+    )
+    run(empty_dsn, "update laneway.migrations set checksum = 'x' where number = 1")
+    now = status(empty_dsn)
+    assert (now.applied, now.pending) == (NAMES, [])
+    assert (now.unknown, now.changed) == (["9000_later"], NAMES[:1])
+
+
+def test_a_migration_changed_after_it_was_applied_is_refused(empty_dsn: str) -> None:
+    migrate(empty_dsn)
+    run(empty_dsn, "update laneway.migrations set checksum = 'x' where number = 1")
+    with pytest.raises(SchemaMismatch, match=f"{NAMES[0]} was changed after it was applied"):
+        migrate(empty_dsn)
+
+
+def test_code_refuses_a_database_that_lacks_a_migration(empty_dsn: str) -> None:
+    with pytest.raises(SchemaMismatch, match=f"lacks {NAMES[0]}.*laneway db migrate"):
+        check(empty_dsn, "0.1.0")
+    migrate(empty_dsn)
+    check(empty_dsn, "0.1.0")
+
+
+@pytest.mark.parametrize(
+    "safe_with, code, is_refused",
+    [
+        ("0.1.0", "0.1.0", False),
+        ("0.2.0", "0.1.9", True),
+        ("0.10.0", "0.9.0", True),
+        ("0.9.0", "0.10.0", False),
+        ("1.0.0", "0.99.0", True),
+    ],
+)
+def test_code_refuses_a_newer_migration_that_says_it_is_not_safe_with_it(
+    empty_dsn: str, safe_with: str, code: str, is_refused: bool
+) -> None:
+    migrate(empty_dsn)
+    run(
+        empty_dsn,
+        "insert into laneway.migrations (number, name, checksum, safe_with)"
+        " values (9000, '9000_later', '', %s)",
+        safe_with,
+    )
+    if is_refused:
+        with pytest.raises(SchemaMismatch, match=f"9000_later, .*{safe_with} or newer.*{code}"):
+            check(empty_dsn, code)
+    else:
+        check(empty_dsn, code)
+
+
+def test_a_migration_that_fails_leaves_nothing_of_itself_and_keeps_those_before(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), BROKEN))
+    with pytest.raises(Exception, match="division by zero"):
+        migrating.migrate(empty_dsn)
+    assert run(empty_dsn, "select to_regclass('laneway.half')") == [(None,)]
+    assert [row[0] for row in run(empty_dsn, "select name from laneway.migrations")] == NAMES
+    mended = replace(BROKEN, sql="create table laneway.half (a int)")
+    monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), mended))
+    assert migrating.migrate(empty_dsn) == [BROKEN.name]
+
+
+def test_the_first_migration_failing_leaves_an_empty_database(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "migrations", lambda: (BROKEN,))
+    with pytest.raises(Exception, match="division by zero"):
+        migrating.migrate(empty_dsn)
+    assert run(empty_dsn, "select to_regnamespace('laneway')") == [(None,)]
+
+
+def test_the_script_applied_by_other_means_makes_the_same_schema(
+    postgres: Server, template_db: str, empty_dsn: str
+) -> None:
+    run(empty_dsn, script())
+    assert catalog(empty_dsn) == catalog(postgres.dsn_of(template_db))
+    assert migrate(empty_dsn) == []
+    check(empty_dsn, "0.1.0")
+
+
+def test_a_schema_that_is_not_there_is_told_with_the_remedy(empty_dsn: str) -> None:
+    from laneway.store import lanes
+    from laneway.store.database import run_sync
+
+    with (
+        psycopg.connect(empty_dsn, autocommit=True) as conn,
+        pytest.raises(SchemaMismatch, match="laneway db migrate"),
+    ):
+        run_sync(conn, lanes.read())
+
+
+@pytest.fixture
+def powerless(postgres: Server, empty_dsn: str) -> Iterator[str]:
+    """A role that may connect and nothing else."""
+    role = f"powerless_{uuid4().hex[:8]}"
+    postgres.admin.execute(f"create role {role} login password 'p'".encode())
+    try:
+        yield psycopg.conninfo.make_conninfo(empty_dsn, user=role, password="p")
+    finally:
+        postgres.admin.execute(f"drop role {role}".encode())
+
+
+def test_a_role_without_rights_is_told_which_right_it_lacks(powerless: str) -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"permission denied for database .*db grants"):
+        migrate(powerless)
+
+
+def test_a_database_that_is_not_there_is_told_plainly(postgres: Server) -> None:
+    with pytest.raises(DatabaseUnavailable, match="does not exist"):
+        migrate(postgres.dsn_of("no_such_database"))

@@ -1,0 +1,119 @@
+"""Payloads written behind our back: they reach their own job as text and touch no neighbour."""
+
+from __future__ import annotations
+
+import pytest
+
+from laneway.domain.payload import decode
+from laneway.errors import InvalidInput
+from laneway.store import jobs
+from laneway.store.jobs import Filter
+from tests.store.desk import Desk
+
+HOSTILE = {
+    "5001 digits": '{"a": 1e5000}',
+    "131072 digits": '{"a": 1e131071}',
+    "nested 5000": "[" * 5000 + "]" * 5000,
+    "a megabyte and more": '"' + "x" * (2 * 1024 * 1024) + '"',
+    "a key of a megabyte": '{"' + "k" * (1024 * 1024) + '": 1}',
+}
+
+
+def smuggle(desk: Desk, payload: str) -> int:
+    seq = desk.one(
+        "insert into laneway.jobs (id, job_type, payload)"
+        " values (gen_random_uuid(), 't', %s::jsonb) returning seq",
+        payload,
+    )
+    desk.do("insert into laneway.ready (seq, job_type, rank) values (%s, 't', 0)", seq)
+    return int(seq)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_payload_is_claimed_as_text_and_its_neighbours_with_it(
+    desk: Desk, name: str
+) -> None:
+    before = desk.submit(payload={"n": 1})
+    hostile = smuggle(desk, HOSTILE[name])
+    after = desk.submit(payload={"n": 2})
+    answer = desk.claim()
+    assert [a.claim.seq for a in answer.assignments] == [before, hostile, after]
+    assert [decode(a.payload) for a in answer.assignments if a.claim.seq != hostile] == [
+        {"n": 1},
+        {"n": 2},
+    ]
+    bad = answer.assignments[1]
+    assert isinstance(bad.payload, str)
+    if "megabyte" not in name:
+        with pytest.raises(InvalidInput, match=r"^payload"):
+            decode(bad.payload)
+    desk.settle(bad.claim, "giveup", error='{"type": "InvalidInput", "message": "payload"}')
+    assert desk.row("outcome", hostile)["status"] == "failed"
+    assert desk.slots_agree()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_payload_spoils_no_list(desk: Desk, name: str) -> None:
+    first = desk.submit(payload={"n": 1})
+    hostile = smuggle(desk, HOSTILE[name])
+    last = desk.submit(payload={"n": 2})
+    page = desk.run(jobs.listing(Filter(), limit=10))
+    assert [job.id for job in page.items] == [desk.id_of(s) for s in (last, hostile, first)]
+    assert [page.items[0].payload, page.items[2].payload] == [{"n": 2}, {"n": 1}]
+    job = desk.run(jobs.get(desk.id_of(hostile)))
+    assert job is not None
+    assert job.payload is not None
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\u0000"}', '{"a": NaN}', '{"a": "\\ud800"}', "{", ""])
+def test_what_postgresql_cannot_store_is_refused_by_name(desk: Desk, text: str) -> None:
+    from laneway.domain.job import NewJob, new_job_id
+
+    with pytest.raises(InvalidInput, match=r"^payload"):
+        desk.run(jobs.submit(NewJob(id=new_job_id(), job_type="t", payload=text)))
+    assert desk.one("select count(*) from laneway.jobs") == 0
+
+
+@pytest.mark.parametrize(
+    "call, field",
+    [
+        ("laneway.submit('')", "job_type"),
+        ("laneway.submit(null)", "job_type"),
+        ("laneway.submit(repeat('x', 129))", "job_type"),
+        ("laneway.submit(E'a\\nb')", "job_type"),
+        ("laneway.submit('t', null)", "payload"),
+        ("laneway.submit('t', to_jsonb(repeat('x', 1048576)))", "payload"),
+        (
+            "laneway.submit('t', (select jsonb_agg('1e131071'::jsonb) from generate_series(1, 9)))",
+            "payload",
+        ),
+        ("laneway.submit('t', unique_key => '')", "unique_key"),
+        ("laneway.submit('t', unique_key => repeat('k', 513))", "unique_key"),
+        ("laneway.submit('t', workspace => '')", "workspace"),
+        ("laneway.submit('t', workspace => null)", "workspace"),
+        ("laneway.submit('t', priority => 32768)", "priority"),
+        ("laneway.submit('t', max_retries => -1)", "max_retries"),
+    ],
+)
+def test_the_sql_door_refuses_by_field_and_rule(desk: Desk, call: str, field: str) -> None:
+    import psycopg
+
+    with pytest.raises(psycopg.Error) as refused:
+        desk.do(f"select * from {call}")
+    assert refused.value.sqlstate == "LW001"
+    assert str(refused.value).startswith(f"{field}: ")
+
+
+def test_the_sql_door_submits_in_the_callers_transaction(desk: Desk) -> None:
+    desk.begin()
+    desk.do("select laneway.submit('t', '{\"a\": 1}', priority => 4, wake => true)")
+    desk.rollback()
+    assert desk.claimed() == []
+    job_id, status, duplicate = desk.one(
+        "select job_id, status, duplicate from laneway.submit('polarity', delay => '1 hour')"
+    )
+    assert (status, duplicate) == ("approved", False)
+    job = desk.run(jobs.get(job_id))
+    assert job is not None
+    assert (job.lane, job.priority, job.max_retries) == ("interactive", 10, 3)
+    assert desk.places(desk.seq_of(job_id)) == ["delayed"]

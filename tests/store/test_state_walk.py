@@ -1,0 +1,313 @@
+"""A walk over everything that can happen to jobs, held against a model and the transition table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from laneway.domain.claim import Claim
+from laneway.domain.states import TERMINAL, Status, Verb, next_statuses
+from laneway.store import jobs, lanes, leases
+from tests.store.desk import PLACES, Desk, error
+
+TYPES = ("a", "b")
+WORKERS_VERDICTS = {
+    "finish": Verb.FINISH,
+    "fail": Verb.FAIL,
+    "giveup": Verb.FAIL,
+    "snooze": Verb.SNOOZE,
+    "release": Verb.RELEASE,
+    "cancel": Verb.CANCEL,
+}
+CHARGED = ("fail", "lost", "stalled")
+
+
+@dataclass
+class Model:
+    """What one job should look like."""
+
+    seq: int
+    job_type: str
+    key: str | None
+    status: Status = Status.APPROVED
+    attempt: int = 0
+    retries: int = 0
+    max_retries: int = 1
+    priority: int = 0
+    cancel: bool = False
+    delayed: bool = False
+
+    def settled(self, kind: str) -> Status:
+        if self.cancel or kind == "cancel":
+            return Status.CANCELLED
+        if kind == "finish":
+            return Status.COMPLETED
+        if kind in ("release", "snooze") or (kind in CHARGED and self.retries < self.max_retries):
+            return Status.APPROVED
+        return Status.FAILED
+
+
+class Walk(RuleBasedStateMachine):
+    """Each step does one thing to the database and to the model."""
+
+    desk: ClassVar[Desk]
+    seqs = Bundle("seqs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk.begin()
+        self.jobs: dict[int, Model] = {}
+        self.seen: dict[int, int] = {}
+
+    def teardown(self) -> None:
+        self.desk.rollback()
+
+    # -- steps --------------------------------------------------------------------------------
+
+    @rule(
+        target=seqs,
+        job_type=st.sampled_from(TYPES),
+        priority=st.integers(-1, 1),
+        key=st.sampled_from([None, "k"]),
+        delay=st.sampled_from([None, 3600.0]),
+        max_retries=st.integers(0, 2),
+    )
+    def submit(
+        self, job_type: str, priority: int, key: str | None, delay: float | None, max_retries: int
+    ) -> int:
+        holder = self._holder(job_type, key)
+        seq = self.desk.submit(
+            job_type, priority=priority, unique_key=key, delay=delay, max_retries=max_retries
+        )
+        if holder is not None:
+            assert seq == holder.seq
+            return seq
+        assert seq not in self.jobs
+        assert Status.APPROVED in next_statuses(None, Verb.SUBMIT)
+        self.jobs[seq] = Model(
+            seq, job_type, key, max_retries=max_retries, priority=priority, delayed=bool(delay)
+        )
+        return seq
+
+    @rule(room=st.integers(1, 3), types=st.sampled_from([("a",), ("b",), TYPES]))
+    def claim(self, room: int, types: tuple[str, ...]) -> None:
+        due = sorted(
+            (
+                job
+                for job in self.jobs.values()
+                if job.status is Status.APPROVED and not job.delayed and job.job_type in types
+            ),
+            key=lambda job: (-job.priority, job.seq),
+        )
+        claims = self.desk.claimed(room, types)
+        assert [c.seq for c in claims] == [job.seq for job in due[:room]]
+        for claim in claims:
+            job = self.jobs[claim.seq]
+            self._move(job, Verb.CLAIM, Status.RUNNING)
+            job.attempt += 1
+            assert claim.attempt == job.attempt
+
+    @rule(seq=seqs, kind=st.sampled_from(sorted(WORKERS_VERDICTS)), late=st.booleans())
+    def settle(self, seq: int, kind: str, late: bool) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        attempt = job.attempt - late
+        answer = self.desk.settle(
+            Claim(seq, self.desk.id_of(seq), attempt),
+            kind,
+            error=error(),
+            delay_s=self._delay(kind),
+        )
+        if late or job.status is not Status.RUNNING:
+            # Nothing may change; the answer may be that of the first time.
+            assert answer is not None
+            return
+        self._end(job, WORKERS_VERDICTS[kind], kind)
+        if answer is not None:
+            assert answer.status == job.status
+            assert (answer.answer == "cancel_requested") == job.cancel
+
+    @rule(kind=st.sampled_from(["lost", "stalled"]))
+    def reclaim(self, kind: str) -> None:
+        running = [job for job in self.jobs.values() if job.status is Status.RUNNING]
+        column, back = ("lease_until", "1 s") if kind == "lost" else ("claimed_at", "1 h")
+        self.desk.do(
+            "insert into laneway.job_types (name, stale) select unnest(%s::text[]), 'progress'"
+            " on conflict do nothing",
+            list(TYPES),
+        )
+        self.desk.do(f"update laneway.lease set {column} = clock_timestamp() - %s::interval", back)
+        answer = self.desk.run(leases.watch(self.desk.worker, 10))
+        assert answer.reclaimed == len(running)
+        self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
+        for job in running:
+            self._end(job, Verb.LAPSE, kind, delayed=True)
+
+    @rule(seq=seqs)
+    def cancel(self, seq: int) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        assert self.desk.cancel(seq).found_in == job.status
+        if job.status is Status.RUNNING:
+            self._move(job, Verb.REQUEST_CANCEL, Status.RUNNING)
+            job.cancel = True
+        elif job.status is Status.APPROVED:
+            self._move(job, Verb.CANCEL, Status.CANCELLED)
+
+    @rule(seq=seqs)
+    def retry(self, seq: int) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        found = self.desk.retry(seq).found_in
+        if job.status not in (Status.FAILED, Status.CANCELLED):
+            assert found == job.status
+        elif self._holder(job.job_type, job.key) is not None:
+            assert found == "duplicate"
+        else:
+            assert found == job.status
+            self._move(job, Verb.RETRY, Status.APPROVED)
+            job.retries, job.cancel, job.delayed = 0, False, False
+
+    @rule(seq=seqs, priority=st.integers(-2, 2))
+    def reprioritize(self, seq: int, priority: int) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        met = self.desk.run(jobs.reprioritize(self.desk.id_of(seq), priority))
+        assert met.found_in == job.status
+        if job.status is Status.APPROVED:
+            job.priority = priority
+
+    @rule()
+    def promote(self) -> None:
+        self.desk.do("update laneway.delayed set run_at = clock_timestamp()")
+        self.desk.run(lanes.peek(list(TYPES)))
+        for job in self.jobs.values():
+            job.delayed = False
+
+    @rule(seq=seqs)
+    def delete(self, seq: int) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        gone = self.desk.run(jobs.delete(self.desk.id_of(seq)))
+        assert (gone is not None) == (job.status in TERMINAL)
+        if gone is not None:
+            del self.jobs[seq]
+            del self.seen[seq]
+
+    @precondition(lambda self: self.jobs)
+    @rule()
+    def bury(self) -> None:
+        running = sorted(job.seq for job in self.jobs.values() if job.status is Status.RUNNING)
+        culprit = running[0] if running else -1
+        assert self.desk.run(leases.bury(self.desk.worker, culprit, "worker lost")) == len(running)
+        self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
+        for seq in running:
+            if seq == culprit:
+                self._end(self.jobs[seq], Verb.LAPSE, "lost", delayed=True)
+            else:
+                self._end(self.jobs[seq], Verb.RELEASE, "release")
+
+    # -- the model ----------------------------------------------------------------------------
+
+    def _holder(self, job_type: str, key: str | None) -> Model | None:
+        for job in self.jobs.values():
+            if key and (job.job_type, job.key) == (job_type, key) and job.status not in TERMINAL:
+                return job
+        return None
+
+    @staticmethod
+    def _delay(kind: str) -> float | None:
+        return 3600.0 if kind in ("fail", "snooze") else None
+
+    def _move(self, job: Model, verb: Verb, after: Status) -> None:
+        assert after in next_statuses(job.status, verb), f"{job.status} -{verb}-> {after}"
+        job.status = after
+
+    def _end(self, job: Model, verb: Verb, kind: str, *, delayed: bool | None = None) -> None:
+        after = job.settled(kind)
+        self._move(job, verb, after)
+        if after is Status.APPROVED:
+            job.retries += kind in CHARGED
+            job.delayed = bool(self._delay(kind)) if delayed is None else delayed
+
+    # -- what must hold after every step --------------------------------------------------------
+
+    @invariant()
+    def the_database_is_the_model(self) -> None:
+        rows = self.desk.rows(
+            "select seq, status, attempt, retries, priority, cancel_requested_at is not null"
+            " from laneway.jobs_view order by seq"
+        )
+        found = {row[0]: row[1:] for row in rows}
+        assert found.keys() == self.jobs.keys()
+        for seq, (status, attempt, retries, priority, cancelled) in found.items():
+            job = self.jobs[seq]
+            assert (status, attempt, retries, priority) == (
+                job.status,
+                job.attempt,
+                job.retries,
+                job.priority,
+            )
+            if job.status is Status.RUNNING:
+                assert cancelled == job.cancel
+            assert attempt >= self.seen.get(seq, 0), "an attempt number went back"
+            self.seen[seq] = attempt
+
+    @invariant()
+    def every_job_is_in_exactly_one_place(self) -> None:
+        union = " union all ".join(f"select seq from laneway.{place}" for place in PLACES)
+        rows = self.desk.rows(f"select seq, count(*) from ({union}) p group by 1")
+        assert dict(rows) == dict.fromkeys(self.jobs, 1)
+
+    @invariant()
+    def slots_and_keys_belong_to_live_jobs(self) -> None:
+        assert self.desk.slots_agree()
+        held = {row[0] for row in self.desk.rows("select seq from laneway.job_keys")}
+        assert held == {
+            job.seq for job in self.jobs.values() if job.key and job.status not in TERMINAL
+        }
+
+    @invariant()
+    def every_attempt_has_one_record(self) -> None:
+        rows: list[tuple[Any, ...]] = self.desk.rows(
+            "select seq, attempt from laneway.attempts"
+            " union all select seq, attempt from laneway.lease"
+            " union all select seq, attempt from laneway.outcome where claimed_at is not null"
+        )
+        wanted = [(job.seq, n) for job in self.jobs.values() for n in range(1, job.attempt + 1)]
+        assert sorted(rows) == sorted(wanted)
+
+
+@pytest.fixture
+def walker(desk: Desk) -> type[Walk]:
+    Walk.desk = desk
+    return Walk
+
+
+def test_every_walk_stays_within_the_transition_table(walker: type[Walk]) -> None:
+    run_state_machine_as_test(
+        walker,
+        settings=settings(
+            max_examples=150,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

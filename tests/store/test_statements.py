@@ -1,0 +1,92 @@
+"""Every SQL file says what it guarantees and can be prepared; the schema knows our statuses."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from laneway.domain.states import TERMINAL, Status
+from laneway.store.statement import sql
+from tests.store.desk import Desk
+
+ROOT = Path(str(files("laneway.store").joinpath("sql")))
+NAMES = sorted(str(p.relative_to(ROOT))[:-4] for p in ROOT.glob("*/*.sql"))
+PARAMETER = re.compile(r"%\((\w+)\)s")
+
+
+def test_there_are_statements() -> None:
+    assert len(NAMES) > 30
+    assert not list(ROOT.glob("*.sql")), "each statement has an area"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_statement_prepares_on_a_migrated_database(desk: Desk, name: str) -> None:
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    text = PARAMETER.sub(number, sql(name)).replace("%%", "%")
+    desk.do(f"prepare checked as {text}")
+    desk.do("deallocate checked")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_statement_starts_with_what_it_guarantees(name: str) -> None:
+    first = (ROOT / f"{name}.sql").read_text("utf-8").splitlines()[0]
+    assert re.match(r"-- [A-Z`].{15,}[.;]$", first), first
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_statement_names_the_schema_of_every_table(desk: Desk, name: str) -> None:
+    tables = {
+        row[0]
+        for row in desk.rows(
+            "select relname from pg_class where relnamespace = 'laneway'::regnamespace"
+            " and relkind in ('r', 'v')"
+        )
+    }
+    text = re.sub(r"--.*", "", sql(name))
+    bare = re.findall(r"\b(?:from|join|into|update)\s+([a-z_]+)\b(?!\s*\()", text)
+    assert not tables & set(bare)
+
+
+def checked_values(desk: Desk, table: str, column: str) -> set[str]:
+    definition = desk.one(
+        "select pg_get_constraintdef(oid) from pg_constraint"
+        " where conrelid = %s::regclass and conname = %s",
+        f"laneway.{table}",
+        f"{table}_{column}_check",
+    )
+    return set(re.findall(r"'([^']*)'", definition))
+
+
+def test_the_statuses_an_outcome_may_have_are_the_terminal_ones(desk: Desk) -> None:
+    assert checked_values(desk, "outcome", "status") == {status.value for status in TERMINAL}
+
+
+def test_a_retried_job_fits_among_its_attempts(desk: Desk) -> None:
+    retried = {status.value for status in TERMINAL} - {Status.COMPLETED.value}
+    assert checked_values(desk, "attempts", "outcome") >= retried
+
+
+def test_the_view_knows_the_statuses_this_schema_can_hold_and_no_others(desk: Desk) -> None:
+    definition = desk.one("select pg_get_viewdef('laneway.jobs_view'::regclass)")
+    shown = set(re.findall(r"THEN '([a-z_]+)'::text", definition))
+    assert shown == {Status.RUNNING.value, Status.APPROVED.value}
+    assert shown | checked_values(desk, "outcome", "status") <= {s.value for s in Status}
+
+
+def test_hot_functions_fix_their_plans(desk: Desk) -> None:
+    settings = dict(
+        desk.rows(
+            "select proname, proconfig from pg_proc where pronamespace = 'laneway'::regnamespace"
+        )
+    )
+    for name in ("claim", "settle", "heartbeat", "report", "peek"):
+        assert "enable_seqscan=off" in (settings[name] or []), name
