@@ -44,9 +44,7 @@ SECTIONS: dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, .
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.run", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     parser.add_argument("names", nargs="*", help="figures or sections; all unless some are named")
     parser.add_argument("--quick", action="store_true", help="small counts: does it work at all")
     parser.add_argument("--runs", type=int, help="runs of each kind that a ratio takes turns with")
@@ -68,8 +66,9 @@ def main() -> int:
     scale = QUICK if chosen.quick else Scale()
     if chosen.runs is not None:
         scale = replace(scale, runs=chosen.runs)
-    # A terminated run tidies up like an interrupted one.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # Both tidy up, also where a shell has it ignore the first.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     # Figures of different runs do not belong into one file.
     figures = Figures(is_kept=not chosen.quick and not chosen.names)
     try:

@@ -20,6 +20,7 @@ from laneway.store.migrate import migrate
 Conn = psycopg.Connection[tuple[Any, ...]]
 
 _ROOMY = 8 * 1024**3
+_PREFIX = "laneway-bench-"
 
 
 def _settings() -> dict[str, str]:
@@ -38,11 +39,22 @@ def _settings() -> dict[str, str]:
     }
 
 
+def _remove_left_behind(places: Path) -> None:
+    """The files of runs that were killed; their server has ended with them."""
+    for home in places.glob(f"{_PREFIX}*"):
+        pid = home.name.removeprefix(_PREFIX)
+        is_ours = home.is_dir() and not home.is_symlink() and home.stat().st_uid == os.getuid()
+        if is_ours and pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(home, ignore_errors=True)
+
+
 class Server:
     """Starts on entry, is gone with its files on exit."""
 
     def __init__(self) -> None:
-        self.home = Path(tempfile.gettempdir()) / f"laneway-bench-{os.getpid()}"
+        places = Path(tempfile.gettempdir())
+        _remove_left_behind(places)
+        self.home = places / f"{_PREFIX}{os.getpid()}"
         self._postgres = EmbeddedPostgres(self.home, settings=_settings())
 
     def __enter__(self) -> Self:

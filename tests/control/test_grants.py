@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -105,7 +104,7 @@ def play_worker(cast: Cast, _: None) -> None:
     assert cast.run(leases.heartbeat([done.seq], [1])) == []
     lines = [LogEntry(done, 1, "INFO", "hello", 0.0)]
     assert cast.run(leases.report([Report(done, done=1.0)], lines)) == []
-    fenced = Verdict(replace(done, attempt=9), "finish")
+    fenced = Verdict(done._replace(attempt=9), "finish")
     answers = cast.run(
         leases.settle([Verdict(done, "finish", "1"), Verdict(failing, "fail", delay_s=0.0), fenced])
     )

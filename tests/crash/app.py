@@ -192,23 +192,25 @@ async def standstill(ctx: Context, op: str, moves_first: bool) -> dict[str, int]
 
 @lw.handler("poison", retry=QUICKLY, max_retries=2, isolation="process", memory_mb=512)
 def poison(ctx: SyncContext, op: str, kind: str) -> None:
-    note("start", ctx)
-    if kind == "exit":
-        os._exit(3)
-    elif kind == "segfault":
-        ctypes.string_at(0)
-    elif kind == "sigkill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif kind == "memory":
-        hoard = []
-        while True:
-            hoard.append(bytearray(16 << 20))
+    with running(ctx):
+        if kind == "memory":
+            hoard = []
+            while True:
+                hoard.append(bytearray(16 << 20))
+        note("death", ctx)
+        if kind == "exit":
+            os._exit(3)
+        elif kind == "segfault":
+            ctypes.string_at(0)
+        elif kind == "sigkill":
+            os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError(f"survived {kind}")
 
 
-@lw.handler("poison_gil", retry=QUICKLY, max_retries=2, isolation="process", timeout=2.5)
+@lw.handler("poison_gil", retry=QUICKLY, max_retries=2, isolation="process", timeout=1.0)
 def poison_gil(ctx: SyncContext, op: str) -> None:
     note("start", ctx)
+    note("death", ctx)  # it will be killed
     # One call into C that backtracks for years and never lets another thread run.
     re.match(r"(a+)+$", "a" * 60 + "b")
 

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from laneway.embedded.account import cluster_account
 from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.testing import faults
 
 POOL_SIZE = 8
 _CONFIG = """
@@ -64,7 +65,7 @@ def pgbouncer(postgres: EmbeddedPostgres, home: Path) -> Iterator[str]:
         path.chmod(0o700 if path.is_dir() else 0o600)
         account.own(path)
     process = subprocess.Popen(
-        [program, "-q", str(config)],
+        faults.tied([program, "-q", str(config)]),
         cwd="/",
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -57,7 +57,7 @@ class WorkerProcess:
         self.log = sink / f"worker-{time.monotonic_ns()}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *command],
+                faults.tied([sys.executable, *command]),
                 cwd=ROOT,
                 env=environment,
                 stdout=log,

@@ -113,7 +113,7 @@ TWINS = (
             # The pause between count and claim that a busy server makes by itself.
             (
                 "v_room := least(v_room, v_free);",
-                "v_room := least(v_room, v_free); perform pg_sleep(0.02);",
+                "v_room := least(v_room, v_free); perform pg_sleep(0.05);",
             ),
         ),
     ),

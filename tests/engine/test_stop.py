@@ -86,12 +86,16 @@ async def test_a_released_job_is_started_at_once_by_another_worker(shop: Worksho
         starts.append(ctx.attempt)
         await asyncio.Event().wait()
 
+    @shop.lw.handler("quick")
+    async def quick(ctx: Context) -> None: ...
+
     shop.lane("default", poll_interval_ms=60000)
     first = await shop.hire_unlike({"concurrency": 1})
     submitted = await shop.lw.submit("job")
     await shop.running(submitted)
-    second = await shop.hire()
-    await until(lambda: second.heartbeat.is_ready)
+    await shop.hire()
+    # The first has no room for it: the second is up once it is done.
+    await (await shop.lw.submit("quick")).wait(10)
     await first.stop(0.0)
     await until(lambda: starts == [1, 2], timeout=3)
 

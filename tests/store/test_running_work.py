@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -32,7 +31,7 @@ def test_every_write_about_an_attempt_that_does_not_run_is_fenced(desk: Desk) ->
     stale = desk.running()
     desk.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
     (live,) = desk.claimed()
-    never = replace(live, seq=10**9)
+    never = live._replace(seq=10**9)
     before = desk.row("lease", live.seq)
     for wrong in (stale, never):
         fenced = [Answer(wrong.seq, wrong.attempt, "fenced")]

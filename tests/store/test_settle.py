@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,7 +234,7 @@ def test_a_stale_and_the_running_attempt_of_a_job_in_one_batch_get_each_their_an
 
 def test_an_attempt_that_never_was_is_fenced(desk: Desk) -> None:
     claim = desk.running()
-    for wrong in (replace(claim, attempt=2), replace(claim, attempt=0), replace(claim, seq=10**9)):
+    for wrong in (claim._replace(attempt=2), claim._replace(attempt=0), claim._replace(seq=10**9)):
         answer = settle(desk, "finish", wrong)
         assert answer is not None
         assert answer.answer == "fenced"

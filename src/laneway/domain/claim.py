@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One attempt of one job: every write about running work names it.
 
     `seq` is the job's internal number (what the store joins on), `job_id` its public id, and

@@ -123,7 +123,7 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
 
 def encode_result(value: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
     """`encode` for what a handler returned."""
-    return encode(value, limits=limits, field="result")
+    return "null" if value is None else encode(value, limits=limits, field="result")
 
 
 def decode(

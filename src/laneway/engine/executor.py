@@ -83,7 +83,7 @@ class Executor:
                     self._spawn(run, self._in_child(run))
 
     def _time(self, run: Run, timeout_s: float) -> None:
-        """A handler has its timeout for itself: a child that has yet to start gets time for that."""
+        """A handler has its timeout to itself: a child that must start first gets time for that."""
         if run.handler.isolation == "process" and run.timer is None:
             run.on_begin = partial(self._time, run, timeout_s)
             timeout_s += START_S

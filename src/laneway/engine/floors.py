@@ -54,11 +54,11 @@ class Floors:
     def learn(self, answer: ClaimAnswer) -> None:
         """Raises floors as far as the answer of a claim allows."""
         seen: dict[tuple[str, int], tuple[int, int]] = {}
-        for one in answer.assignments:
-            if one.fresh:
-                key = one.job_type, one.rank
-                low, top = seen.get(key, (one.claim.seq, one.claim.seq))
-                seen[key] = min(low, one.claim.seq), max(top, one.claim.seq)
+        for (seq, _, _), rank, job_type, _, _, _, fresh in answer.assignments:
+            if fresh:
+                # They come in the order of their seq.
+                low, _ = seen.get((job_type, rank), (seq, seq))
+                seen[job_type, rank] = low, seq
         for (job_type, rank), (low, top) in seen.items():
             levels = self._levels.setdefault(job_type, {})
             if rank not in levels and len(levels) >= MOST_LEVELS:

@@ -23,6 +23,7 @@ from laneway.store.leases import ClaimAnswer, Verdict, claim
 
 GROUPS = ("async", "thread", "process")
 MOST = 500
+MOST_UNSETTLED = 5000
 LOOK_FROM_START_S = 5.0
 NOT_READY_S = 0.05
 
@@ -78,6 +79,9 @@ class LaneLoop(Service):
         if not self._tools.heartbeat.is_ready:
             # Nobody would renew what is claimed now.
             return NOT_READY_S
+        if self._tools.completer.backlog > MOST_UNSETTLED:
+            # Ended faster than it can be stored: what has ended still holds slots and leases.
+            return NOT_READY_S
         async with self._tools.claiming:
             return await self._claim()
 
@@ -118,10 +122,10 @@ class LaneLoop(Service):
             return None
         if answer.assignments:
             self._take(answer, isolations)
-        if len(answer.assignments) >= room:
-            if answer.left_over:
-                # Rows we looked at and left were hidden from others meanwhile.
-                self._tools.tell_others(types)
+        if len(answer.assignments) >= room and answer.left_over:
+            # Rows we looked at and left were hidden from others meanwhile.
+            self._tools.tell_others(types)
+        if answer.more:
             return 0
         if answer.assignments or not self._floors.is_empty:
             # Came up short: rows may have appeared below the floors.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
+from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.statement import Row, Statement, scalar
 
 MIN_RANK = -2_000_000
@@ -45,6 +46,7 @@ class ClaimAnswer:
     own_xid: int
     horizon_xid: int
     left_over: int
+    more: bool
     lease_s: int
     assignments: list[Assignment]
 
@@ -70,14 +72,13 @@ class Answer(NamedTuple):
 
 
 def _claimed(rows: list[Row]) -> ClaimAnswer:
-    state, own, horizon, left, lease_s, *columns = rows[0]
+    state, own, horizon, left, more, lease_s, *columns = rows[0]
+    head = state, int(own or 0), int(horizon or 0), left or 0, bool(more), lease_s or 0
     if not columns[0]:
-        return ClaimAnswer(state, int(own or 0), int(horizon or 0), left or 0, lease_s or 0, [])
-    made = [
-        Assignment(Claim(seq, job_id, attempt), *rest)
-        for seq, job_id, attempt, *rest in zip(*columns, strict=True)
-    ]
-    return ClaimAnswer(state, int(own), int(horizon), left, lease_s, made)
+        return ClaimAnswer(*head, [])
+    claims = map(Claim._make, zip(*columns[:3], strict=True))
+    made = map(Assignment._make, zip(claims, *columns[3:], strict=True))
+    return ClaimAnswer(*head, list(made))
 
 
 def claim(
@@ -113,11 +114,6 @@ def _answers(rows: list[Row]) -> list[Answer]:
     return [Answer(*row) for row in rows]
 
 
-def _floats(numbers: Sequence[float | None]) -> list[float | None]:
-    """The driver refuses a list of ints and floats; one such number must not cost its batch."""
-    return [None if number is None else float(number) for number in numbers]
-
-
 def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
     """Ends attempts; answers only what is not a plainly accepted finish."""
     claims, kinds, results, errors, delays, ran = zip(*verdicts, strict=True)
@@ -125,13 +121,13 @@ def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
         "leases/settle_jobs",
         _answers,
         {
-            "seqs": [c.seq for c in claims],
-            "attempts": [c.attempt for c in claims],
-            "verdicts": list(kinds),
-            "results": list(results),
-            "errors": list(errors),
-            "delays": _floats(delays),
-            "ran": _floats(ran),
+            "seqs": array_of_numbers([c.seq for c in claims]),
+            "attempts": array_of_numbers([c.attempt for c in claims]),
+            "verdicts": array_of_texts(kinds),
+            "results": array_of_texts(results),
+            "errors": array_of_texts(errors),
+            "delays": array_of_numbers(delays),
+            "ran": array_of_numbers(ran),
         },
     )
 
@@ -173,8 +169,8 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
             "seqs": [r.claim.seq for r in reports],
             "attempts": [r.claim.attempt for r in reports],
             "stages": [r.stage for r in reports],
-            "dones": _floats([r.done for r in reports]),
-            "totals": _floats([r.total for r in reports]),
+            "dones": array_of_numbers([r.done for r in reports]),
+            "totals": array_of_numbers([r.total for r in reports]),
             "messages": [r.message for r in reports],
             "checkpoints": [r.checkpoint for r in reports],
             "log_seqs": [n.claim.seq for n in lines],

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -59,6 +60,12 @@ def adopt_orphans() -> bool:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def tied(command: Sequence[str]) -> list[str]:
+    """The command so that it is killed when the one who starts it dies, where that can be had."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else list(command)
 
 
 def end_all(pids: Iterable[int], within_s: float = 5.0) -> list[int]:

@@ -300,13 +300,13 @@ end $$;
 -- that are free. One row; `state` says why there are no jobs: ok, changed (the control version moved
 -- on: read it and call again), paused, disabled, full.
 -- p_types … p_hi describe index ranges: a job type, its group, fresh or not, ranks after (lo, floor)
--- up to hi. p_caps is the room of each group (isolation); `left_over` counts rows that were looked at
--- and not taken, so that the caller can tell others.
+-- up to hi. p_caps is the room of each group (isolation). `more`: there may be more than was looked
+-- for. `left_over` counts rows looked at and not taken, so that the caller can tell others.
 create function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
     p_types text[], p_groups integer[], p_fresh boolean[], p_lo integer[], p_floor bigint[], p_hi integer[],
     p_caps integer[], p_now timestamptz default null,
-    out state text, out own xid8, out horizon xid8, out left_over integer, out lease_s integer,
+    out state text, out own xid8, out horizon xid8, out left_over integer, out more boolean, out lease_s integer,
     out seqs bigint[], out ids uuid[], out attempts integer[], out ranks integer[], out job_types text[],
     out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[])
 language plpgsql volatile
@@ -399,12 +399,13 @@ begin
     )
     select array_agg(c.seq), array_agg(c.id), array_agg(c.attempt), array_agg(c.rank), array_agg(c.job_type),
            array_agg(c.payload), array_agg(c.checkpoint), array_agg(c.retries), array_agg(c.fresh),
-           (select count(*) from probe)
-      into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes, v_locked
+           (select count(*) from probe), exists (select from edge)
+      into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes, v_locked, more
       from claimed c;
 
     state := 'ok';
     left_over := v_locked - coalesce(cardinality(seqs), 0);
+    more := more or coalesce(cardinality(seqs), 0) >= v_room;
     if seqs is not null then
         insert into laneway.slot_usage as u (lane, worker_id, running)
         values (p_lane, p_worker, cardinality(seqs))
@@ -1010,7 +1011,7 @@ end $$;
 
 create view laneway.jobs_view as
 select j.seq, j.id, j.job_type,
-       coalesce(l.lane, laneway.lane_of(j.job_type)) as lane,
+       coalesce(l.lane, o.lane, laneway.lane_of(j.job_type)) as lane,
        case when o.seq is not null then o.status
             when l.seq is not null then 'running'
             when w.seq is not null or d.seq is not null then 'approved' end as status,
