@@ -25,10 +25,14 @@ def render_settings() -> str:
     """docs/reference/settings.md."""
     rows = []
     for name, field in Settings.model_fields.items():
-        default = field.default
-        shown = "" if default in (None, ()) else f"`{default:.3g}`" if isinstance(default, float) else f"`{default}`"
-        rows.append(f"| `{name}` | {shown} | {field.description} |")
+        rows.append(f"| `{name}` | {_shown(field.default)} | {field.description} |")
     return SETTINGS_HEAD + "\n".join(rows) + "\n"
+
+
+def _shown(default: object) -> str:
+    if default in (None, ()):
+        return ""
+    return f"`{default:.3g}`" if isinstance(default, float) else f"`{default}`"
 
 
 DRAWN = {

@@ -192,11 +192,8 @@ class Script:
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.error: Exception | None = None
-        self.asked: list[tuple[int, int]] = []
 
     def run(self, statement: Statement[Any]) -> list[Answer]:
-        params: Any = statement.params
-        self.asked += zip(params["seqs"], params["attempts"], strict=True)
         if self.error is not None:
             raise self.error
         return self.answers
