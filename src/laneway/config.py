@@ -204,7 +204,9 @@ class Settings(BaseSettings):
     worker: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
         default="on", description="off keeps an embedded worker from starting"
     )
-    concurrency: PositiveInt = Field(default=100, description="jobs a worker process runs at once")
+    concurrency: PositiveInt = Field(
+        default=100, description="async jobs a worker process runs at once"
+    )
     threads: PositiveInt = Field(
         default=32, description="threads for handlers that are plain functions"
     )

@@ -48,8 +48,8 @@ async def open_database(settings: Settings, *, role: str) -> AsyncIterator[Datab
         await database.close()
 
 
-class Task:
-    """What `@lw.handler` leaves in place of the function: call it, or submit it."""
+class JobType:
+    """What `@lw.handler` leaves in place of the function: call it, or submit jobs of it."""
 
     def __init__(self, app: Laneway, handler: Handler) -> None:
         self._app = app
@@ -85,17 +85,17 @@ class Laneway(Client):
         self.handlers = Registry()
         super().__init__(Database(lambda: resolve_dsn(chosen), chosen), chosen, self.handlers)
 
-    def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], Task]:
+    def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], JobType]:
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
         "process"), retry (RetryPolicy), stale ("heartbeat", "progress"), memory_mb (process only).
         """
 
-        def register(fn: Callable[..., Any]) -> Task:
+        def register(fn: Callable[..., Any]) -> JobType:
             handler = make_handler(job_type, fn, **options)
             self.handlers.add(handler)
-            return Task(self, handler)
+            return JobType(self, handler)
 
         return register
 
@@ -115,8 +115,14 @@ class Laneway(Client):
         return self.handlers
 
     def worker(self, **options: Any) -> Worker:
-        """A worker of this application in this process; `start` it, later `stop` it."""
-        return Worker(lambda: self.database.dsn, self.settings, self.handlers, **options)
+        """A worker of this application in this process; `start` it, later `stop` it.
+
+        `LANEWAY_WORKER=off` keeps it from starting, where workers run beside the application.
+        """
+        is_off = self.settings.worker == "off"
+        return Worker(
+            lambda: self.database.dsn, self.settings, self.handlers, is_off=is_off, **options
+        )
 
     async def close(self) -> None:
         """Sends the last wake-ups and closes the connections."""

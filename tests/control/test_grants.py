@@ -115,10 +115,10 @@ def play_worker(cast: Cast, _: None) -> None:
         [silent.seq],
     )
     assert cast.run(leases.watch(cast.worker_id, 10.0)).reclaimed == 1
-    assert cast.run(leases.bury(cast.worker_id, held.seq, "gone")) > 0
+    assert cast.run(leases.bury(cast.worker_id, "gone", hung=True, culprit=held.seq)) > 0
     cast.run(leases.resign(cast.worker_id))
     cast.run(workers.stop(cast.worker_id))
-    cast.run(workers.sweep())
+    cast.run(workers.sweep(cast.worker_id))
     cast.run(notify.wake("wake *"))
 
 
@@ -136,7 +136,6 @@ def play_client(cast: Cast, props: dict[str, Any]) -> None:
         made = asyncio.run(client.submit_many(batch, conn=cast.conn))
     assert [job.duplicate for job in made] == [True, False, False]
     without_copy(cast)
-    cast.run(jobs.reserve_seqs(1))
     cast.run(jobs.get(waiting))
     cast.run(jobs.get_attempts(props["ended"]))
     cast.run(jobs.wait(waiting))

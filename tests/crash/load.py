@@ -14,7 +14,8 @@ KEYS = 12
 
 def mixed(stage: Stage) -> Job:
     """One job of the mix."""
-    pick, rand = stage.random.random(), stage.random
+    rand = stage.load_random
+    pick = rand.random()
     priority = {"priority": rand.choice([-5, 0, 0, 0, 10])}
     if pick < 0.55:
         return stage.job("quick", priority, ms=rand.randint(1, 60))
@@ -52,7 +53,7 @@ async def feed(stage: Stage, client: Laneway, total: int, faults: int, every_s: 
 
     stage.last_fault = time.monotonic()
     while len(made) < total:
-        size = min(stage.random.randint(10, 40), total - len(made))
+        size = min(stage.load_random.randint(10, 40), total - len(made))
         alone = size // 10
         made.update(await stage.submit(client, *(mixed(stage) for _ in range(size - alone))))
         for _ in range(alone):

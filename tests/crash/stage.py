@@ -76,7 +76,9 @@ class Stage:
         self.postgres = postgres
         self.sink = clusters.sink(home)
         self.scale = scale
-        self.random = random.Random(f"{seed}/{row}")
+        # One for the faults, one for the load: neither shifts what the other draws.
+        self.random = random.Random(f"{seed}/{row}/faults")
+        self.load_random = random.Random(f"{seed}/{row}/load")
         self.history = History()
         self.workers: list[WorkerProcess] = []
         self.dsn = postgres.dsn
@@ -142,6 +144,17 @@ class Stage:
             pids,
         )
         return found
+
+    def is_at_work(self, worker: WorkerProcess) -> bool:
+        """Whether the process that runs handlers has had a job, or has long been ready for one."""
+        return bool(
+            self.ask(
+                "select exists (select from laneway.workers w where w.pid = %s"
+                " and w.stopped_at is null and (w.started_at < clock_timestamp() - interval '2 s'"
+                " or exists (select from laneway.slot_usage u where u.worker_id = w.id)))",
+                self.worker_pid(worker),
+            )
+        )
 
     def fault(self, **more: Any) -> None:
         """Writes down that something was broken on purpose just now."""
@@ -300,6 +313,12 @@ async def until(
             raise Stuck(f"after {within_s} s not yet: {what}")
         await asyncio.sleep(every_s)
     return time.monotonic() - began
+
+
+async def given_up(load: asyncio.Future[Any]) -> None:
+    """Ends what is still being submitted, after something else has failed."""
+    load.cancel()
+    await asyncio.gather(load, return_exceptions=True)
 
 
 def percentile(values: Iterable[float], share: float) -> float:

@@ -204,4 +204,10 @@ def _beat(desk: Desk, claims: list[Claim], start: threading.Barrier, done: threa
 
 def _end(desk: Desk, claims: list[Claim], kind: str, start: threading.Barrier) -> list[Answer]:
     start.wait()
-    return desk.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
+    answers: list[Answer] = []
+    while claims:
+        said = desk.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
+        busy = {a.seq for a in said if a.answer == "busy"}
+        answers += [a for a in said if a.seq not in busy]
+        claims = [c for c in claims if c.seq in busy]
+    return answers

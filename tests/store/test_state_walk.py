@@ -216,7 +216,9 @@ class Walk(RuleBasedStateMachine):
     def bury(self) -> None:
         running = sorted(job.seq for job in self.jobs.values() if job.status is Status.RUNNING)
         culprit = running[0] if running else -1
-        assert self.desk.run(leases.bury(self.desk.worker, culprit, "worker lost")) == len(running)
+        assert self.desk.run(
+            leases.bury(self.desk.worker, "worker lost", hung=True, culprit=culprit)
+        ) == len(running)
         self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for seq in running:
             if seq == culprit:

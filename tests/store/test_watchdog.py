@@ -211,7 +211,12 @@ def test_a_buried_worker_is_charged_for_the_culprit_and_nothing_else(
     claims = desk.claimed()
     theirs = other.running()
     culprit = claims[1].seq
-    assert desk.run(leases.bury(desk.worker, culprit, "worker lost: killed by signal 9")) == 3
+    assert (
+        desk.run(
+            leases.bury(desk.worker, "worker lost: killed by signal 9", hung=True, culprit=culprit)
+        )
+        == 3
+    )
     for claim in claims:
         charged = claim.seq == culprit
         row = desk.row("delayed" if charged else "ready", claim.seq)
@@ -229,9 +234,9 @@ def test_a_worker_buried_without_a_culprit_is_charged_for_everything(desk: Desk)
     for _ in range(3):
         desk.submit()
     claims = desk.claimed()
-    assert desk.run(leases.bury(desk.worker, None, "worker lost")) == 3
+    assert desk.run(leases.bury(desk.worker, "worker lost", hung=False, culprit=None)) == 3
     assert all(desk.row("delayed", c.seq)["retries"] == 1 for c in claims)
-    assert desk.run(leases.bury(desk.worker, None, "worker lost")) == 0
+    assert desk.run(leases.bury(desk.worker, "worker lost", hung=False, culprit=None)) == 0
 
 
 def test_counters_of_workers_that_stopped_are_swept_only_when_empty(
@@ -259,7 +264,10 @@ def test_counters_of_workers_that_stopped_are_swept_only_when_empty(
         one.run(workers.stop(one.worker))
     assert desk.rows("select worker_id, running from laneway.slot_usage") == [(busy.worker, 1)]
     desk.do("update laneway.workers set stopped_at = clock_timestamp() - interval '91 days'")
-    desk.run(workers.sweep())
+    desk.run(workers.sweep(desk.worker))
+    assert len(desk.rows("select id from laneway.workers")) == 2, "only the leader sweeps"
+    assert desk.run(leases.watch(desk.worker, 60.0)).epoch is not None
+    desk.run(workers.sweep(desk.worker))
     assert desk.rows("select id from laneway.workers") == [(busy.worker,)]
     assert desk.slots_agree()
 
@@ -282,3 +290,17 @@ def test_errors_of_the_watchdog_are_plain_json(desk: Desk) -> None:
     told = desk.row("outcome", claim.seq)["error"]
     assert set(told) == {"type", "message"}
     assert json.loads(json.dumps(told)) == told
+
+
+def test_a_hung_process_without_a_known_culprit_is_charged_for_its_threads_only(
+    desk: Desk,
+) -> None:
+    desk.do(
+        "insert into laneway.job_types (name, isolation) values ('t', 'async'), ('th', 'thread')"
+    )
+    desk.submit()
+    desk.submit(job_type="th")
+    on_loop, in_thread = desk.claimed(types=("t", "th"))
+    assert desk.run(leases.bury(desk.worker, "worker lost: hung", hung=True, culprit=None)) == 2
+    assert desk.row("ready", on_loop.seq)["retries"] == 0
+    assert desk.row("delayed", in_thread.seq)["retries"] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from enum import IntEnum
@@ -62,7 +63,5 @@ def fail(message: str, code: ExitCode) -> typer.Exit:
 def _without_password(text: str) -> str:
     from laneway.config import redact_dsn
 
-    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL", "LANEWAY_LISTEN_DSN"):
-        if dsn := os.environ.get(name):
-            text = text.replace(dsn, redact_dsn(dsn))
-    return text
+    # Wherever it came from: the environment, a file, or the application's own code.
+    return re.sub(r"postgres(?:ql)?://[^\s'\"]+", lambda found: redact_dsn(found[0]), text)

@@ -35,7 +35,9 @@ def worker(
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(min=1, envvar="LANEWAY_CONCURRENCY", help="Jobs a process runs at once."),
+        typer.Option(
+            min=1, envvar="LANEWAY_CONCURRENCY", help="Async jobs a process runs at once."
+        ),
     ] = None,
     threads: Annotated[
         int | None,

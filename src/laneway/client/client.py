@@ -23,18 +23,18 @@ from laneway.client.spec import (
     types_of,
 )
 from laneway.config import Settings
+from laneway.domain import operator
 from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import decode
 from laneway.domain.states import TERMINAL, Status
-from laneway.domain.text import check_text, escape_text
+from laneway.domain.text import escape_text
 from laneway.errors import (
     DatabaseUnavailable,
     InvalidInput,
     JobFailed,
     LanewayError,
     NotFound,
-    Refused,
     SchemaMismatch,
 )
 from laneway.store import jobs, notify
@@ -57,8 +57,6 @@ _POLL_GROWTH: Final = 1.4
 _ONE_LOOK_S: Final = 1.0
 _PATIENCE_S: Final = (0.05, 0.1, 0.2, 0.4)
 _STATUS: Final = {status.value: status for status in Status}
-_REASON_BYTES: Final = 2000
-_NAME_BYTES: Final = 256
 
 
 class Client:
@@ -204,20 +202,13 @@ class Client:
         Answers the state the job is in by then; Refused when it had ended before.
         """
         wanted = _id(job_id)
-        for field, value, most in (("reason", reason, _REASON_BYTES), ("by", by, _NAME_BYTES)):
-            if value is not None:
-                check_text(value, field, max_bytes=most)
+        operator.check_words(by, reason)
         run = self.database.run if conn is None else borrow(conn).run
-        met = await run(jobs.cancel(wanted, by, reason))
-        if met.found_in is None:
-            raise NotFound(f"no job {wanted}")
-        found = Status(met.found_in)
-        if found in TERMINAL:
-            raise Refused(f"job {wanted} is {found}: it cannot be cancelled any more")
-        if conn is None:
-            running = found is Status.RUNNING
-            await self._tell(f"cancel {met.concerns}" if running else f"ended {wanted}")
-        return Status.RUNNING if found is Status.RUNNING else Status.CANCELLED
+        answer = await run(jobs.cancel(wanted, by, reason))
+        status = operator.after_cancel(wanted, answer.found_in)
+        if conn is None and status is Status.RUNNING:
+            await self._tell(f"cancel {answer.concerns}")
+        return status
 
     async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.

@@ -10,9 +10,9 @@ from typing import Final
 from uuid import UUID
 
 from laneway.control import signals
-from laneway.domain.job import NAME_BYTES, PRIORITY_RANGE, Job
+from laneway.domain import operator
+from laneway.domain.job import PRIORITY_RANGE, Job
 from laneway.domain.states import TERMINAL, Status
-from laneway.domain.text import check_text
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
@@ -21,7 +21,6 @@ from laneway.store.jobs import Filter
 log = logging.getLogger("laneway.control")
 
 LONGEST_PAGE: Final = 200
-REASON_BYTES: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +64,10 @@ async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncI
 
 async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = None) -> Job:
     """Not yet running: cancelled at once. Running: its worker is asked to stop."""
-    check_text(by, "by", max_bytes=2 * NAME_BYTES)
-    if reason is not None:
-        check_text(reason, "reason", max_bytes=REASON_BYTES)
-    met = await db.run(store.cancel(job_id, by, reason))
-    match _met(job_id, met):
-        case Status.RUNNING:
-            await signals.ask_to_stop(db, met.concerns)
-        case status if status in TERMINAL:
-            raise Refused(f"job {job_id} has ended already: it is {status}")
-        case _:
-            await signals.ended(db, job_id)
+    operator.check_words(by, reason)
+    answer = await db.run(store.cancel(job_id, by, reason))
+    if operator.after_cancel(job_id, answer.found_in) is Status.RUNNING:
+        await signals.ask_to_stop(db, answer.concerns)
     log.info("job %s: cancel asked by %s", job_id, by)
     return await _get(db, job_id)
 
@@ -85,7 +77,8 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
     low, high = PRIORITY_RANGE
     if not low <= priority <= high:
         raise InvalidInput("priority", f"must be a whole number from {low} to {high}")
-    status = _met(job_id, await db.run(store.reprioritize(job_id, priority)))
+    answer = await db.run(store.reprioritize(job_id, priority))
+    status = operator.met(job_id, answer.found_in)
     if status is Status.RUNNING or status in TERMINAL:
         raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
     log.info("job %s: priority %s, by %s", job_id, priority, by)
@@ -94,13 +87,13 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
 
 async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
-    met = await db.run(store.retry(job_id))
-    if met.found_in == "duplicate":
+    answer = await db.run(store.retry(job_id))
+    if answer.found_in == "duplicate":
         raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
-    status = _met(job_id, met)
+    status = operator.met(job_id, answer.found_in)
     if status not in (Status.FAILED, Status.CANCELLED):
         raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
-    await signals.wake(db, [met.concerns])
+    await signals.wake(db, [answer.concerns])
     log.info("job %s: retried by %s", job_id, by)
     return await _get(db, job_id)
 
@@ -126,12 +119,6 @@ async def _get(db: Database, job_id: UUID) -> Job:
     if job is None:
         raise NotFound(f"no job {job_id}")
     return job
-
-
-def _met(job_id: UUID, met: store.Met) -> Status:
-    if met.found_in is None:
-        raise NotFound(f"no job {job_id}")
-    return Status(met.found_in)
 
 
 def _position(cursor: str | None) -> int | None:

@@ -32,8 +32,3 @@ async def wake(db: Database, job_types: Iterable[str] | None) -> None:
 async def ask_to_stop(db: Database, worker_id: UUID) -> None:
     """A job of this worker was asked to stop."""
     await _tell(db, f"cancel {worker_id}")
-
-
-async def ended(db: Database, job_id: UUID) -> None:
-    """A job ended without a worker; those who wait for it may go on."""
-    await _tell(db, f"ended {job_id}")

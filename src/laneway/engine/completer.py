@@ -17,6 +17,7 @@ from laneway.store.leases import Answer, Verdict, settle
 log = logging.getLogger("laneway")
 
 MOST = 1000
+BUSY_S = 0.05
 
 
 class Completer(Service):
@@ -35,6 +36,7 @@ class Completer(Service):
         self._on_settled = on_settled
         self._pending: list[Verdict] = []
         self._in_flight = 0
+        self._busy: list[Verdict] = []
         self.settled = asyncio.Event()
 
     def add(self, verdict: Verdict) -> None:
@@ -43,9 +45,11 @@ class Completer(Service):
 
     @property
     def backlog(self) -> int:
-        return len(self._pending) + self._in_flight
+        return len(self._pending) + len(self._busy) + self._in_flight
 
     async def run_once(self) -> float | None:
+        self._pending += self._busy
+        self._busy = []
         if not self._pending:
             return None
         batch, self._pending = self._pending[:MOST], self._pending[MOST:]
@@ -60,7 +64,9 @@ class Completer(Service):
             self._in_flight = 0
             self.settled.set()
             self.settled.clear()
-        return 0 if self._pending else None
+        if self._pending:
+            return 0
+        return BUSY_S if self._busy else None
 
     async def _settle(self, batch: list[Verdict]) -> None:
         try:
@@ -73,6 +79,12 @@ class Completer(Service):
                     await self._settle([verdict])
                 return
             answers = await self._settle_refused(batch[0], error)
+        busy = {(a.seq, a.attempt) for a in answers if a.answer == "busy"}
+        if busy:
+            # Somebody holds these rows for a moment: with the next batch, but not at once.
+            self._busy += [v for v in batch if (v.claim.seq, v.claim.attempt) in busy]
+            batch = [v for v in batch if (v.claim.seq, v.claim.attempt) not in busy]
+            answers = [a for a in answers if a.answer != "busy"]
         self._on_settled(batch, answers)
 
     async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:

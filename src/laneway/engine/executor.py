@@ -74,13 +74,21 @@ class Executor:
             self.active[run.claim.seq, run.claim.attempt] = run
             if run.handler.timeout is not None:
                 self._time(run, run.handler.timeout)
-            match run.handler.isolation:
-                case "async":
-                    self._spawn(run, self._on_loop(run))
-                case "thread":
-                    self._in_thread(run)
-                case "process":
-                    self._spawn(run, self._in_child(run))
+            try:
+                self._begin(run)
+            except Exception as error:
+                # No more threads or memory: that is this job's failure, not the batch's.
+                log.error("job %s could not be started: %r", run.claim.job_id, error)
+                self._end(run, verdicts.of_error(run, error))
+
+    def _begin(self, run: Run) -> None:
+        match run.handler.isolation:
+            case "async":
+                self._spawn(run, self._on_loop(run))
+            case "thread":
+                self._in_thread(run)
+            case "process":
+                self._spawn(run, self._in_child(run))
 
     def _time(self, run: Run, timeout_s: float) -> None:
         """A handler has its timeout to itself: a child that must start first gets time for that."""

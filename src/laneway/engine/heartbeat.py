@@ -54,11 +54,11 @@ class Heartbeat(Service):
         """The child's process id while there is one."""
         return self._process.pid if self._process is not None else None
 
-    def hold(self, claims: list[Claim], lease_s: float) -> None:
-        """From now on renew these, before anybody runs them."""
+    def hold(self, claims: list[Claim], lease_s: float, age_s: float = 0.0) -> None:
+        """From now on renew these, before anybody runs them; `age_s` of the lease is gone."""
         pairs = [(c.seq, c.attempt) for c in claims]
         self._held.update(dict.fromkeys(pairs, lease_s))
-        self._send(pack(HOLD, pairs, lease_s))
+        self._send(pack(HOLD, pairs, lease_s, age_s))
 
     def forget(self, claims: Iterable[Claim]) -> None:
         pairs = [(c.seq, c.attempt) for c in claims]
@@ -144,7 +144,7 @@ class Heartbeat(Service):
         """The connection goes through the pipe: others can read a command line."""
         config = {
             "dsn": self._dsn,
-            "options": connection_options(self._settings, "heartbeat"),
+            "options": connection_options(self._dsn, self._settings, "heartbeat"),
             "fraction": self._settings.heartbeat_fraction,
             "silence_s": self._settings.loop_timeout,
         }

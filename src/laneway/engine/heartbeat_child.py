@@ -25,6 +25,7 @@ from laneway.store.session import Session
 
 CHUNK = 1000
 BUSY_S = 0.1
+STILL_OURS_S = 1.0
 FROZEN = frozenset("TtZXx")
 AGAIN_S = 0.2
 HUNG = 3
@@ -84,9 +85,9 @@ class Beater:
         """The worker's event loop turns."""
         self._heard = time.monotonic()
 
-    def hold(self, pairs: list[Pair], lease_s: float) -> None:
-        now = time.monotonic()
-        held = Held(now + lease_s * self._fraction, now + lease_s, lease_s)
+    def hold(self, pairs: list[Pair], lease_s: float, age_s: float = 0.0) -> None:
+        began = time.monotonic() - age_s
+        held = Held(began + lease_s * self._fraction, began + lease_s, lease_s)
         with self._lock:
             self._held.update(dict.fromkeys(pairs, held))
             if held.due_at < self._wakes_at:
@@ -143,14 +144,17 @@ class Beater:
         finally:
             self._asked = None
         odd = {(a.seq, a.attempt): a.answer for a in answers}
-        self._put_off([pair for pair, answer in odd.items() if answer == "busy"], BUSY_S)
         with self._lock:
             for pair in pairs:
                 held = self._held.get(pair)
-                if held is None or odd.get(pair) == "busy":
+                if held is None:
                     continue
                 if odd.get(pair) == "fenced":
                     del self._held[pair]
+                elif odd.get(pair) == "busy":
+                    # Still ours, and while somebody holds the row nobody can take it back.
+                    lost_at = max(held.lost_at, asked + STILL_OURS_S)
+                    self._held[pair] = Held(asked + BUSY_S, lost_at, held.lease_s)
                 else:
                     due_at = asked + held.lease_s * self._fraction
                     self._held[pair] = Held(due_at, asked + held.lease_s, held.lease_s)
@@ -180,13 +184,14 @@ class Beater:
     def _give_up(self) -> None:
         now = time.monotonic()
         with self._lock:
-            lost = {pair: h for pair, h in self._held.items() if h.lost_at <= now}
+            lost = [pair for pair, h in self._held.items() if h.lost_at <= now]
+            shortest_s = min((h.lease_s for h in self._held.values()), default=float("inf"))
             for pair in lost:
                 del self._held[pair]
         for pair in lost:
             self._teller.tell("lost", *pair)
         asked = self._asked
-        if lost and asked is not None and now - asked > min(h.lease_s for h in lost.values()) / 2:
+        if asked is not None and now - asked > shortest_s * self._fraction:
             # The connection hangs; whoever is started in our place makes a new one.
             self._teller.finish(1.0)
             os._exit(HUNG)
@@ -214,10 +219,10 @@ def main() -> None:
         threading.Thread(target=work, daemon=True).start()
     teller.tell("ready")
     while (message := receive(stream)) is not None:
-        kind, pairs, lease_s = message
+        kind, pairs, lease_s, age_s = message
         beater.hear()
         if kind == HOLD:
-            beater.hold(pairs, lease_s)
+            beater.hold(pairs, lease_s, age_s)
         elif kind == FORGET:
             beater.forget(pairs)
         elif kind == BEAT:

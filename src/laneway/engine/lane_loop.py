@@ -99,6 +99,7 @@ class LaneLoop(Service):
         # As they are now: the lane may be given other handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
         self._look_from_start_now_and_then()
+        asked = time.monotonic()
         answer = await self._tools.database.run(
             claim(
                 self._tools.worker_id,
@@ -109,10 +110,17 @@ class LaneLoop(Service):
                 caps,
             )
         )
-        return await self._follow(answer, room, {job_type for job_type, _ in types}, isolations)
+        age_s = time.monotonic() - asked
+        names = {job_type for job_type, _ in types}
+        return await self._follow(answer, age_s, room, names, isolations)
 
     async def _follow(
-        self, answer: ClaimAnswer, room: int, types: set[str], isolations: Mapping[str, str]
+        self,
+        answer: ClaimAnswer,
+        age_s: float,
+        room: int,
+        types: set[str],
+        isolations: Mapping[str, str],
     ) -> float | None:
         self.is_full = answer.state == "full"
         if answer.state == "changed":
@@ -121,7 +129,7 @@ class LaneLoop(Service):
         if answer.state != "ok":
             return None
         if answer.assignments:
-            self._take(answer, isolations)
+            self._take(answer, age_s, isolations)
         if len(answer.assignments) >= room and answer.left_over:
             # Rows we looked at and left were hidden from others meanwhile.
             self._tools.tell_others(types)
@@ -133,13 +141,14 @@ class LaneLoop(Service):
             return 0
         return None
 
-    def _take(self, answer: ClaimAnswer, isolations: Mapping[str, str]) -> None:
+    def _take(self, answer: ClaimAnswer, age_s: float, isolations: Mapping[str, str]) -> None:
         claims = [one.claim for one in answer.assignments]
-        self._tools.heartbeat.hold(claims, answer.lease_s)
-        if self._is_stopping:
+        if self._is_stopping or age_s >= answer.lease_s:
+            # Told to stop, or the answer came so late that others may have them by now.
             for one in claims:
                 self._tools.completer.add(Verdict(one, "release"))
             return
+        self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
         self._floors.learn(answer)
         for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
             self._tools.rooms.take(self.lane, kind, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from laneway.config import Settings
@@ -32,7 +33,10 @@ class Registrar(Service):
         state = await self._database.run(lanes.read())
         for lane in settings.lanes:
             if lane.name not in state.lanes:
-                await self._database.run(lanes.create(lane, by))
+                await self._database.run(lanes.create(replace(lane, job_types=()), by))
+            for job_type in lane.job_types:
+                # A row that has the type already wins.
+                await self._database.run(lanes.adopt_type(lane.name, job_type, by))
         for handler in registry:
             if handler.lane is not None and state.lane_of(handler.job_type) != handler.lane:
                 if handler.lane not in state.lanes:

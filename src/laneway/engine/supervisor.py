@@ -47,6 +47,7 @@ class Child:
     ticked: float = field(default_factory=time.monotonic)
     worker_id: UUID | None = None
     killed: bool = False
+    told: int = 0
 
 
 class Supervisor:
@@ -57,7 +58,7 @@ class Supervisor:
         self._count = count
         self._settings = settings
         self._dsn = dsn
-        self._session = Session(dsn, connection_options(settings, "supervisor"))
+        self._session = Session(dsn, connection_options(dsn, settings, "supervisor"))
         self._children: list[Child] = []
         self._signals = 0
         self._failures = 0
@@ -99,8 +100,6 @@ class Supervisor:
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals += 1
-        for child in self._children:
-            child.process.send_signal(signal.SIGTERM if self._signals == 1 else HURRY)
 
     def _keep_count(self) -> None:
         if self._signals or self._exit_code or time.monotonic() < self._resume_at:
@@ -160,6 +159,14 @@ class Supervisor:
                 child.process.kill()
             if child.process.poll() is not None:
                 self._ended(child)
+            else:
+                self._pass_on_signals(child)
+
+    def _pass_on_signals(self, child: Child) -> None:
+        """Here and not in the signal's handler, which a child just being started would escape."""
+        while child.told < self._signals:
+            child.process.send_signal(signal.SIGTERM if child.told == 0 else HURRY)
+            child.told += 1
 
     def _ended(self, child: Child) -> None:
         code = child.process.returncode
@@ -188,7 +195,7 @@ class Supervisor:
                 message = "worker lost: the handler blocked the event loop"
             try:
                 n = self._session.run(
-                    bury(child.worker_id, culprit if child.killed else None, message)
+                    bury(child.worker_id, message, hung=child.killed, culprit=culprit)
                 )
                 log.info("gave back %s jobs of worker process %s", n, child.process.pid)
             except LanewayError as error:

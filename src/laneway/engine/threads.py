@@ -19,13 +19,15 @@ class Threads:
     def run(self, fn: Callable[[], None]) -> None:
         """Runs fn in a thread at once; how many may run is decided by the room, not here."""
         with self._lock:
-            self._work.put(fn)
             if self._idle > 0:
                 self._idle -= 1
+                self._work.put(fn)
                 return
+            name = f"laneway-{self._made + 1}"
+            # There may be no more threads to be had: then fn must not be left for another.
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._made += 1
-            name = f"laneway-{self._made}"
-        threading.Thread(target=self._serve, name=name, daemon=True).start()
+            self._work.put(fn)
 
     def close(self) -> None:
         """Lets the idle threads end; busy ones end when their handlers return."""

@@ -51,7 +51,7 @@ class Watchdog(Service):
             return 0
         if time.monotonic() - self._swept > SWEEP_S:
             self._swept = time.monotonic()
-            await self._database.run(sweep())
+            await self._database.run(sweep(self._holder))
         return self._interval
 
     async def resign(self) -> None:

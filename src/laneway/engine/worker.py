@@ -60,6 +60,7 @@ class Worker:
         only_lanes: frozenset[str] | None = None,
         name: str | None = None,
         app: str | None = None,
+        is_off: bool = False,
     ) -> None:
         self.id: UUID = uuid4()
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -70,6 +71,7 @@ class Worker:
         self._dsn = ""
         self._only = only_lanes
         self._app = app
+        self._is_off = is_off
         self._complaints = Complaints()
         self._state = lanes.ControlState(0, False, {})
         self._loops: dict[str, LaneLoop] = {}
@@ -148,6 +150,9 @@ class Worker:
 
     async def start(self, marker: Marker | None = None) -> None:
         """Connects (waiting for the database if it must), loads resources, begins to claim."""
+        if self._is_off:
+            log.info("LANEWAY_WORKER=off: no worker in this process")
+            return
         given = self._given_dsn
         self._dsn = given if isinstance(given, str) else await asyncio.to_thread(given)
         self._build(marker)

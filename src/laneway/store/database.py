@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from laneway.errors import DatabaseUnavailable
@@ -25,10 +26,14 @@ T = TypeVar("T")
 AsyncConn = AsyncConnection[tuple[Any, ...]]
 
 
-def connection_options(settings: Settings, role: str) -> dict[str, Any]:
-    """Options of every connection Laneway opens: a name, a deadline, detection of dead peers."""
+def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any]:
+    """Options of every connection Laneway opens: a name, a deadline, detection of dead peers.
+
+    What the DSN says itself wins; its `options` are kept beside ours.
+    """
+    with translated():
+        given = conninfo_to_dict(dsn)
     options: dict[str, Any] = {
-        "autocommit": True,
         "application_name": f"laneway {role}",
         "connect_timeout": settings.connect_timeout,
         "keepalives_idle": 10,
@@ -36,12 +41,19 @@ def connection_options(settings: Settings, role: str) -> dict[str, Any]:
         "keepalives_count": 3,
         "tcp_user_timeout": 20_000,
         "target_session_attrs": "read-write",
+    }
+    options = {name: value for name, value in options.items() if name not in given}
+    if not settings.pooler:
+        # Startup options are not passed on by transaction poolers. Isolation last: claims need it.
+        options["options"] = (
+            f"-c statement_timeout={int(settings.statement_timeout * 1000)} "
+            f"{given.get('options', '')} -c default_transaction_isolation=read\\ committed"
+        )
+    return {
+        **options,
+        "autocommit": True,
         "prepare_threshold": None if settings.pooler else 0,
     }
-    if not settings.pooler:
-        # Startup options are not passed on by transaction poolers.
-        options["options"] = f"-c statement_timeout={int(settings.statement_timeout * 1000)}"
-    return options
 
 
 class Database:
@@ -61,7 +73,7 @@ class Database:
     ) -> None:
         self._given_dsn = dsn
         self.settings = settings
-        self._options = connection_options(settings, role)
+        self._role = role
         self._free = asyncio.Semaphore(size or settings.pool_size)
         self._idle: list[AsyncConn] = []
         self._is_closed = False
@@ -103,7 +115,8 @@ class Database:
             await conn.close()
         if "dsn" not in self.__dict__:
             await asyncio.to_thread(lambda: self.dsn)
-        return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **self._options))
+        options = connection_options(self.dsn, self.settings, self._role)
+        return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **options))
 
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:

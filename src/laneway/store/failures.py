@@ -27,6 +27,8 @@ def translate(error: Exception) -> LanewayError | None:
         message = error.diag.message_primary or str(error)
         name, _, rule = message.partition(": ")
         return InvalidInput(name, rule or message)
+    if isinstance(error, psycopg.Error) and error.sqlstate == "LW002":
+        return DatabaseUnavailable(f"{error.diag.message_primary}: {error.diag.message_hint}")
     if isinstance(error, MISSING_SCHEMA):
         return SchemaMismatch(
             f"the schema laneway is missing or of another version "

@@ -103,7 +103,6 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/open_batch": ("usage on jobs_seq_seq", "select on job_types"),
     "jobs/reprioritize_job": ("select on jobs", "execute on reprioritize"),
     "jobs/reserve_keys": ("select insert on job_keys",),
-    "jobs/reserve_seqs": ("usage on jobs_seq_seq",),
     "jobs/retry_job": ("select on jobs", "execute on retry"),
     "jobs/submit_job": ("execute on submit",),
     "jobs/wait_job": ("select on jobs", "select on outcome", "select on lease"),
@@ -142,7 +141,7 @@ _READER: Final = (
 _CLIENT: Final = (
     "control/wake_workers", "job_types/read_types", "jobs/cancel_job", "jobs/find_keys",
     "jobs/get_attempts", "jobs/get_job", "jobs/insert_batch", "jobs/open_batch",
-    "jobs/reserve_keys", "jobs/reserve_seqs", "jobs/submit_job", "jobs/wait_job",
+    "jobs/reserve_keys", "jobs/submit_job", "jobs/wait_job",
 )  # fmt: skip
 _WORKER: Final = (
     "control/wake_workers", "job_types/publish_types", "lanes/adopt_type", "lanes/create_lane",

@@ -118,7 +118,7 @@ async def reach(dsn: str, settings: Settings) -> None:
 
     A pool would go on trying until its deadline and then only say that time is over.
     """
-    async with _connected(dsn, **connection_options(settings, "probe")):
+    async with _connected(dsn, **connection_options(dsn, settings, "probe")):
         pass
 
 

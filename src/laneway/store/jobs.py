@@ -53,11 +53,6 @@ def submit(job: NewJob, *, wake: bool = False) -> Statement[Submitted]:
     )
 
 
-def reserve_seqs(count: int) -> Statement[list[int]]:
-    """Numbers for `count` new jobs."""
-    return Statement("jobs/reserve_seqs", lambda rows: [r[0] for r in rows], {"count": count})
-
-
 def _key_params(jobs: Sequence[NewJob]) -> dict[str, object]:
     return {
         "workspaces": [j.workspace for j in jobs],

@@ -206,10 +206,10 @@ def resign(holder: UUID) -> Statement[None]:
     return Statement("leases/resign_leader", lambda rows: None, {"holder": holder})
 
 
-def bury(worker_id: UUID, culprit: int | None, message: str) -> Statement[int]:
+def bury(worker_id: UUID, message: str, *, hung: bool, culprit: int | None) -> Statement[int]:
     """Ends what a dead worker process held; only its supervisor may say so."""
     return Statement(
         "leases/bury_worker",
         scalar,
-        {"worker": worker_id, "culprit": culprit, "message": message},
+        {"worker": worker_id, "hung": hung, "culprit": culprit, "message": message},
     )

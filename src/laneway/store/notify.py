@@ -44,7 +44,7 @@ class Listener:
         """Subscribes, calls `on_ready` (something may have been missed), then hands messages on."""
         with translated():
             conn = await psycopg.AsyncConnection.connect(
-                self._dsn, **connection_options(self._settings, "listen")
+                self._dsn, **connection_options(self._dsn, self._settings, "listen")
             )
             try:
                 await conn.execute("listen laneway")

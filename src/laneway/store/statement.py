@@ -47,8 +47,3 @@ def scalar(rows: list[Row]) -> Any:
 def one(rows: list[Row]) -> Row | None:
     """The only row, or None."""
     return rows[0] if rows else None
-
-
-def many(rows: list[Row]) -> list[Row]:
-    """The rows as they are."""
-    return rows

@@ -51,9 +51,9 @@ def stop(worker_id: UUID) -> Statement[None]:
     return Statement("workers/stop_worker", nothing, {"id": worker_id})
 
 
-def sweep() -> Statement[None]:
-    """Forgets workers long gone."""
-    return Statement("workers/sweep_workers", nothing)
+def sweep(holder: UUID) -> Statement[None]:
+    """Forgets workers long gone; the leader's duty."""
+    return Statement("workers/sweep_workers", nothing, {"holder": holder})
 
 
 class WorkerRow(NamedTuple):

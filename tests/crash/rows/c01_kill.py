@@ -9,7 +9,7 @@ from itertools import pairwise
 from laneway.testing.history import Event
 from tests.crash.load import cancel_some, feed
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import READY_S, Stage, percentile, until
+from tests.crash.stage import READY_S, Stage, given_up, percentile, until
 
 FAULTS, JOBS = 30, 4000
 EVERY_S = 1.0
@@ -31,7 +31,7 @@ async def play(stage: Stage) -> None:
             await _kill_some(stage, workers, kills)
             await load
         finally:
-            load.cancel()
+            await given_up(load)
         await stage.drain()
 
 
@@ -53,7 +53,7 @@ async def _anyone(stage: Stage, workers: list[WorkerProcess]) -> int:
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [i for i, one in enumerate(workers) if stage.worker_pid(one) is not None]
+        found[:] = [i for i, worker in enumerate(workers) if stage.is_at_work(worker)]
         return len(found) >= 2
 
     await until(look, READY_S, "the workers are ready")

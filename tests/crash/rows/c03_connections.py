@@ -10,7 +10,7 @@ import psycopg
 
 from laneway import Laneway
 from tests.crash.load import feed
-from tests.crash.stage import Stage, percentile, until
+from tests.crash.stage import Stage, given_up, percentile, until
 from tests.crash.worker_logs import most_lines_per_second
 
 FAULTS, JOBS, PROBES = 100, 2000, 60
@@ -42,7 +42,7 @@ async def play(stage: Stage) -> None:
             await _storm(stage, shots)
             await load
         finally:
-            load.cancel()
+            await given_up(load)
         ended = time.monotonic()
         await asyncio.sleep(1)
         slow = await _probe(stage, client, probes)

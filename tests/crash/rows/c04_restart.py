@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from laneway import Laneway
-from tests.crash.stage import Stage, Stuck, until
+from tests.crash.stage import Stage, Stuck, given_up, until
 from tests.crash.worker_logs import most_lines_per_second
 
 FAULTS, JOBS = 5, 2000
@@ -35,7 +35,7 @@ async def play(stage: Stage) -> None:
                 await asyncio.sleep(EVERY_S / 2)
             await load
         finally:
-            load.cancel()
+            await given_up(load)
         await stage.drain()
     stage.result.must(
         f"submits and handlers go on ≤ {USABLE_S:g} s after PostgreSQL is up",
@@ -53,7 +53,7 @@ async def _submit(stage: Stage, client: Laneway, number: int, total: int, second
     began = time.monotonic()
     for i in range(total):
         key = f"restart-{number}-{i}"
-        await _until_known(stage, client, {"unique_key": key}, stage.random.randint(1, 80))
+        await _until_known(stage, client, {"unique_key": key}, stage.load_random.randint(1, 80))
         await asyncio.sleep(max(0.0, began + seconds * i / total - time.monotonic()))
 
 

@@ -8,7 +8,7 @@ import time
 from tests.crash.load import cancel_some, feed
 from tests.crash.pooler import POOL_SIZE, pgbouncer
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Stage, until
+from tests.crash.stage import Stage, given_up, until
 
 JOBS, KILLS = 500, 3
 SECONDS = 7.0
@@ -30,7 +30,7 @@ async def play(stage: Stage) -> None:
                 await _kill_leaders(stage, workers)
                 await load
             finally:
-                load.cancel()
+                await given_up(load)
             servers = stage.ask(
                 "select count(*) from pg_stat_activity"
                 " where backend_type = 'client backend' and application_name not like 'crash%%'"

@@ -56,7 +56,7 @@ create table laneway.jobs (
     payload      jsonb not null,
     priority     integer not null default 0,
     max_retries  integer not null default 3,
-    run_at       timestamptz,
+    run_at       timestamptz check (isfinite(run_at)),
     unique_key   text collate "C",
     tags         text[],
     created_at   timestamptz not null default clock_timestamp(),
@@ -95,7 +95,7 @@ create table laneway.delayed (
     rank      integer not null,
     attempt   integer not null default 0,
     retries   integer not null default 0,
-    run_at    timestamptz not null
+    run_at    timestamptz not null check (isfinite(run_at))
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index delayed_due on laneway.delayed (run_at);
 
@@ -142,6 +142,8 @@ create table laneway.outcome (
     claimed_at           timestamptz,
     started_at           timestamptz,
     finished_at          timestamptz not null default clock_timestamp(),
+    -- Ended by the watchdog or a supervisor, not by its worker.
+    reclaimed            boolean not null default false,
     cancel_requested_at  timestamptz,
     cancel_by            text,
     cancel_reason        text,
@@ -160,6 +162,7 @@ create table laneway.attempts (
     claimed_at   timestamptz,
     started_at   timestamptz,
     finished_at  timestamptz not null default clock_timestamp(),
+    reclaimed    boolean not null default false,
     error        jsonb,
     primary key (seq, attempt)
 );
@@ -328,6 +331,12 @@ declare
     v_version bigint;
     v_locked  integer;
 begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        -- Each statement below must see what was committed before it; one old snapshot would overfill lanes.
+        raise exception using errcode = 'LW002', message =
+            'claims need transaction isolation "read committed"',
+            hint = 'alter role … set default_transaction_isolation = ''read committed''';
+    end if;
     perform pg_advisory_xact_lock_shared(5577006791947779410);
     select c.paused, c.version into v_paused, v_version from laneway.control c;
     if v_version <> p_version then state := 'changed'; return; end if;
@@ -428,7 +437,7 @@ $$;
 -- Ends the attempts named by (seq, attempt), each if it is the one running, by its verdict:
 -- finish, fail (may be retried), giveup (may not), snooze, release, cancel, lost, stalled.
 -- Exactly one terminal write per job. Answers only what is not a plain accepted finish:
--- accepted, cancel_requested or fenced per job, with the status it now has.
+-- accepted, cancel_requested, fenced or busy (ask again) per job, with the status it now has.
 -- A repeated call for an attempt that this call already ended is answered as the first was.
 create function laneway.settle(
     p_seqs bigint[], p_attempts integer[], p_verdicts text[], p_results text[], p_errors text[],
@@ -457,11 +466,14 @@ begin
           from unnest(p_seqs, p_attempts, p_verdicts, p_results, p_errors, p_delays, p_ran)
                with ordinality as g (seq, attempt, verdict, result, error, delay, ran, n)
          order by g.seq, g.attempt, g.n
-    ), ended as (
-        -- By index whatever the statistics say, and in the order of the index: two calls about the
-        -- same jobs never wait for each other in a circle.
-        delete from laneway.lease l
+    ), held as materialized (
+        -- By index whatever the statistics say. A row that somebody holds is left for another call:
+        -- one cancel in an open transaction must not keep all other jobs from ending.
+        select l.ctid as tid from laneway.lease l
          where l.seq = any (p_seqs) and ((l.seq, l.attempt) in (select g.seq, g.attempt from given g)) is true
+           for update skip locked
+    ), ended as (
+        delete from laneway.lease l where l.ctid = any (array(select h.tid from held h))
         returning l.*
     ), judged as materialized (
         select e.*, g.verdict, g.result, g.error, g.delay,
@@ -474,10 +486,10 @@ begin
           from ended e join given g on g.seq = e.seq and g.attempt = e.attempt
     ), concluded as (
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
-                                     claimed_at, started_at, finished_at, cancel_requested_at, cancel_by,
-                                     cancel_reason, result, error)
+                                     claimed_at, started_at, finished_at, reclaimed, cancel_requested_at,
+                                     cancel_by, cancel_reason, result, error)
         select j.seq, j.status, j.workspace, j.job_type, -j.rank, j.attempt, j.retries, j.lane, j.worker_id,
-               j.claimed_at, j.began, v_now, j.cancel_requested_at, j.cancel_by,
+               j.claimed_at, j.began, v_now, j.verdict in ('lost', 'stalled'), j.cancel_requested_at, j.cancel_by,
                coalesce(j.cancel_reason, case when j.verdict = 'cancel' then j.error::jsonb ->> 'message' end),
                j.result::jsonb, j.error::jsonb
           from judged j where j.status <> 'approved'
@@ -537,6 +549,7 @@ begin
         select g.seq, g.attempt,
                case when o.seq is not null and o.cancel_requested_at is not null then 'cancel_requested'
                     when o.seq is not null or a.seq is not null then 'accepted'
+                    when b.seq is not null then 'busy'
                     else 'fenced' end,
                coalesce(o.status, case when a.seq is not null then 'approved' end)
           from unnest(p_seqs, p_attempts, p_verdicts) as g (seq, attempt, verdict)
@@ -544,14 +557,16 @@ begin
             select x.seq, x.status, x.cancel_requested_at from laneway.outcome x
              where x.seq = g.seq and x.attempt = g.attempt
                and x.claimed_at is not null  -- null: cancelled while it waited, after that attempt
-               and coalesce(x.error ->> 'type', '') not in ('WorkerLost', 'Stalled')
+               and not x.reclaimed
                and (x.status = 'cancelled' or (g.verdict = 'finish') = (x.status = 'completed')) offset 0) o on true
           left join lateral (
             select x.seq from laneway.attempts x
              where x.seq = g.seq and x.attempt = g.attempt
                and x.outcome = case g.verdict when 'release' then 'released' when 'snooze' then 'snoozed'
                                               when 'fail' then 'failed' end
-               and coalesce(x.error ->> 'type', '') not in ('WorkerLost', 'Stalled') offset 0) a on true
+               and not x.reclaimed offset 0) a on true
+          left join lateral (
+            select x.seq from laneway.lease x where x.seq = g.seq and x.attempt = g.attempt offset 0) b on true
          where (g.seq, g.attempt) not in (select * from unnest(v_seqs, v_attempts));
     end if;
 end $$;
@@ -668,6 +683,7 @@ create function laneway.submit(
     run_at timestamptz default null, delay interval default null, unique_key text default null,
     workspace text default 'default', tags text[] default null, max_retries integer default null,
     created_by text default null, wake boolean default false, id uuid default null, traceparent text default null,
+    max_payload_bytes integer default 1048576, max_key_bytes integer default 512,
     out job_id uuid, out status text, out duplicate boolean)
 language plpgsql volatile as $$
 #variable_conflict use_variable
@@ -675,7 +691,7 @@ declare
     v_seq      bigint;
     v_type     record;
     v_now      timestamptz := clock_timestamp();
-    v_due      timestamptz := coalesce(submit.run_at, v_now + submit.delay);
+    v_due      timestamptz;
     v_priority integer;
 begin
     if submit.job_type is null or octet_length(submit.job_type) not between 1 and 128
@@ -686,11 +702,18 @@ begin
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
     end if;
     -- As text, which is what a claim brings: 22 stored bytes may be 131,072 digits.
-    if octet_length(submit.payload::text) > 1048576 then
-        raise exception using errcode = 'LW001', message = 'payload: at most 1048576 bytes';
+    if octet_length(submit.payload::text) > submit.max_payload_bytes then
+        raise exception using errcode = 'LW001', message = format('payload: at most %s bytes', max_payload_bytes);
     end if;
-    if octet_length(submit.unique_key) not between 1 and 512 then
-        raise exception using errcode = 'LW001', message = 'unique_key: 1 to 512 bytes';
+    if octet_length(submit.unique_key) not between 1 and submit.max_key_bytes then
+        raise exception using errcode = 'LW001', message = format('unique_key: 1 to %s bytes', max_key_bytes);
+    end if;
+    if submit.delay not between interval '-100 years' and interval '100 years' then
+        raise exception using errcode = 'LW001', message = 'delay: at most 100 years';
+    end if;
+    v_due := coalesce(submit.run_at, v_now + submit.delay);
+    if v_due not between v_now - interval '100 years' and v_now + interval '101 years' then
+        raise exception using errcode = 'LW001', message = 'run_at: within 100 years of now';
     end if;
     if submit.workspace is null or octet_length(submit.workspace) not between 1 and 128 then
         raise exception using errcode = 'LW001', message = 'workspace: 1 to 128 bytes';
@@ -827,9 +850,10 @@ begin
     end if;
     delete from laneway.outcome o where o.seq = p_seq;
     if v_old.claimed_at is not null then
-        insert into laneway.attempts (seq, attempt, outcome, lane, worker_id, claimed_at, started_at, finished_at, error)
+        insert into laneway.attempts (seq, attempt, outcome, lane, worker_id, claimed_at, started_at, finished_at,
+                                      reclaimed, error)
         values (p_seq, v_old.attempt, v_old.status, v_old.lane, v_old.worker_id, v_old.claimed_at,
-                v_old.started_at, v_old.finished_at, v_old.error);
+                v_old.started_at, v_old.finished_at, v_old.reclaimed, v_old.error);
     end if;
     insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries)
     values (p_seq, v_job.job_type, false, -v_old.priority, v_old.attempt, 0);
@@ -948,7 +972,8 @@ begin
       from (select o.* from laneway.overdue(v_now) o
              cross join lateral (select l.seq from laneway.lease l
                                   where l.seq = o.seq and l.attempt = o.attempt
-                                    and (o.verdict = 'stalled' or l.lease_until < v_now)
+                                    and case o.verdict when 'lost' then l.lease_until < v_now
+                                        else coalesce(l.last_progress_at, l.claimed_at) = o.moved_at end
                                  offset 0 for update skip locked) l
              where o.lane = v_lane limit p_limit) x;
     if v_seqs is null then return; end if;
@@ -961,9 +986,9 @@ end $$;
 
 -- Leases whose worker is silent, or whose work stands still where its type asks for progress.
 create function laneway.overdue(p_now timestamptz)
-returns table (seq bigint, attempt integer, lane text, job_type text, verdict text, error text)
+returns table (seq bigint, attempt integer, lane text, job_type text, moved_at timestamptz, verdict text, error text)
 language sql stable as $$
-    select l.seq, l.attempt, l.lane, l.job_type,
+    select l.seq, l.attempt, l.lane, l.job_type, coalesce(l.last_progress_at, l.claimed_at),
            case when l.lease_until < p_now then 'lost' else 'stalled' end,
            case when l.lease_until < p_now
                 then json_build_object('type', 'WorkerLost', 'message',
@@ -980,28 +1005,31 @@ language sql stable as $$
                                      < p_now - make_interval(mins => n.stale_timeout_minutes))
 $$;
 
--- Ends what a dead worker process held: the culprit, or everything when none is named, is charged
--- as lost; the rest goes back without charge. Only its supervisor may know that it is dead.
-create function laneway.bury(p_worker uuid, p_culprit bigint, p_message text)
+-- Ends what a dead worker process held. One that died by itself: all are charged as lost, for any may
+-- have killed it. One that was killed because its event loop hung: the culprit is charged; if none is
+-- known, what ran in its threads, which alone can hang a loop from outside. The rest goes back without
+-- charge. Only its supervisor may know that it is dead.
+create function laneway.bury(p_worker uuid, p_hung boolean, p_culprit bigint, p_message text)
 returns integer language plpgsql volatile as $$
 declare
     v_seqs bigint[];
     v_attempts integer[];
+    v_charged boolean[];
     v_n integer;
 begin
-    select array_agg(x.seq), array_agg(x.attempt) into v_seqs, v_attempts
-      from (select l.seq, l.attempt from laneway.lease l where l.worker_id = p_worker
-             order by l.seq for update skip locked) x;
+    select array_agg(x.seq), array_agg(x.attempt), array_agg(x.charged) into v_seqs, v_attempts, v_charged
+      from (select l.seq, l.attempt, not p_hung or l.seq = p_culprit
+                   or (p_culprit is null and exists (select from laneway.job_types t
+                                                      where t.name = l.job_type and t.isolation = 'thread')) as charged
+              from laneway.lease l where l.worker_id = p_worker order by l.seq for update skip locked) x;
     v_n := coalesce(cardinality(v_seqs), 0);
     if v_n > 0 then
         perform laneway.settle(v_seqs, v_attempts,
-            array(select case when p_culprit is null or s = p_culprit then 'lost' else 'release' end
-                    from unnest(v_seqs) with ordinality u (s, n) order by n),
-            array_fill(null::text, array[v_n]),
-            array(select case when p_culprit is null or s = p_culprit
-                         then json_build_object('type', 'WorkerLost', 'message', p_message)::text end
-                    from unnest(v_seqs) with ordinality u (s, n) order by n),
-            array_fill(null::double precision, array[v_n]), array_fill(null::double precision, array[v_n]));
+            array(select case when c then 'lost' else 'release' end from unnest(v_charged) with ordinality u (c, n) order by n),
+            null,
+            array(select case when c then json_build_object('type', 'WorkerLost', 'message', p_message)::text end
+                    from unnest(v_charged) with ordinality u (c, n) order by n),
+            null, null);
     end if;
     update laneway.workers w set stopped_at = clock_timestamp() where w.id = p_worker;
     return v_n;

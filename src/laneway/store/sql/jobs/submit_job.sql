@@ -1,4 +1,5 @@
 -- One job, in the transaction of the connection it runs on; a live unique_key answers the first job.
+-- The caller has checked sizes against its own settings.
 select job_id, status, duplicate
   from laneway.submit(job_type => %(job_type)s::text, payload => %(payload)s::jsonb,
                       priority => %(priority)s::integer, run_at => %(run_at)s::timestamptz,
@@ -6,4 +7,5 @@ select job_id, status, duplicate
                       unique_key => %(unique_key)s::text, workspace => %(workspace)s::text,
                       tags => %(tags)s::text[], max_retries => %(max_retries)s::integer,
                       created_by => %(created_by)s::text, wake => %(wake)s::boolean, id => %(id)s::uuid,
-                      traceparent => %(traceparent)s::text)
+                      traceparent => %(traceparent)s::text,
+                      max_payload_bytes => 2147483647, max_key_bytes => 2147483647)

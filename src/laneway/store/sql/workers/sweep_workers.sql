@@ -1,9 +1,11 @@
--- Forgets slot counters and rows of workers long gone, only where nothing hangs on them.
-with idle as (
+-- Forgets slot counters and rows of workers long gone, only where nothing hangs on them, while this holder leads.
+with mandate as materialized (
+    select from laneway.leader where holder = %(holder)s::uuid and held_until > clock_timestamp()
+), idle as (
     delete from laneway.slot_usage u using laneway.workers w
-     where w.id = u.worker_id and u.running = 0
+     where w.id = u.worker_id and u.running = 0 and exists (select from mandate)
        and coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '10 minutes'
 )
 delete from laneway.workers w
  where coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '90 days'
-   and not exists (select from laneway.lease l where l.worker_id = w.id)
+   and not exists (select from laneway.lease l where l.worker_id = w.id) and exists (select from mandate)

@@ -1,0 +1,137 @@
+"""Claims answered late, jobs that cannot be started, and workers that must not start."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from laneway import Context, SyncContext
+from laneway.config import Settings
+from tests.engine.workshop import SOON, Workshop, until
+
+
+async def test_a_job_that_cannot_be_started_fails_alone(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    @shop.lw.handler("threaded", max_retries=0, retry=SOON)
+    def threaded(ctx: SyncContext, n: int) -> int:
+        started.append(n)
+        return n
+
+    start, calls = threading.Thread.start, 0
+
+    def exhausted(thread: threading.Thread) -> None:
+        nonlocal calls
+        if thread.name.startswith("laneway-"):
+            calls += 1
+            if calls == 2:
+                raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", exhausted)
+    jobs = await shop.lw.submit_many([("threaded", {"n": n}) for n in range(5)])
+    worker = await shop.hire()
+    ended = [await until(lambda job=job: _ended(shop, job)) for job in jobs]
+    failed = [job for job in ended if job.status == "failed"]
+    assert len(failed) == 1
+    assert failed[0].error is not None
+    assert "new thread" in failed[0].error.message
+    assert len(started) == 4
+    await until(lambda: worker.rooms.in_use == 0)
+
+
+async def _ended(shop: Workshop, job: Any) -> Any:
+    seen = await shop.lw.get(job.id)
+    return seen if seen.finished_at else None
+
+
+async def test_a_claim_answered_after_its_lease_is_not_run(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[int] = []
+
+    @shop.lw.handler("late")
+    async def late(ctx: Context) -> int:
+        attempts.append(ctx.attempt)
+        return ctx.attempt
+
+    shop.conn.execute("update laneway.worker_lanes set lease_seconds = 2 where name = 'default'")
+    worker = await shop.hire()
+    run, held_up = worker._claims.run, False
+
+    async def slowly(statement: Any) -> Any:
+        nonlocal held_up
+        answer = await run(statement)
+        if getattr(answer, "assignments", None) and not held_up:
+            held_up = True
+            # What a handler that blocks the event loop does to an answer on its way.
+            _block(2.2)
+        return answer
+
+    monkeypatch.setattr(worker._claims, "run", slowly)
+    job = await shop.lw.submit("late")
+    assert await job.wait(timeout=30) == 2
+    assert attempts == [2]
+
+
+def _block(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+async def test_a_worker_switched_off_starts_nothing(
+    workshop: Callable[..., Workshop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANEWAY_WORKER", "off")
+    shop = workshop()
+
+    @shop.lw.handler("never")
+    async def never(ctx: Context) -> None: ...
+
+    async with shop.lw.worker() as worker:
+        assert not worker.is_running
+        assert shop.conn.execute("select count(*) from laneway.workers").fetchone() == (0,)
+
+
+async def test_lanes_from_the_settings_leave_a_type_where_its_row_has_it(
+    workshop: Callable[..., Workshop],
+) -> None:
+    lanes = Settings.load(
+        lanes='[{"name": "mine", "job_types": ["ingestion", "novel"], "max_slots": 7}]'
+    ).lanes
+    shop = workshop(lanes=lanes)
+
+    @shop.lw.handler("novel")
+    async def novel(ctx: Context) -> None: ...
+
+    await shop.hire()
+    rows = shop.conn.execute(
+        "select name, job_types, max_slots from laneway.worker_lanes"
+        " where name in ('mine', 'interactive') order by name"
+    ).fetchall()
+    assert rows == [
+        ("interactive", ["ingestion", "ingest_image", "polarity"], 2),
+        ("mine", ["novel"], 7),
+    ]
+
+
+async def test_a_full_completer_holds_claims_back(shop: Workshop) -> None:
+    @shop.lw.handler("quick")
+    async def quick(ctx: Context) -> None: ...
+
+    worker = await shop.hire()
+    job = await shop.lw.submit("quick")
+    await job.wait(timeout=20)
+    worker.completer._in_flight = 10_000
+    waiting = await shop.lw.submit("quick")
+    with pytest.raises(TimeoutError):
+        await waiting.wait(timeout=0.5)
+    worker.completer._in_flight = 0
+    await waiting.wait(timeout=20)
+    await asyncio.sleep(0)

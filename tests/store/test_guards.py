@@ -1,0 +1,111 @@
+"""What the functions refuse, whoever calls them, and what does not wait for whom."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from laneway.config import Settings
+from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.store import leases
+from laneway.store.database import connection_options
+from laneway.store.leases import Verdict
+from laneway.store.session import Session
+from tests.store.desk import Desk
+
+
+def test_a_claim_refuses_a_snapshot_older_than_its_locks(desk: Desk) -> None:
+    desk.submit()
+    desk.do("set default_transaction_isolation = 'repeatable read'")
+    with pytest.raises(DatabaseUnavailable, match="read committed"):
+        desk.claim()
+    desk.do("set default_transaction_isolation = 'read committed'")
+    assert desk.claimed()
+
+
+def test_our_connections_are_read_committed_whatever_the_database_says(dsn: str) -> None:
+    change = "do $$ begin execute format('alter database %I {}', current_database()); end $$"
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute(change.format("set default_transaction_isolation = serializable").encode())
+        try:
+            options = connection_options(dsn, Settings.load(), "test")
+            with psycopg.connect(dsn, **options) as conn:
+                assert conn.execute("show transaction_isolation").fetchone() == ("read committed",)
+        finally:
+            admin.execute(change.format("reset default_transaction_isolation").encode())
+
+
+def test_what_the_dsn_says_itself_is_kept(dsn: str) -> None:
+    own = psycopg.conninfo.make_conninfo(
+        dsn, options="-c work_mem=99MB", application_name="shop", connect_timeout=3
+    )
+    with psycopg.connect(own, **connection_options(own, Settings.load(), "test")) as conn:
+        assert conn.execute("show work_mem").fetchone() == ("99MB",)
+        assert conn.execute("show application_name").fetchone() == ("shop",)
+        assert conn.execute("show statement_timeout").fetchone() == ("30s",)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "run_at => 'infinity'",
+        "run_at => '-infinity'",
+        "delay => interval '20000 years'",
+        "run_at => '9999-12-31'",
+    ],
+)
+def test_a_job_cannot_be_put_off_for_ever(desk: Desk, when: str) -> None:
+    with pytest.raises(psycopg.Error, match=r"(run_at|delay): ") as refused:
+        desk.do(f"select laneway.submit('t', {when})")
+    assert refused.value.sqlstate == "LW001"
+    assert desk.one("select count(*) from laneway.jobs") == 0
+
+
+def test_a_payload_over_a_mebibyte_is_refused_by_the_sql_door(desk: Desk) -> None:
+    with pytest.raises(psycopg.Error, match="payload: at most 1048576 bytes"):
+        desk.do("select laneway.submit('t', to_jsonb(repeat('x', 1048576)))")
+
+
+def test_one_job_that_somebody_holds_does_not_keep_the_others_from_ending(
+    desk: Desk, dsn: str
+) -> None:
+    held, free = desk.running(), desk.running()
+    with psycopg.connect(dsn) as other:
+        other.execute("select laneway.cancel(%s, 'me', null)", [held.seq])
+        answers = desk.run(leases.settle([Verdict(held, "finish"), Verdict(free, "finish")]))
+        assert [(a.seq, a.answer) for a in answers] == [(held.seq, "busy")]
+        assert desk.places(free.seq) == ["outcome"]
+        other.rollback()
+    assert desk.settle(held, "finish") is None
+    assert desk.places(held.seq) == ["outcome"]
+
+
+def test_an_error_named_like_ours_is_still_the_workers_own(desk: Desk) -> None:
+    claim = desk.running(max_retries=0)
+    error = '{"type": "WorkerLost", "message": "mine"}'
+    for _ in range(2):
+        answer = desk.settle(claim, "fail", error=error)
+        assert answer is not None
+        assert answer.answer == "accepted"
+
+
+def test_a_session_comes_back_after_its_connection_was_killed(dsn: str) -> None:
+    session = Session(dsn, connection_options(dsn, Settings.load(), "test"))
+    try:
+        assert session.run(leases.heartbeat([], [])) == []
+        with psycopg.connect(dsn, autocommit=True) as admin:
+            admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where application_name = 'laneway test' and datname = current_database()"
+            )
+        with pytest.raises(DatabaseUnavailable):
+            session.run(leases.heartbeat([], []))
+        assert session.run(leases.heartbeat([], [])) == []
+    finally:
+        session.close()
+
+
+def test_wrong_input_names_the_field(desk: Desk) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        desk.submit(unique_key="")
+    assert refused.value.field == "unique_key"
