@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ async def test_a_job_that_cannot_be_started_fails_alone(
     monkeypatch.setattr(threading.Thread, "start", exhausted)
     jobs = await shop.lw.submit_many([("threaded", {"n": n}) for n in range(5)])
     worker = await shop.hire()
-    ended = [await until(lambda job=job: _ended(shop, job)) for job in jobs]
+    ended = [await until(partial(_ended, shop, job)) for job in jobs]
     failed = [job for job in ended if job.status == "failed"]
     assert len(failed) == 1
     assert failed[0].error is not None

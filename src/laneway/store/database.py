@@ -14,7 +14,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from laneway.errors import DatabaseUnavailable
+from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store.failures import translated
 from laneway.store.statement import Row, Statement
 
@@ -31,8 +31,11 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
 
     What the DSN says itself wins; its `options` are kept beside ours.
     """
-    with translated():
+    try:
         given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # Its message repeats what it stumbled over, which may be a password.
+        raise ConfigError("database_url: is neither a URL nor key=value pairs") from None
     options: dict[str, Any] = {
         "application_name": f"laneway {role}",
         "connect_timeout": settings.connect_timeout,
