@@ -144,7 +144,11 @@ class Heartbeat(Service):
         """The connection goes through the pipe: others can read a command line."""
         config = {
             "dsn": self._dsn,
-            "options": connection_options(self._dsn, self._settings, "heartbeat"),
+            "options": {
+                **connection_options(self._dsn, self._settings, "heartbeat"),
+                # A dead peer must be noticed while there is still time to renew elsewhere.
+                "tcp_user_timeout": 5_000,
+            },
             "fraction": self._settings.heartbeat_fraction,
             "silence_s": self._settings.loop_timeout,
         }

@@ -184,14 +184,13 @@ class Beater:
     def _give_up(self) -> None:
         now = time.monotonic()
         with self._lock:
-            lost = [pair for pair, h in self._held.items() if h.lost_at <= now]
-            shortest_s = min((h.lease_s for h in self._held.values()), default=float("inf"))
+            lost = {pair: h.lease_s for pair, h in self._held.items() if h.lost_at <= now}
             for pair in lost:
                 del self._held[pair]
         for pair in lost:
             self._teller.tell("lost", *pair)
         asked = self._asked
-        if asked is not None and now - asked > shortest_s * self._fraction:
+        if lost and asked is not None and now - asked > min(lost.values()) / 2:
             # The connection hangs; whoever is started in our place makes a new one.
             self._teller.finish(1.0)
             os._exit(HUNG)
