@@ -10,7 +10,7 @@ export PYTHON
 
 .PHONY: help
 help: ## List the tasks
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: env-runtime ## See it work: embedded PostgreSQL, a worker and a sample workload (ONCE=1: run to the end)
@@ -48,6 +48,11 @@ test-matrix: env ## Store, engine and migration tests on PostgreSQL 14 and 18
 crash: env ## Kill, stop and cut off real processes, and count what went wrong (installs pgbouncer)
 	@scripts/need_debian.sh pgbouncer pgbouncer
 	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run $(ARGS)
+
+.PHONY: crash-self-test
+crash-self-test: env ## Break one law at a time, and see that the crash suite notices
+	@scripts/need_debian.sh pgbouncer pgbouncer
+	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run --self-test $(ARGS)
 
 .PHONY: bench
 bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
