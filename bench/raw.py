@@ -22,7 +22,9 @@ WARM_UP = 1000
 def drain(database: Database, count: int, batch: int) -> float:
     """Jobs per second."""
     database.empty()
-    with psycopg.connect(database.dsn, **connection_options(Settings(), "bench")) as conn:
+    with psycopg.connect(
+        database.dsn, **connection_options(database.dsn, Settings(), "bench")
+    ) as conn:
         load.fill(database, WARM_UP)
         worker = uuid4()
         _loop(conn, worker, batch)
