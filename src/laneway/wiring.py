@@ -14,6 +14,7 @@ from typing import Any, Self
 from laneway.client import Client, JobHandle
 from laneway.config import Settings
 from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.engine.logs import configure
 from laneway.engine.process import run_worker_process
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.supervisor import Supervisor, command
@@ -29,11 +30,13 @@ def resolve_dsn(settings: Settings) -> str:
     """What to connect to; without a setting, embedded PostgreSQL is started and migrated."""
     if settings.conninfo is not None:
         return settings.conninfo
+    server = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin)
     log.warning(
-        "no LANEWAY_DATABASE_URL or DATABASE_URL: "
-        "using embedded PostgreSQL, which is for development"
+        "no LANEWAY_DATABASE_URL or DATABASE_URL: using embedded PostgreSQL in %s,"
+        " which is for development",
+        server.data_dir,
     )
-    dsn = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin).start()
+    dsn = server.start()
     migrate(dsn)
     return dsn
 
@@ -169,6 +172,7 @@ def run_worker(
     only = frozenset(lanes) if lanes is not None else None
     loaded = load_app(app)
     settings = loaded.settings.model_copy(update={k: v for k, v in sizes.items() if v is not None})
+    configure(settings)
     if processes is None or "LANEWAY_LEASH" in os.environ:
         dsn = loaded.database.dsn
         return run_worker_process(

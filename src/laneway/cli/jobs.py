@@ -82,6 +82,7 @@ def submit(
     async def verb(db: Database) -> Job:
         from laneway.cli import watch
         from laneway.client import Client
+        from laneway.store.workers import published
 
         client = Client(db, db.settings)
         handle = await client.submit(
@@ -97,6 +98,9 @@ def submit(
             created_by=session.principal(),
         )
         await client.close()
+        known = (await db.run(published([job_type]))).get(job_type)
+        if known is None or not known.is_published:
+            note(f"no worker has published {job_type} yet: the job waits for one that knows it")
         if handle.duplicate:
             note(f"unique_key is held by job {handle.id}: nothing new was submitted")
         if not wait:

@@ -190,7 +190,7 @@ class Worker:
                 if type(error) is not DatabaseUnavailable:
                     raise
                 failures += 1
-                self._complaints.tell("start", error)
+                self._complaints.tell("start", f"{error} (is database_url right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2**failures))
 
     async def _call_hooks(self, hooks: list[Any]) -> None:
