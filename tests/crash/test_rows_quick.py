@@ -26,6 +26,6 @@ async def test_a_superseded_attempt_cannot_complete_its_job(clusters: Clusters) 
 
 
 async def test_jobs_survive_the_kill_of_their_workers(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C1"], clusters, 0.03, SEED)
+    result = await play_row(ROWS["C1"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
