@@ -1,0 +1,60 @@
+"""The network between worker and database is cut or swallows bytes; the worker goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+import pytest
+
+from laneway import Context, Laneway
+from laneway.testing.proxy import Proxy
+from tests.engine.workshop import QUICK, SOON, Workshop, until
+
+
+@pytest.fixture
+async def proxy(dsn: str) -> AsyncIterator[Proxy]:
+    query = parse_qs(urlsplit(dsn).query)
+    socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}"
+    async with Proxy(socket) as opened:
+        yield opened
+
+
+def through(proxy: Proxy, dsn: str) -> str:
+    parts = urlsplit(dsn)
+    place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
+    return urlunsplit(parts._replace(netloc=place, query=""))
+
+
+def application(dsn: str) -> Laneway:
+    lw = Laneway(dsn, **{**QUICK, "connect_timeout": 3})
+
+    @lw.handler("count", max_retries=10, retry=SOON)
+    async def count(ctx: Context, n: int) -> int:
+        return n
+
+    return lw
+
+
+@pytest.mark.parametrize("trouble", ["cut", "blackhole"])
+async def test_a_worker_goes_on_by_itself_when_the_network_is_back(
+    shop: Workshop, proxy: Proxy, dsn: str, trouble: str
+) -> None:
+    lw = application(through(proxy, dsn))
+    async with lw.worker():
+        first = await shop.lw.submit("count", {"n": 1})
+        assert await first.wait(timeout=20) == 1
+        for n in range(3):
+            if trouble == "cut":
+                proxy.cut()
+            else:
+                proxy.blackhole()
+            job = await shop.lw.submit("count", {"n": n})
+            if trouble == "blackhole":
+                # Nothing gets through, and nothing is lost.
+                assert (await shop.lw.get(job.id)).finished_at is None
+                proxy.heal()
+            assert await job.wait(timeout=30) == n
+        leases = "select count(*) from laneway.lease"
+        await until(lambda: shop.conn.execute(leases.encode()).fetchone() == (0,))
+    await lw.close()
