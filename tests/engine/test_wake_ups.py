@@ -160,4 +160,5 @@ async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> Non
 
         database.run = counted  # type: ignore[method-assign, assignment]
     await asyncio.sleep(3)
-    assert asked <= 6 + 2
+    # It does ask: polling alone must find work. `make bench` counts at the server.
+    assert 2 <= asked <= 6 + 2

@@ -219,7 +219,8 @@ def test_a_report_reads_its_leases_and_no_more(desk: Desk) -> None:
     lines = [LogEntry(c, n, "info", "m", 0) for c in claims for n in (1, 2)]
     reports = [Report(c, done=1, checkpoint="{}") for c in claims]
     used = spent(desk, lambda: desk.report(reports, lines))
-    assert used["lease"] <= 3 * BATCH
+    # Locked, updated and looked up again; older versions of a row are met on the way.
+    assert used["lease"] <= 4 * BATCH
     assert used["progress"] <= 2 * BATCH
 
 
