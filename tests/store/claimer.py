@@ -29,7 +29,7 @@ def claim_forever(dsn: str, worker: UUID, lane: str, job_type: str, seed: int) -
                 version = run_sync(conn, lanes.read()).version
             held += [one.claim for one in answer.assignments]
             rng.shuffle(held)
-            kept = len(held) // 2 if rng.random() < 0.2 else 0
+            kept = len(held) // 2 if rng.random() < 0.5 else 0
             ended, held = held[kept:], held[:kept]
             if ended:
                 verdicts = [Verdict(c, rng.choice(ENDINGS), delay_s=0) for c in ended]
