@@ -89,7 +89,7 @@ def claim(
     ranges: Sequence[Range],
     caps: Sequence[int],
 ) -> Statement[ClaimAnswer]:
-    """Claims up to `room` due jobs of a lane; see laneway.claim in the migrations."""
+    """Claims up to `room` due jobs of a lane; see laneway.claim in the definitions."""
     types, groups, fresh, los, floors, his = zip(*ranges, strict=True)
     return Statement(
         "leases/claim_jobs",

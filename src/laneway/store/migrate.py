@@ -1,4 +1,8 @@
-"""Numbered SQL files, applied in order, each in its own transaction, by one process at a time."""
+"""Numbered SQL files, applied in order, each in its own transaction, by one process at a time.
+
+Functions and views have no history worth keeping: `definitions/` holds each as it is now, and all
+are replaced at once, after the numbered files, whenever their text differs from what was applied.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,14 @@ create table if not exists laneway.migrations (
     applied_at timestamptz not null default clock_timestamp()
 );
 """
+
+
+RECORD = """
+insert into laneway.migrations (number, name, checksum, safe_with) values (%s, %s, %s, %s)
+on conflict (number) do update
+   set checksum = excluded.checksum, safe_with = excluded.safe_with, applied_at = clock_timestamp()
+"""
+Applied = dict[int, tuple[str, str, str]]  # number -> name, checksum, safe_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +86,21 @@ def migrations() -> tuple[Migration, ...]:
     return tuple(sorted(found, key=lambda m: m.number))
 
 
+@cache
+def definitions() -> Migration:
+    """The functions and views of this code, under the number that no migration has."""
+    texts = {
+        file.name: file.read_text("utf-8")
+        for file in files("laneway.store").joinpath("definitions").iterdir()
+        if file.name.endswith(".sql")
+    }
+    # Bodies name each other, so none can be checked before all are there.
+    parts = ["set local check_function_bodies = off;"]
+    parts += [f"-- {name}\n{texts[name].strip()}\n" for name in sorted(texts)]
+    newest = migrations()[-1]
+    return Migration(0, "definitions", "\n".join(parts), "pre", newest.safe_with)
+
+
 @contextmanager
 def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     with (
@@ -89,7 +116,7 @@ def migrate(dsn: str) -> list[str]:
     """Applies what is missing; answers the names applied. Safe to run from many places at once."""
     done = []
     with _connected(dsn) as conn:
-        for migration in migrations():
+        for migration in (*migrations(), definitions()):
             with conn.transaction():
                 # Waits for its turn, but DDL never queues for long behind a reader: others would
                 # queue behind it.
@@ -98,24 +125,34 @@ def migrate(dsn: str) -> list[str]:
                 conn.execute("set local client_min_messages = warning")
                 conn.execute("set local lock_timeout = '5s'")
                 conn.execute(BOOTSTRAP)
-                known = conn.execute(
-                    "select checksum from laneway.migrations where number = %s", [migration.number]
-                ).fetchone()
-                if known is not None:
-                    if known[0] != migration.checksum:
-                        raise SchemaMismatch(f"{migration.name} was changed after it was applied")
+                if _is_applied(_applied(conn), migration):
                     continue
                 conn.execute(migration.sql.encode())
                 conn.execute(
-                    "insert into laneway.migrations (number, name, checksum, safe_with)"
-                    " values (%s, %s, %s, %s)",
+                    RECORD,
                     [migration.number, migration.name, migration.checksum, migration.safe_with],
                 )
                 done.append(migration.name)
     return done
 
 
-def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> dict[int, tuple[str, str, str]]:
+def _is_applied(applied: Applied, migration: Migration) -> bool:
+    known = applied.get(migration.number)
+    if migration.number == 0:
+        return not _is_replaceable(applied) or (
+            known is not None and known[1] == migration.checksum
+        )
+    if known is not None and known[1] != migration.checksum:
+        raise SchemaMismatch(f"{migration.name} was changed after it was applied")
+    return known is not None
+
+
+def _is_replaceable(applied: Applied) -> bool:
+    """Whether the functions there are no newer than ours: newer code brought its own."""
+    return not applied.keys() - {m.number for m in migrations()} - {0}
+
+
+def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> Applied:
     if conn.execute("select to_regclass('laneway.migrations')").fetchone() == (None,):
         return {}
     rows = conn.execute(
@@ -129,10 +166,15 @@ def status(dsn: str) -> MigrationStatus:
     with _connected(dsn) as conn:
         applied = _applied(conn)
     ours = {m.number: m for m in migrations()}
+    pending = [m.name for m in ours.values() if m.number not in applied]
+    if not applied or not _is_applied(applied, definitions()):
+        pending.append(definitions().name)
     return MigrationStatus(
         applied=[name for number, (name, _, _) in sorted(applied.items()) if number in ours],
-        pending=[m.name for m in ours.values() if m.number not in applied],
-        unknown=[name for number, (name, _, _) in sorted(applied.items()) if number not in ours],
+        pending=pending,
+        unknown=[
+            name for number, (name, _, _) in sorted(applied.items()) if number not in {0, *ours}
+        ],
         changed=[
             m.name
             for m in ours.values()
@@ -146,9 +188,11 @@ def check(dsn: str, code: str) -> None:
     with _connected(dsn) as conn:
         applied = _applied(conn)
     missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
+    if not missing and not _is_applied(applied, definitions()):
+        missing.append("the functions of this version")
     if missing:
         raise SchemaMismatch(f"the database lacks {', '.join(missing)}: run `laneway db migrate`")
-    known = {m.number for m in migrations()}
+    known = {0, *(m.number for m in migrations())}
     for number, (name, _, safe_with) in sorted(applied.items()):
         if number not in known and _version(code) < _version(safe_with):
             raise SchemaMismatch(
@@ -164,11 +208,12 @@ def _version(text: str) -> tuple[int, ...]:
 def script(first: int = 1, last: int | None = None) -> str:
     """The SQL that `migrate` would run, for people who apply it by other means."""
     parts = [BOOTSTRAP.strip()]
+    wanted = [m for m in migrations() if m.number >= first and (last is None or m.number <= last)]
     parts.extend(
         f"-- {m.name} --\nbegin;\nselect pg_advisory_xact_lock({LOCK});\n{m.sql.strip()}\n"
         f"insert into laneway.migrations (number, name, checksum, safe_with)\n"
-        f"values ({m.number}, '{m.name}', '{m.checksum}', '{m.safe_with}');\ncommit;"
-        for m in migrations()
-        if m.number >= first and (last is None or m.number <= last)
+        f"values ({m.number}, '{m.name}', '{m.checksum}', '{m.safe_with}')\n"
+        f"on conflict (number) do update set checksum = excluded.checksum;\ncommit;"
+        for m in (*wanted, *([definitions()] if last is None else []))
     )
     return "\n\n".join(parts) + "\n"

@@ -1,0 +1,63 @@
+-- One read for a whole worker process: moves due delayed jobs to ready, and tells the control
+-- version, which of the given types have due jobs, which were moved, and when the next comes due.
+create or replace function laneway.peek(
+    p_types text[], p_now timestamptz default null,
+    out version bigint, out paused boolean, out due text[], out promoted text[], out next_due_s double precision)
+language plpgsql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+begin
+    with late as materialized (
+        select d.ctid as tid from laneway.delayed d where d.run_at <= v_now
+         order by d.run_at limit 1000 for update skip locked
+    ), gone as (
+        delete from laneway.delayed d where d.ctid = any (array(select tid from late))
+        returning d.seq, d.job_type, d.rank, d.attempt, d.retries, d.run_at
+    ), back as (
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, ready_at)
+        select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.run_at from gone g
+    )
+    select array_agg(distinct g.job_type) into promoted from gone g;
+    select c.version, c.paused into version, paused from laneway.control c;
+    -- Not exists: that may become a join, which reads everything where the statistics are wrong.
+    due := array(select t from unnest(p_types) t
+                  where (select true from laneway.ready w where w.job_type = t limit 1));
+    next_due_s := (select extract(epoch from d.run_at - v_now)
+                     from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1);
+    if cardinality(promoted) > 0 and exists (select from laneway.delayed d where d.run_at <= v_now) then
+        next_due_s := 0;
+    end if;
+end $$;
+
+-- Slots in use, depth and oldest wait per lane and job type. Depth stops counting at the bound.
+create or replace function laneway.measure(p_bound integer)
+returns table (lane text, job_type text, running integer, depth integer, oldest_s double precision)
+language sql stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    select l.name, t.job_type, u.running, n.depth, n.oldest_s
+      from laneway.worker_lanes l
+      left join lateral (select coalesce(sum(s.running), 0)::integer as running
+                           from laneway.slot_usage s where s.lane = l.name) u on true
+      left join lateral (
+        select k.job_type from (
+            with recursive types as (
+                (select w.job_type from laneway.ready w order by w.job_type limit 1)
+                union all
+                select (select w.job_type from laneway.ready w where w.job_type > t.job_type
+                         order by w.job_type limit 1)
+                  from types t where t.job_type is not null)
+            select t.job_type from types t where t.job_type is not null) k
+         where laneway.lane_of(k.job_type) = l.name) t on true
+      left join lateral (
+        select (select count(*) from (select from laneway.ready w where w.job_type = t.job_type
+                                       limit p_bound + 1) b)::integer as depth,
+               (select extract(epoch from clock_timestamp() - min(b.ready_at))::double precision
+                  from (select w.ready_at from laneway.ready w where w.job_type = t.job_type
+                         order by w.fresh, w.rank, w.seq limit 1000) b) as oldest_s) n on t.job_type is not null
+     order by l.name, t.job_type
+$$;

@@ -1,0 +1,87 @@
+-- The public door for triggers and other languages: one job, in the caller's transaction.
+--   select * from laneway.submit('ingestion', '{"path": "a.pdf"}', priority => 10, wake => true);
+-- A second submit of a live unique_key answers the first job with duplicate = true.
+create or replace function laneway.submit(
+    job_type text, payload jsonb default '{}', priority integer default null,
+    run_at timestamptz default null, delay interval default null, unique_key text default null,
+    workspace text default 'default', tags text[] default null, max_retries integer default null,
+    created_by text default null, wake boolean default false, id uuid default null, traceparent text default null,
+    max_payload_bytes integer default 1048576, max_key_bytes integer default 512,
+    out job_id uuid, out status text, out duplicate boolean)
+language plpgsql volatile as $$
+#variable_conflict use_variable
+declare
+    v_seq      bigint;
+    v_type     record;
+    v_now      timestamptz := clock_timestamp();
+    v_due      timestamptz;
+    v_priority integer;
+begin
+    if submit.job_type is null or octet_length(submit.job_type) not between 1 and 128
+       or submit.job_type ~ '[[:cntrl:]]' then
+        raise exception using errcode = 'LW001', message = 'job_type: 1 to 128 bytes, no control characters';
+    end if;
+    if submit.payload is null then
+        raise exception using errcode = 'LW001', message = 'payload: may not be null';
+    end if;
+    -- As text, which is what a claim brings: 22 stored bytes may be 131,072 digits.
+    if octet_length(submit.payload::text) > submit.max_payload_bytes then
+        raise exception using errcode = 'LW001', message = format('payload: at most %s bytes', max_payload_bytes);
+    end if;
+    if octet_length(submit.unique_key) not between 1 and submit.max_key_bytes then
+        raise exception using errcode = 'LW001', message = format('unique_key: 1 to %s bytes', max_key_bytes);
+    end if;
+    if submit.delay not between interval '-100 years' and interval '100 years' then
+        raise exception using errcode = 'LW001', message = 'delay: at most 100 years';
+    end if;
+    v_due := coalesce(submit.run_at, v_now + submit.delay);
+    if v_due not between v_now - interval '100 years' and v_now + interval '101 years' then
+        raise exception using errcode = 'LW001', message = 'run_at: within 100 years of now';
+    end if;
+    if submit.workspace is null or octet_length(submit.workspace) not between 1 and 128 then
+        raise exception using errcode = 'LW001', message = 'workspace: 1 to 128 bytes';
+    end if;
+    select t.priority, t.max_retries into v_type from laneway.job_types t where t.name = submit.job_type;
+    v_priority := coalesce(submit.priority, v_type.priority, 0);
+    if v_priority not between -32768 and 32767 then
+        raise exception using errcode = 'LW001', message = 'priority: -32768 to 32767';
+    end if;
+    if submit.max_retries not between 0 and 32767 then
+        raise exception using errcode = 'LW001', message = 'max_retries: 0 to 32767';
+    end if;
+
+    v_seq := nextval('laneway.jobs_seq_seq');
+    if submit.unique_key is not null then
+        for i in 1 .. 100 loop
+            insert into laneway.job_keys as k values (submit.workspace, submit.job_type, submit.unique_key, v_seq)
+            on conflict do nothing;
+            exit when found;
+            select h.id, h.status, true into job_id, status, duplicate
+              from laneway.job_keys k
+             cross join lateral (select v.id, v.status from laneway.jobs_view v where v.seq = k.seq offset 0) h
+             where k.workspace = submit.workspace and k.job_type = submit.job_type
+               and k.unique_key = submit.unique_key;
+            if found then return; end if;
+            if i = 100 then
+                raise exception 'unique_key % is held by a job that is not there', submit.unique_key;
+            end if;
+        end loop;
+    end if;
+
+    job_id := coalesce(submit.id, gen_random_uuid());
+    status := 'approved';
+    duplicate := false;
+    insert into laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, unique_key, tags,
+                              created_at, created_by, traceparent)
+    values (v_seq, job_id, submit.job_type, submit.workspace, submit.payload, v_priority,
+            coalesce(submit.max_retries, v_type.max_retries, 3), v_due, submit.unique_key, submit.tags,
+            v_now, submit.created_by, submit.traceparent);
+    if v_due > v_now then
+        insert into laneway.delayed (seq, job_type, rank, run_at) values (v_seq, submit.job_type, -v_priority, v_due);
+    else
+        insert into laneway.ready (seq, job_type, rank, ready_at) values (v_seq, submit.job_type, -v_priority, v_now);
+    end if;
+    if submit.wake then
+        perform pg_notify('laneway', 'wake ' || submit.job_type);
+    end if;
+end $$;
