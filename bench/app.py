@@ -14,11 +14,18 @@ lw = Laneway()
 NOOP = "bench_noop"
 STAMP = "bench_stamp"
 HOLD = "bench_hold"
+LIMITED = "bench_limited"
+LIMIT = "bench"
 
 
 @lw.handler(NOOP)
 async def noop(ctx: Context, text: str) -> None:
     """What a drain runs."""
+
+
+@lw.handler(LIMITED, limits=[LIMIT])
+async def limited(ctx: Context, text: str) -> None:
+    """The same under a limit."""
 
 
 @lw.handler(STAMP)

@@ -42,6 +42,9 @@ TARGETS: dict[str, Target | None] = {
     "start_p99_ms": Target(25, is_ceiling=True),
     "backlog_1m_vs_10k": Target(0.9),
     "held_snapshot_last_vs_first": Target(0.85),
+    "limits_vs_plain": Target(0.7),
+    "keys_vs_plain": Target(0.65),
+    "blocked_backlog_vs_plain": Target(0.8),
     "idle_statements_per_s": Target(2, is_ceiling=True),
     "rss_10k_async_mb": Target(300, is_ceiling=True),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,12 @@ import psycopg
 from bench.app import NOOP
 from bench.server import Conn, Database
 from laneway.domain.job import new_job_id
+from laneway.store.copytext import NULL
 
 # The columns that a bulk submit writes.
 _JOBS = (
     "copy laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, "
-    "unique_key, tags, created_at, created_by, traceparent) from stdin"
+    "unique_key, tags, created_at, created_by, traceparent, concurrency_key) from stdin"
 )
 _READY = "copy laneway.ready (seq, job_type, rank, ready_at) from stdin"
 
@@ -35,7 +37,18 @@ class Rows:
         return self.last - self.first + 1
 
 
-def render(database: Database, count: int, job_type: str = NOOP, payload: str = PAYLOAD) -> Rows:
+# From the number of a job to its type and its concurrency_key.
+Kind = Callable[[int], tuple[str, str | None]]
+
+
+def all_of(job_type: str, key: str | None = None) -> Kind:
+    return lambda n: (job_type, key)
+
+
+PLAIN = all_of(NOOP)
+
+
+def render(database: Database, count: int, kind: Kind = PLAIN, payload: str = PAYLOAD) -> Rows:
     """Rows of `count` jobs with fresh numbers."""
     last = int(
         database.value(
@@ -45,10 +58,13 @@ def render(database: Database, count: int, job_type: str = NOOP, payload: str = 
     first = last - count + 1
     now = database.value("select clock_timestamp()::text")
     start = new_job_id().int - first * _NEXT_ID
-    rest = f"{job_type}\tdefault\t{payload}\t0\t3\t\\N\t\\N\t\\N\t{now}\t\\N\t\\N\n"
-    jobs = "".join([f"{n}\t{start + n * _NEXT_ID:032x}\t{rest}" for n in range(first, last + 1)])
-    ready = "".join([f"{n}\t{job_type}\t0\t{now}\n" for n in range(first, last + 1)])
-    return Rows(first, last, jobs.encode(), ready.encode())
+    rest = f"default\t{payload}\t0\t3\t\\N\t\\N\t\\N\t{now}\t\\N\t\\N"
+    jobs, ready = [], []
+    for n in range(first, last + 1):
+        job_type, key = kind(n)
+        jobs.append(f"{n}\t{start + n * _NEXT_ID:032x}\t{job_type}\t{rest}\t{key or NULL}\n")
+        ready.append(f"{n}\t{job_type}\t0\t{now}\n")
+    return Rows(first, last, "".join(jobs).encode(), "".join(ready).encode())
 
 
 def store(conn: Conn, rows: Rows) -> None:
@@ -70,12 +86,12 @@ async def store_async(conn: psycopg.AsyncConnection[Any], rows: Rows) -> None:
 
 
 def fill(
-    database: Database, count: int, job_type: str = NOOP, payload: str = PAYLOAD
+    database: Database, count: int, kind: Kind = PLAIN, payload: str = PAYLOAD
 ) -> tuple[int, int]:
     """Stores jobs; answers the first and the last number."""
     first = last = 0
     while count > 0:
-        rows = render(database, min(count, 100_000), job_type, payload)
+        rows = render(database, min(count, 100_000), kind, payload)
         store(database.conn, rows)
         first, last = first or rows.first, rows.last
         count -= len(rows)

@@ -34,7 +34,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database.tune_default(lease_seconds=LEASE_S)
     with Workers(database, concurrency=scale.held + 100) as workers:
         idle = _tree_rss(workers.pids[0])
-        load.fill(database, scale.held, HOLD, "{}")
+        load.fill(database, scale.held, load.all_of(HOLD), "{}")
         database.open_gate()
         workers.await_running(scale.held, 60.0)
         most = 0

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from bench import backlog, drain, idle, memory, snapshot, start, submit
+from bench import backlog, drain, idle, life, memory, snapshot, start, submit
 from bench.figures import LATEST, TARGETS, Figures
 from bench.scale import QUICK, Scale, say
 from bench.server import Server
@@ -38,6 +38,10 @@ SECTIONS: dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, .
     "start": (start.measure, ("start_p50_ms", "start_p99_ms")),
     "backlog": (backlog.measure, ("backlog_1m_vs_10k",)),
     "snapshot": (snapshot.measure, ("held_snapshot_last_vs_first",)),
+    "life": (
+        life.measure,
+        ("limits_vs_plain", "keys_vs_plain", "blocked_backlog_vs_plain"),
+    ),
     "idle": (idle.measure, ("idle_statements_per_s",)),
     "memory": (memory.measure, ("rss_10k_async_mb",)),
 }

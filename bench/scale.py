@@ -21,6 +21,9 @@ class Scale:
     backlog_large: int = 1_000_000
     backlog_small: int = 10_000
     backlog_drain: int = 20_000
+    blocked: int = 1_000_000
+    # Each has the million put aside first.
+    blocked_runs: int = 3
     snapshot: int = 200_000
     idle_before_s: float = 12.0
     idle_s: float = 40.0
@@ -36,6 +39,8 @@ QUICK = Scale(
     backlog_large=50_000,
     backlog_small=5_000,
     backlog_drain=5_000,
+    blocked=40_000,
+    blocked_runs=2,
     snapshot=20_000,
     idle_before_s=2.0,
     idle_s=6.0,

@@ -112,7 +112,8 @@ class Database:
         self.conn.execute(
             "truncate laneway.jobs, laneway.ready, laneway.delayed, laneway.lease, laneway.outcome,"
             " laneway.attempts, laneway.progress, laneway.logs, laneway.job_keys,"
-            " laneway.slot_usage, laneway.workers, laneway.leader"
+            " laneway.slot_usage, laneway.workers, laneway.leader, laneway.key_holders,"
+            " laneway.key_waiters, laneway.limit_usage, laneway.limit_starts"
         )
 
     def settle_down(self) -> None:
@@ -129,6 +130,14 @@ class Database:
                 ),
                 [value],
             )
+
+    def tune_limit(self, name: str, max_concurrent: int) -> None:
+        """Creates or changes a limit."""
+        self.conn.execute(
+            "insert into laneway.limits (name, max_concurrent) values (%s, %s)"
+            " on conflict (name) do update set max_concurrent = excluded.max_concurrent",
+            [name, max_concurrent],
+        )
 
     def shut_gate(self) -> None:
         """Pauses all claims."""

@@ -146,6 +146,14 @@ class Workers:
         """Returns when so many jobs are running."""
         self._await(f"(select sum(running) from laneway.slot_usage) >= {count}", within_s)
 
+    def await_running_at_most(self, count: int, within_s: float) -> None:
+        """Returns when no more than so many jobs are running."""
+        self._await(f"(select count(*) from laneway.lease) <= {count}", within_s)
+
+    def await_parked(self, count: int, within_s: float) -> None:
+        """Returns when so many jobs have been put aside to wait for a key."""
+        self._await(f"(select count(*) from laneway.key_waiters) >= {count}", within_s)
+
     def await_idle(self, within_s: float) -> None:
         """Returns when no job is running."""
         self._await("not exists (select from laneway.lease)", within_s)

@@ -8,7 +8,8 @@
     async def greet(ctx: Context, name: str) -> str:
         return f"hello {name}"
 
-Only the names below are public. They load on first use, so that `import laneway` stays cheap.
+Public are the names below, which load on first use so that `import laneway` stays cheap, the errors
+of laneway.errors, and the operators' verbs in laneway.control.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from laneway.client import JobHandle
     from laneway.config import Settings
+    from laneway.domain.approval import Analysis, Approval
     from laneway.domain.job import Job
+    from laneway.domain.retention import Retention
     from laneway.domain.retry import RetryPolicy
     from laneway.domain.verdicts import Cancel, Retry, Snooze
     from laneway.engine.context import Context, SyncContext
@@ -29,12 +32,15 @@ if TYPE_CHECKING:
     from laneway.wiring import Laneway
 
 _HOMES = {
+    "Analysis": "laneway.domain.approval",
+    "Approval": "laneway.domain.approval",
     "Cancel": "laneway.domain.verdicts",
     "Context": "laneway.engine.context",
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
     "Laneway": "laneway.wiring",
     "LanewayError": "laneway.errors",
+    "Retention": "laneway.domain.retention",
     "Retry": "laneway.domain.verdicts",
     "RetryPolicy": "laneway.domain.retry",
     "Settings": "laneway.config",
@@ -43,12 +49,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "Analysis",
+    "Approval",
     "Cancel",
     "Context",
     "Job",
     "JobHandle",
     "Laneway",
     "LanewayError",
+    "Retention",
     "Retry",
     "RetryPolicy",
     "Settings",

@@ -243,6 +243,7 @@ class Settings(BaseSettings):
     max_batch_bytes: PositiveInt = Field(
         default=16 * 1024 * 1024, description="payloads of one batch"
     )
+    max_step_bytes: PositiveInt = Field(default=1024 * 1024, description="a step's result as JSON")
 
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
         default="INFO", description="least severe log lines to show"
@@ -297,6 +298,7 @@ class Settings(BaseSettings):
             key_bytes=self.max_key_bytes,
             batch_jobs=self.max_batch_jobs,
             batch_bytes=self.max_batch_bytes,
+            step_bytes=self.max_step_bytes,
         )
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:

@@ -8,18 +8,22 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from copy import copy
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from laneway.client import Client, JobHandle
 from laneway.config import Settings
+from laneway.control.schedules import Schedules
+from laneway.domain.schedule import Schedule
 from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.engine.checks import TIMEOUT_S, make_check
 from laneway.engine.logs import configure
 from laneway.engine.process import run_worker_process
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.supervisor import Supervisor, command
 from laneway.engine.worker import Worker
-from laneway.errors import ConfigError
+from laneway.errors import ConfigError, InvalidInput
 from laneway.store.database import Database
 from laneway.store.migrate import migrate
 
@@ -61,14 +65,27 @@ class JobType:
         self.__doc__ = handler.fn.__doc__
         self.__name__ = getattr(handler.fn, "__name__", handler.job_type)
         self.__wrapped__ = handler.fn
+        self._options: dict[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function itself, as tests do."""
         return self.handler.fn(*args, **kwargs)
 
+    def analyze(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Registers what makes the plan and cost estimate of each job before anyone approves it."""
+        self._app.handlers.add_analysis(self.handler, fn)
+        return fn
+
+    def options(self, **options: Any) -> JobType:
+        """The same with options of `lw.submit` for its jobs: priority, delay, created_by …"""
+        made = copy(self)
+        made._options = {**self._options, **options}
+        return made
+
     async def submit(self, **arguments: Any) -> JobHandle:
         """Submits a job with these arguments."""
-        return await self._app.submit(self.job_type, self.handler.arguments.encode(arguments))
+        payload = self.handler.arguments.encode(arguments)
+        return await self._app.submit(self.job_type, payload, **self._options)
 
 
 class Laneway(Client):
@@ -92,7 +109,9 @@ class Laneway(Client):
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
-        "process"), retry (RetryPolicy), stale ("heartbeat", "progress"), memory_mb (process only).
+        "process"), retry (RetryPolicy), stale ("heartbeat", "progress"), memory_mb (process only),
+        limits (names held for the whole run), approval (True or an Approval), max_age (seconds
+        until a job that has not ended fails), retention (Retention).
         """
 
         def register(fn: Callable[..., Any]) -> JobType:
@@ -111,6 +130,61 @@ class Laneway(Client):
         """Registers what frees them."""
         self.handlers.on_stop.append(fn)
         return fn
+
+    def check(
+        self, name: str, *, timeout: float = TIMEOUT_S
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Registers the function below as a check: schedules that name it submit if it is True.
+
+        It takes nothing, or the resources that `on_start` loaded.
+        """
+
+        def register(fn: Callable[..., Any]) -> Callable[..., Any]:
+            self.handlers.add_check(make_check(name, fn, timeout))
+            return fn
+
+        return register
+
+    @overload
+    def schedule(self, name: str, job_type: str, /, **settings: Any) -> None: ...
+    @overload
+    def schedule(self, name: str, /, **settings: Any) -> Callable[[JobType], JobType]: ...
+    def schedule(
+        self, name: str, job_type: str | None = None, /, **settings: Any
+    ) -> Callable[[JobType], JobType] | None:
+        """Declares a schedule of a job type, or above a handler of that one.
+
+        Workers create it if it is missing; a row that is there is never overwritten. Settings:
+        cron, timezone ("UTC"), payload, missed ("coalesce", "skip", "catch_up"), catch_up (10),
+        check, priority, max_retries, concurrency_key, workspace, tags, enabled.
+        """
+
+        def declare(of: str) -> None:
+            given = {"check_name" if k == "check" else k: v for k, v in settings.items()}
+            try:
+                schedule = Schedule.of({"name": name, "job_type": of, **given})
+            except InvalidInput as error:
+                raise ConfigError(f"schedule {name!r}: {error}") from error
+            self.handlers.add_schedule(schedule)
+
+        def above(handler: JobType) -> JobType:
+            declare(handler.job_type)
+            return handler
+
+        if job_type is None:
+            return above
+        declare(job_type)
+        return None
+
+    @property
+    def schedules(self) -> Schedules:
+        """Creates, changes and runs schedules while everything works."""
+
+        def known(job_type: str) -> Callable[[object], object] | None:
+            handler = self.handlers.get(job_type)
+            return handler.arguments.validate if handler is not None else None
+
+        return Schedules(lambda: self.database, known)
 
     @property
     def registry(self) -> Registry:

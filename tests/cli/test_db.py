@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.cli import worker
-from laneway.store.grants import ALL_ROLES
+from laneway.store.rights import ALL_ROLES
 from tests.cli.conftest import Run
 
 

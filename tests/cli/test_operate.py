@@ -79,7 +79,7 @@ def test_the_overview_shows_lanes_jobs_and_workers(
     assert "1/2" in text
     told = json.loads(run(*command, "--json").stdout)
     assert [each["id"] for each in told["active"]] == [str(claim.job_id)]
-    assert len(told["lanes"]) == 4
+    assert len(told["lanes"]) == 5
 
 
 def test_options_have_twins_in_the_environment(run: Run, scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 import typer
@@ -27,9 +27,15 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
         inputs.duration(text)
 
 
+@pytest.mark.parametrize("text", ["9" * 400, "40000d"])
+def test_a_duration_has_an_end(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="longer than 100 years"):
+        inputs.duration(text)
+
+
 def test_since_takes_a_time_or_how_long_ago() -> None:
     assert inputs.since("2030-01-01T00:00:00Z") == datetime(2030, 1, 1, tzinfo=UTC)
-    assert abs(inputs.since("1h") - (datetime.now(UTC) - timedelta(hours=1))) < timedelta(minutes=1)
+    assert inputs.since("1h") == 3600.0
 
 
 @pytest.mark.parametrize(

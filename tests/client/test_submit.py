@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from laneway.client import Client
 from laneway.config import Settings
+from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments
 from laneway.domain.job import Job
 from laneway.domain.retry import RetryPolicy
@@ -35,6 +36,13 @@ class Handler:
     arguments: Arguments
     priority: int | None = None
     max_retries: int | None = None
+    approval: Approval | None = None
+    max_age: float | None = None
+
+
+class Handlers(dict[str, Handler]):
+    def needs(self, job_type: str) -> None:
+        return None
 
 
 class Model(BaseModel):
@@ -215,7 +223,7 @@ WRONG: list[tuple[object, str]] = [
 async def test_arguments_are_checked_by_the_local_handler(
     settings: Settings, client: Client, desk: Desk, payload: object, told: str
 ) -> None:
-    knowing = Client(client.database, settings, {"t": Handler(Arguments.of(ingest))})
+    knowing = Client(client.database, settings, Handlers({"t": Handler(Arguments.of(ingest))}))
     with pytest.raises(InvalidInput) as refused:
         await knowing.submit("t", payload)
     assert str(refused.value).startswith(told)
@@ -243,7 +251,7 @@ async def test_right_arguments_pass_both_ways(
     settings: Settings, client: Client, desk: Desk
 ) -> None:
     publish(desk, "published")
-    knowing = Client(client.database, settings, {"t": Handler(Arguments.of(ingest))})
+    knowing = Client(client.database, settings, Handlers({"t": Handler(Arguments.of(ingest))}))
     for who, job_type in ((knowing, "t"), (client, "published")):
         for payload in ({"path": "a"}, Model(path="a"), {"path": "a", "ranges": (1, 2)}):
             await who.submit(job_type, payload)
@@ -268,7 +276,7 @@ async def test_priority_and_retries_come_from_submit_then_handler_then_job_type(
     settings: Settings, client: Client, desk: Desk
 ) -> None:
     publish(desk, "published", priority=5, max_retries=7)
-    handlers = {"published": Handler(Arguments.of(ingest), priority=8)}
+    handlers = Handlers({"published": Handler(Arguments.of(ingest), priority=8)})
     knowing = Client(client.database, settings, handlers)
 
     async def both(who: Client, **options: Any) -> set[tuple[int, int]]:

@@ -232,7 +232,7 @@ specs = st.builds(
     | st.dictionaries(texts, texts, max_size=3),
     workspace=names,
     tags=st.lists(names, max_size=3),
-    created_by=st.none() | names,
+    created_by=st.none() | names.filter(lambda name: name == name.strip()),
     priority=st.none() | st.integers(-32768, 32767),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from laneway.domain.approval import Analysis, analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.retry import RetryPolicy
@@ -56,6 +58,14 @@ class Scene:
         self.settle(claim, result='{"ok": true}')
         return claim.job_id
 
+    def analyzed(self, said: Analysis, job_type: str = "costly", **fields: Any) -> UUID:
+        """A job whose analysis said this."""
+        job_id = self.submit(job_type, **fields)
+        (claim,) = self.claim(analysis_of(job_type))
+        assert claim.job_id == job_id
+        self.settle(claim, "analyzed", result=json.dumps(said.to_dict()))
+        return job_id
+
     def failed(self, job_type: str = "greet", **fields: Any) -> UUID:
         claim = self.running(job_type, **fields)
         error = '{"type": "ValueError", "message": "no", "traceback": "here"}'
@@ -81,7 +91,7 @@ class Scene:
         self.run(workers.register(info))
         return self.worker_id
 
-    def publish(self, job_type: str = "greet", arguments: str = "{}") -> None:
+    def publish(self, job_type: str = "greet", arguments: str = "{}", **more: Any) -> None:
         record = workers.TypeRecord(
             name=job_type,
             arguments=arguments,
@@ -92,6 +102,7 @@ class Scene:
             isolation="async",
             stale="heartbeat",
             retry=RetryPolicy(),
+            **more,
         )
         self.run(workers.publish([record]))
 

@@ -9,6 +9,7 @@ import pytest
 from laneway.control import explain as room
 from laneway.control import jobs, lanes
 from laneway.control.explain import explain
+from laneway.domain.approval import Approval
 from laneway.errors import NotFound
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -131,3 +132,92 @@ async def test_an_ended_job_tells_how(db: Database, scene: Scene) -> None:
 async def test_an_unknown_job_cannot_be_explained(db: Database) -> None:
     with pytest.raises(NotFound):
         await explain(db, uuid4())
+
+
+# -- before it may run, and when it will -----------------------------------------------------------
+
+
+async def test_a_job_that_waits_for_approval_tells_what_else_is_in_its_way(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    scene.publish("greet", approval=Approval())
+    job_id = scene.submit(delay=3600.0)
+    await lanes.drain(db, "default", by="bob")
+    assert await codes(db, job_id) == ["awaiting_approval", "delayed", "lane_disabled"]
+    assert (await explain(db, job_id)).starts_in_s is None
+
+
+def ended(scene: Scene, count: int) -> None:
+    """So many jobs of the lane ended within the last minute."""
+    for _ in range(count):
+        scene.completed("pace")
+    scene.conn.execute(
+        "update laneway.outcome set finished_at = clock_timestamp() - interval '60 s',"
+        " started_at = clock_timestamp() - interval '70 s'"
+    )
+
+
+async def starts_in(db: Database, job_id: UUID) -> float | None:
+    return (await explain(db, job_id)).starts_in_s
+
+
+async def test_the_estimate_counts_those_before_it_at_the_pace_of_late(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    scene.publish()
+    ended(scene, 6)
+    ids = [scene.submit() for _ in range(4)]
+    assert await starts_in(db, ids[0]) == 0
+    # Four at six a minute.
+    assert await starts_in(db, ids[3]) == pytest.approx(40, abs=4)
+
+
+async def test_jobs_that_a_limit_holds_up_do_not_count(db: Database, scene: Scene) -> None:
+    scene.register(("greet", "held"))
+    scene.publish()
+    scene.publish("held", limits=("openai",))
+    ended(scene, 6)
+    scene.conn.execute("update laneway.limits set max_concurrent = 0 where name = 'openai'")
+    held = [scene.submit("held") for _ in range(50)]
+    first, second = scene.submit(), scene.submit()
+    assert "50 jobs wait before it" in await told(db, first, "behind_others")
+    assert "50 of them held up by limits" in await told(db, first, "behind_others")
+    assert await starts_in(db, second) == pytest.approx(20, abs=3)
+    assert "max_concurrent 0" in await told(db, held[0], "limit_zero")
+    assert await starts_in(db, held[0]) is None
+
+
+async def test_there_is_no_estimate_where_somebody_must_act_or_nothing_tells(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    scene.publish()
+    ids = [scene.submit() for _ in range(2)]
+    assert await starts_in(db, ids[1]) is None
+    ended(scene, 3)
+    await lanes.pause(db, by="ann")
+    assert await starts_in(db, ids[1]) is None
+
+
+async def test_a_delayed_job_starts_when_its_time_comes(db: Database, scene: Scene) -> None:
+    scene.register()
+    scene.publish()
+    assert await starts_in(db, scene.submit(delay=600.0)) == pytest.approx(600, abs=30)
+
+
+async def test_one_that_waits_for_a_key_names_the_holder_and_guesses_from_its_type(
+    db: Database, scene: Scene
+) -> None:
+    scene.register(("greet", "pace"))
+    scene.publish()
+    ended(scene, 2)
+    scene.conn.execute("update laneway.outcome set job_type = 'greet'")
+    holder = scene.running(concurrency_key="doc").job_id
+    waits = [scene.submit(concurrency_key="doc") for _ in range(2)]
+    scene.claim(room=5)
+    assert str(holder) in await told(db, waits[1], "key")
+    assert "1 wait for it before" in await told(db, waits[1], "key")
+    # Ten seconds each.
+    assert await starts_in(db, waits[1]) == pytest.approx(20, abs=1)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from laneway.control import jobs
+from laneway.control import freeze, history, jobs, lanes, limits, schedules
 from laneway.domain.claim import Claim
+from laneway.domain.filter import JobFilter
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
 from laneway.store import notify
 from laneway.store.database import Database
-from laneway.store.jobs import Filter
 from laneway.store.statement import Statement
 from tests.control.scene import Scene
 
@@ -50,7 +51,7 @@ async def test_pages_follow_each_other_without_a_gap(db: Database, scene: Scene)
     seen = []
     cursor = None
     while True:
-        page = await jobs.listing(db, Filter(job_type="greet"), limit=2, cursor=cursor)
+        page = await jobs.listing(db, JobFilter(job_type="greet"), limit=2, cursor=cursor)
         seen += [job.id for job in page.items]
         cursor = page.next_cursor
         if cursor is None:
@@ -63,7 +64,7 @@ async def test_a_page_outside_the_rules_is_refused(
     db: Database, limit: int, cursor: str | None
 ) -> None:
     with pytest.raises(InvalidInput):
-        await jobs.listing(db, Filter(), limit=limit, cursor=cursor)
+        await jobs.listing(db, JobFilter(), limit=limit, cursor=cursor)
 
 
 async def test_cancelling_a_waiting_job_ends_it_and_wakes_nobody(
@@ -156,3 +157,56 @@ async def test_following_tells_each_change_once_and_ends_with_the_job(
         elif job.status is Status.RUNNING:
             await asyncio.to_thread(scene.settle, held[0])
     assert seen == [Status.APPROVED, Status.RUNNING, Status.COMPLETED]
+
+
+@pytest.mark.parametrize("priority", ["5", 5.0, True, None, 10**400])
+async def test_a_priority_that_is_none_is_refused(
+    db: Database, scene: Scene, priority: Any
+) -> None:
+    with pytest.raises(InvalidInput, match="priority: must be a whole number"):
+        await jobs.reprioritize(db, scene.submit(), priority, by="me")
+
+
+@pytest.mark.parametrize("limit", ["x", "5", 0, 201, True, 2.0, 10**400])
+async def test_a_page_has_a_whole_number_of_rows(db: Database, limit: Any) -> None:
+    await schedules.put(db, "nightly", {"job_type": "t", "cron": "@daily"}, by="me")
+    for ask in (
+        lambda: jobs.listing(db, JobFilter(), limit=limit),
+        lambda: schedules.slots(db, "nightly", limit=limit),
+        lambda: history.history(db, "lane", limit=limit),
+    ):
+        with pytest.raises(InvalidInput, match="limit: must be a whole number from 1 to 200"):
+            await ask()
+
+
+@pytest.mark.parametrize("by", ["", "a\ud800", " ann", "ann\n", 7])
+async def test_no_verb_takes_a_name_that_no_row_should_hold(
+    db: Database, scene: Scene, by: Any
+) -> None:
+    job_id, ended = scene.submit(), scene.completed("b")
+    for ask in (
+        lambda: jobs.cancel(db, job_id, by=by),
+        lambda: jobs.reprioritize(db, job_id, 5, by=by),
+        lambda: jobs.retry(db, ended, by=by),
+        lambda: jobs.delete(db, ended, by=by),
+        lambda: lanes.create(db, {"name": "new"}, by=by),
+        lambda: lanes.tune(db, "system", {"max_slots": 2}, by=by),
+        lambda: lanes.drain(db, "system", by=by),
+        lambda: lanes.resume(db, "system", by=by),
+        lambda: lanes.move_type(db, "t", "system", by=by),
+        lambda: lanes.pause(db, by=by),
+        lambda: lanes.resume_all(db, by=by),
+        lambda: limits.tune(db, "openai", {"max_concurrent": 2}, by=by),
+        lambda: limits.delete(db, "openai", by=by),
+        lambda: schedules.put(db, "x", {"job_type": "t", "cron": "@daily"}, by=by),
+        lambda: schedules.enable(db, "x", by=by),
+        lambda: schedules.disable(db, "x", by=by),
+        lambda: schedules.delete(db, "x", by=by),
+        lambda: schedules.run_now(db, "x", by=by),
+        lambda: freeze.freeze(db, by=by),
+        lambda: freeze.thaw(db, by=by),
+        lambda: history.rollback(db, "lane", "system", by=by),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            await ask()
+        assert refused.value.field == "by"

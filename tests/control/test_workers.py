@@ -34,7 +34,7 @@ async def test_the_overview_has_lanes_active_jobs_workers_and_leader(
     (worker,) = told["workers"]
     assert (worker["running"], worker["is_leader"], worker["lanes"]) == (1, True, None)
     used = {lane["name"]: lane["slots_used"] for lane in told["lanes"]}
-    assert used == {"default": 0, "interactive": 1, "maintenance": 0, "system": 0}
+    assert used == {"analysis": 0, "default": 0, "interactive": 1, "maintenance": 0, "system": 0}
 
 
 async def test_workers_long_silent_are_not_live(db: Database, scene: Scene) -> None:

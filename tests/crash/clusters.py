@@ -27,9 +27,11 @@ HASTY = {"fsync": "off", "full_page_writes": "off"}
 _PREPARE = """
 insert into laneway.worker_lanes (name, job_types, max_slots)
 values ('narrow', '{narrow}', 3),
-       ('isolated', '{isolated}', null),
+       ('isolated', '{isolated,ledger_child}', null),
        ('fragile_exit', '{suicide_exit}', null),
        ('fragile_kill', '{suicide_kill}', null);
+insert into laneway.limits (name, max_concurrent)
+values ('scarce', 3), ('dear', 2), ('call', 2);
 update laneway.worker_lanes
    set lease_seconds = 2, poll_interval_ms = 250, stale_timeout_minutes = 1;
 """

@@ -1,4 +1,4 @@
-"""Looks at the lanes again and again on a connection of its own, as an outsider would."""
+"""Looks at lanes, limits and keys again and again from a connection of its own, as an outsider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ _LOOK = """
 select extract(epoch from clock_timestamp())::float8,
        (select coalesce(jsonb_object_agg(lane, n), '{}')
           from (select lane, count(*) as n from laneway.lease group by lane) x),
-       (select jsonb_object_agg(name, max_slots) from laneway.worker_lanes)
+       (select jsonb_object_agg(name, max_slots) from laneway.worker_lanes),
+       (select coalesce(jsonb_object_agg(name, n), '{}')
+          from (select name, count(*) as n from laneway.lease, unnest(limits) as name
+                 group by name) x),
+       (select jsonb_object_agg(name, max_concurrent) from laneway.limits where scope = 'cluster'),
+       (select coalesce(jsonb_object_agg(key, n), '{}')
+          from (select concat(workspace, '/', concurrency_key) as key, count(*) as n
+                  from laneway.lease where concurrency_key is not null
+                 group by 1 having count(*) > 1) x)
 """
 
 
@@ -56,8 +64,14 @@ class Observer:
     def _look(self, conn: psycopg.Connection[tuple[object, ...]]) -> None:
         row = conn.execute(_LOOK).fetchone()
         assert row is not None
-        at, running, limits = row
+        at, running, limits, held, ceilings, shared = row
         assert isinstance(at, float)
-        more = {"running": running, "limits": limits}
+        more = {
+            "running": running,
+            "limits": limits,
+            "held": held,
+            "ceilings": ceilings,
+            "shared": shared,
+        }
         if running and not (self.events and self.events[-1].more == more):
             self.events.append(Event("snapshot", at=at, more=more))

@@ -24,6 +24,20 @@ TIMINGS = {
 }
 
 
+def worker_environment(dsn: str, sink: Path) -> dict[str, str]:
+    """What a process of these tests sees: this source, this database, quick timings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
+    source = str(Path(laneway.__file__).parents[1])
+    return {
+        **kept,
+        **TIMINGS,
+        "LANEWAY_DATABASE_URL": dsn,
+        "PYTHONPATH": os.pathsep.join([source, str(ROOT)]),
+        "CRASH_SINK": str(sink),
+        "CRASH_SINK_DSN": dsn,
+    }
+
+
 class WorkerProcess:
     """One worker, or a supervisor with one worker below it."""
 
@@ -35,25 +49,20 @@ class WorkerProcess:
         sink_dsn: str | None = None,
         is_supervised: bool = False,
         lanes: str | None = None,
+        app: str = "tests.crash.app:lw",
         extra: Mapping[str, str] | None = None,
     ) -> None:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
-        source = str(Path(laneway.__file__).parents[1])
         environment = {
-            **kept,
-            **TIMINGS,
-            "LANEWAY_DATABASE_URL": dsn,
-            "PYTHONPATH": os.pathsep.join([source, str(ROOT)]),
-            "CRASH_SINK": str(sink),
+            **worker_environment(dsn, sink),
             "CRASH_SINK_DSN": sink_dsn or dsn,
             **(extra or {}),
         }
         self.is_supervised = is_supervised
         if is_supervised:
-            command = ["-m", "laneway", "worker", "tests.crash.app:lw", "--processes=1"]
+            command = ["-m", "laneway", "worker", app, "--processes=1"]
             command += [f"--lanes={lanes}"] if lanes else []
         else:
-            command = ["-m", "tests.crash.worker", *([lanes] if lanes else [])]
+            command = ["-m", "tests.crash.worker", app, *([lanes] if lanes else [])]
         self.log = sink / f"worker-{time.monotonic_ns()}.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

@@ -70,6 +70,8 @@ async def rows(clusters: Clusters, wanted: list[str], scale: float, seed: int) -
         "stale_writes_accepted": sum(result.stale_accepted for result in results),
         "acked_lost": sum(result.acked_lost for result in results),
     }
+    for result in results:
+        figures |= result.figures
     print(f"\n{time.monotonic() - began:.0f} s, seed {seed}")
     for name, value in figures.items():
         print(f"[{name}] {value}")

@@ -49,6 +49,7 @@ class Result:
     acked_lost: int = 0
     overlaps: int = 0
     seconds: float = 0.0
+    figures: dict[str, int] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -84,6 +85,7 @@ class Stage:
         self.dsn = postgres.dsn
         self.worker_dsn = self.dsn
         self.worker_settings: dict[str, str] = {}
+        self.app = "tests.crash.app:lw"
         self.client_settings: dict[str, Any] = {}
         self._conn: Conn | None = None
         self._ops = 0
@@ -118,6 +120,7 @@ class Stage:
             self.worker_dsn,
             self.sink,
             sink_dsn=self.dsn,
+            app=self.app,
             extra={**self.worker_settings, **options.pop("extra", {})},
             **options,
         )
@@ -239,13 +242,10 @@ class Stage:
     # The end ----------------------------------------------------------------------------------
 
     def waiting(self) -> int:
-        """Jobs that have not ended."""
-        return int(
-            self.ask(
-                "select (select count(*) from laneway.ready)"
-                " + (select count(*) from laneway.delayed) + (select count(*) from laneway.lease)"
-            )
-        )
+        """Jobs that have not ended, and ends that are not yet all done."""
+        tables = ("ready", "delayed", "lease", "awaiting", "key_waiters", "self_finished")
+        counts = (f"(select count(*) from laneway.{table})" for table in tables)
+        return int(self.ask(f"select {' + '.join(counts)}"))
 
     async def drain(self, within_s: float = DRAIN_S) -> None:
         """Waits for the last job; I12 gives it so long after the last fault."""

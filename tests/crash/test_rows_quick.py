@@ -1,4 +1,4 @@
-"""A taste of the crash suite in every test run; `make crash` has the rest."""
+"""A taste of the crash suite: the quickest in every test run, the others with `-m crash`."""
 
 from __future__ import annotations
 
@@ -29,3 +29,36 @@ async def test_jobs_survive_the_kill_of_their_workers(clusters: Clusters) -> Non
     result = await play_row(ROWS["C1"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
+
+
+@pytest.mark.crash
+async def test_a_slot_has_one_job_whoever_leads(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C6"], clusters, 0.01, SEED)
+    assert result.violations == []
+    assert result.faults == 3
+    assert result.stale_refused > 0
+    assert (result.figures["slots_doubled"], result.figures["slots_missing"]) == (0, 0)
+
+
+@pytest.mark.crash
+async def test_nothing_runs_but_what_was_approved(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C16"], clusters, 0.01, SEED)
+    assert result.violations == []
+    assert result.faults > 3
+    assert result.figures["decisions"] > 0
+
+
+@pytest.mark.crash
+async def test_killed_workers_leave_no_limit_or_key_behind(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C17"], clusters, 0.01, SEED)
+    assert result.violations == []
+    assert result.faults >= 4
+    assert (result.figures["limits_exceeded"], result.figures["limits_leaked"]) == (0, 0)
+
+
+@pytest.mark.crash
+async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C18"], clusters, 0.01, SEED)
+    assert result.violations == []
+    assert result.figures["own_transaction_kills"] == 10
+    assert result.stale_refused == 6

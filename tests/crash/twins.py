@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.crash.witness import Conn
 
@@ -19,25 +20,26 @@ class Twin:
     name: str
     row: str
     law: str
-    function: str
+    function: str = ""
     first: str = ""  # done before the function is called
     instead: Mapping[str, str] = field(default_factory=dict)  # argument → what it is given
-    patches: tuple[tuple[str, str], ...] = ()
-    only: tuple[str, ...] = ()  # of C2: these kinds of write alone
+    # Function → texts in it and what stands there instead.
+    patches: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    setup: str = ""  # done once
+    only: tuple[str, ...] = ()  # of rows with kinds: these alone
     scale: float = 0.2
 
     def apply(self, conn: Conn) -> None:
-        row = conn.execute(
-            "select pg_get_functiondef(oid), pg_get_function_identity_arguments(oid),"
-            " pg_get_function_arguments(oid), pg_get_function_result(oid), proargnames[1:pronargs]"
-            " from pg_proc where oid = ('laneway.' || %s)::regproc",
-            [self.function],
-        ).fetchone()
-        assert row is not None
-        source, identity, arguments, result, names = row
-        if self.patches:
-            conn.execute(self._patched(source).encode())
-            return
+        if self.setup:
+            conn.execute(self.setup.encode())
+        for function, texts in self.patches.items():
+            source, *_ = _described(conn, function)
+            conn.execute(_patched(function, source, texts).encode())
+        if self.function:
+            self._stand_before(conn)
+
+    def _stand_before(self, conn: Conn) -> None:
+        _, identity, arguments, result, names = _described(conn, self.function)
         name = f"laneway.{self.function}"
         conn.execute(f"alter function {name}({identity}) rename to {self.function}_sound".encode())
         given = ", ".join(self.instead.get(argument, argument) for argument in names)
@@ -47,12 +49,24 @@ class Twin:
             f" select * from {name}_sound({given}) $$".encode()
         )
 
-    def _patched(self, source: str) -> str:
-        for old, new in self.patches:
-            if old not in source:
-                raise LookupError(f"laneway.{self.function} has no {old!r} any more")
-            source = source.replace(old, new, 1)
-        return source
+
+def _described(conn: Conn, function: str) -> tuple[Any, ...]:
+    row = conn.execute(
+        "select pg_get_functiondef(oid), pg_get_function_identity_arguments(oid),"
+        " pg_get_function_arguments(oid), pg_get_function_result(oid), proargnames[1:pronargs]"
+        " from pg_proc where oid = ('laneway.' || %s)::regproc",
+        [function],
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+def _patched(function: str, source: str, texts: tuple[tuple[str, str], ...]) -> str:
+    for old, new in texts:
+        if old not in source:
+            raise LookupError(f"laneway.{function} has no {old!r} any more")
+        source = source.replace(old, new, 1)
+    return source
 
 
 def _running(seqs: str, attempts: str, condition: str = "true") -> str:
@@ -104,30 +118,32 @@ TWINS = (
         "slots unlocked",
         "C1",
         "I9",
-        "claim",
-        patches=(
-            (
-                "perform from laneway.worker_lanes l where l.name = p_lane for no key update;",
-                "",
-            ),
-            # The pause between count and claim that a busy server makes by itself.
-            (
-                "v_room := least(v_room, v_free);",
-                "v_room := least(v_room, v_free); perform pg_sleep(0.05);",
-            ),
-        ),
+        patches={
+            "claim": (
+                (
+                    "perform from laneway.worker_lanes l where l.name = p_lane for no key update;",
+                    "",
+                ),
+                # The pause between count and claim that a busy server makes by itself.
+                (
+                    "v_room := least(v_room, v_free);",
+                    "v_room := least(v_room, v_free); perform pg_sleep(0.05);",
+                ),
+            )
+        },
     ),
     Twin(
         "exhausted jobs not taken back",
         "C1",
         "I12",
-        "overdue",
-        patches=(
-            (
-                "where l.lease_until < p_now",
-                "where l.lease_until < p_now and l.retries < l.max_retries",
-            ),
-        ),
+        patches={
+            "overdue": (
+                (
+                    "where l.lease_until < p_now",
+                    "where l.lease_until < p_now and l.retries < l.max_retries",
+                ),
+            )
+        },
     ),
     Twin(
         "taken back too early",
@@ -159,5 +175,117 @@ TWINS = (
         "lead",
         first="update laneway.leader set holder = p_holder, epoch = epoch + 1"
         " where holder <> p_holder and random() < 0.3",
+    ),
+    Twin(
+        "slots of schedules not unique",
+        "C6",
+        "I10",
+        # What stands in the way of a former leader otherwise, too: the key is the last of three.
+        setup="alter table laneway.schedule_slots drop constraint schedule_slots_pkey",
+        patches={
+            "take_slot": (("on conflict (schedule, slot) do nothing", ""),),
+            "fire": (
+                ("if not found then return; end if;", ""),
+                ("if p_from is distinct from", "if false and p_from is distinct from"),
+            ),
+        },
+    ),
+    Twin(
+        "former leaders fire",
+        "C6",
+        "C6",
+        patches={"fire": (("if not found then return; end if;", ""),)},
+    ),
+    Twin(
+        "decided without a lock",
+        "C16",
+        "I14",
+        patches={
+            "decide": (
+                (
+                    "from laneway.awaiting w where w.seq = p_seq for update;",
+                    "from laneway.awaiting w where w.seq = p_seq;",
+                ),
+            )
+        },
+    ),
+    Twin(
+        "approved is not what runs",
+        "C16",
+        "I15",
+        patches={
+            "claim": (
+                (
+                    "where laneway.seal(j.payload, v.analysis) is distinct from v.seal",
+                    "where false",
+                ),
+            )
+        },
+    ),
+    Twin(
+        "run before anyone approves",
+        "C16",
+        "I15",
+        patches={
+            "admit": (
+                (
+                    (
+                        "coalesce(v_type.approval, 'never') = 'never'"
+                        " and v_said.asked is distinct from 'approval'"
+                    ),
+                    "true",
+                ),
+            )
+        },
+    ),
+    Twin(
+        "claims ignore limits",
+        "C17",
+        "I9",
+        patches={
+            "claim": (
+                ("case when p.job_type = any (v_shut) then 0 else r.room end", "null::integer"),
+            )
+        },
+    ),
+    Twin(
+        "calls ignore limits",
+        "C17",
+        "I9",
+        patches={"acquire": (("if v_short then", "if false then"),)},
+    ),
+    Twin(
+        "claims ignore key holders",
+        "C17",
+        "I9",
+        patches={"claim": (("v_lost := laneway.take_keys(v_keyed);", "v_lost := '{}';"),)},
+    ),
+    Twin(
+        "keys not handed on",
+        "C17",
+        "I12",
+        patches={"give_back": (("if p_of.keys is not null then", "if false then"),)},
+    ),
+    Twin(
+        "finish apart unfenced",
+        "C18",
+        "I5",
+        patches={
+            "finish_apart": (
+                (
+                    "where l.seq = p_seq and l.attempt = p_attempt and l.cancel_requested_at",
+                    "where l.seq = p_seq and l.cancel_requested_at",
+                ),
+            )
+        },
+        only=("stale",),
+    ),
+    Twin(
+        "what was finished apart not given back",
+        "C18",
+        "I9",
+        "fold_finished",
+        instead={"p_limit": "0"},
+        scale=0.1,
     ),
 )

@@ -23,6 +23,20 @@ _TAPS = {
     "report": ("'report'", _REPORTED),
 }
 
+# Function → what it answers, and what is written down then.
+_DOORS = {
+    "finish_apart": (
+        "v_answer",
+        """select 'write', p_seq, p_attempt, jsonb_build_object('verb', 'finish apart',
+                  'answer', case v_answer when 'finished' then 'accepted' else v_answer end)""",
+    ),
+    "fire": (
+        "answer, taken, job_type",
+        """select 'fire', null, null, jsonb_build_object('schedule', p_name, 'holder', p_holder,
+                  'epoch', p_epoch, 'answer', answer, 'taken', taken)""",
+    ),
+}
+
 Conn = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -31,9 +45,12 @@ def install(conn: Conn) -> None:
     conn.execute(_SQL.read_bytes())
     for function in _TAPS:
         _tap(conn, function)
+    for function in _DOORS:
+        _watch_door(conn, function)
 
 
-def _tap(conn: Conn, function: str) -> None:
+def _step_behind(conn: Conn, function: str) -> tuple[str, str, str]:
+    """Makes room where a function stood: its arguments, its result, and how it is called now."""
     row = conn.execute(
         "select pg_get_function_identity_arguments(oid), pg_get_function_arguments(oid),"
         " pg_get_function_result(oid), proargnames[1:pronargs]"
@@ -42,10 +59,32 @@ def _tap(conn: Conn, function: str) -> None:
     ).fetchone()
     assert row is not None
     identity, arguments, result, names = row
-    verb, given = _TAPS[function]
     conn.execute(
         f"alter function laneway.{function}({identity}) rename to {function}_behind".encode()
     )
+    return arguments, result, f"laneway.{function}_behind({', '.join(names)})"
+
+
+def _watch_door(conn: Conn, function: str) -> None:
+    arguments, result, call = _step_behind(conn, function)
+    answers, told = _DOORS[function]
+    own = answers == "v_answer"
+    conn.execute(
+        f"""
+        create function laneway.{function}({arguments}) returns {result} language plpgsql as $$
+        {"declare v_answer text;" if own else ""}
+        begin
+            select * into {answers} from {call};
+            insert into crash.seen (what, seq, attempt, more) {told};
+            {"return v_answer;" if own else ""}
+        end $$
+        """.encode()
+    )
+
+
+def _tap(conn: Conn, function: str) -> None:
+    arguments, result, call = _step_behind(conn, function)
+    verb, given = _TAPS[function]
     conn.execute(
         f"""
         create function laneway.{function}({arguments}) returns {result} language plpgsql as $$
@@ -53,7 +92,7 @@ def _tap(conn: Conn, function: str) -> None:
         begin
             return query
             with answers as materialized (
-                select * from laneway.{function}_behind({", ".join(names)})
+                select * from {call}
             ), told as (
                 insert into crash.seen (what, seq, attempt, more)
                 select 'write', g.seq, g.attempt,
@@ -79,25 +118,36 @@ def read(conn: Conn) -> list[Event]:
 def read_final(conn: Conn) -> Final:
     """The tables as they are now. A job in several places at once is in no state."""
     rows = conn.execute(
-        """
-        select j.id::text, j.payload ->> 'op',
+        r"""
+        select j.id::text,
+               coalesce(j.payload ->> 'op', concat(
+                   'schedule:', t.schedule, ' ', extract(epoch from t.slot)::float8)),
                case when (o.seq is not null)::int + (l.seq is not null)::int
-                         + (w.seq is not null)::int + (d.seq is not null)::int <> 1 then null
+                         + (w.seq is not null)::int
+                         + (d.seq is not null)::int + (k.seq is not null)::int
+                         + (a.seq is not null)::int <> 1 then null
                     when o.seq is not null then o.status
+                    when a.seq is not null then 'awaiting_approval'
+                    when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
                     when l.seq is not null then 'running' else 'approved' end,
-               coalesce(o.attempt, l.attempt, w.attempt, d.attempt, 0),
-               coalesce(o.retries, l.retries, w.retries, d.retries, 0),
+               coalesce(o.attempt, l.attempt, w.attempt, d.attempt, k.attempt, a.attempt, 0),
+               coalesce(o.retries, l.retries, w.retries, d.retries, k.retries, 0),
                j.max_retries, o.result, o.error
           from laneway.jobs j
           left join laneway.outcome o on o.seq = j.seq
           left join laneway.lease l on l.seq = j.seq
           left join laneway.ready w on w.seq = j.seq
           left join laneway.delayed d on d.seq = j.seq
+          left join laneway.key_waiters k on k.seq = j.seq
+          left join laneway.awaiting a on a.seq = j.seq
+          left join laneway.schedule_slots t on t.job_id = j.id
         """
     )
     jobs = {row[0]: FinalJob(*row) for row in rows}
-    lapsed, slots = conn.execute(
+    left = conn.execute(
         "select (select count(*) from laneway.lease where lease_until < clock_timestamp()),"
-        " (select coalesce(sum(running), 0) from laneway.slot_usage)"
-    ).fetchone() or (0, 0)
-    return Final(jobs, lapsed, slots)
+        " (select coalesce(sum(running), 0) from laneway.slot_usage),"
+        " (select coalesce(sum(running), 0) from laneway.limit_usage),"
+        " (select count(*) from laneway.key_holders) + (select count(*) from laneway.key_waiters)"
+    ).fetchone()
+    return Final(jobs, *(left or ()))

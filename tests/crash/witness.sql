@@ -19,16 +19,22 @@ create function crash.job() returns trigger language plpgsql as $$
 begin
     insert into crash.seen (what, seq, more) values ('born', new.seq, jsonb_build_object(
         'op', new.payload ->> 'op', 'unique_key', new.unique_key, 'max_retries', new.max_retries,
-        'run_at', extract(epoch from new.run_at)));
+        'run_at', extract(epoch from new.run_at), 'needs', new.payload ->> 'needs', 'created_by', new.created_by));
     return null;
 end $$;
 create trigger crash_job after insert on laneway.jobs for each row execute function crash.job();
+
+-- What a job is to do, as it is now.
+create function crash.digest(p_seq bigint) returns text language sql as $$
+    select md5(j.payload::text) from laneway.jobs j where j.seq = p_seq
+$$;
 
 create function crash.lease() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
         insert into crash.seen (what, seq, attempt, more) values ('claim', new.seq, new.attempt, jsonb_build_object(
-            'lane', new.lane, 'worker', new.worker_id, 'lease_until', extract(epoch from new.lease_until)));
+            'lane', new.lane, 'worker', new.worker_id, 'lease_until', extract(epoch from new.lease_until),
+            'analysis', new.job_type like E'\x01%', 'payload', crash.digest(new.seq)));
     elsif tg_op = 'DELETE' then
         insert into crash.seen (what, seq, attempt, more) values ('end', old.seq, old.attempt, jsonb_build_object(
             'worker', old.worker_id, 'lease_until', extract(epoch from old.lease_until)));
@@ -83,8 +89,13 @@ begin
 end $$;
 create trigger crash_worker after insert on laneway.workers for each row execute function crash.worker();
 
+-- Which of the server's processes serves the leader, as of its last sign of life.
+create table crash.leading (pid integer not null);
+insert into crash.leading values (0);
+
 create function crash.leader() returns trigger language plpgsql as $$
 begin
+    update crash.leading set pid = pg_backend_pid();
     if tg_op = 'INSERT' or new.holder <> old.holder then
         insert into crash.seen (what, more) values ('leader', jsonb_build_object(
             'holder', new.holder, 'epoch', new.epoch,
@@ -95,6 +106,33 @@ begin
 end $$;
 create trigger crash_leader after insert or update on laneway.leader
     for each row execute function crash.leader();
+
+create function crash.decision() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, seq, more) values ('decision', new.seq, jsonb_build_object(
+        'decision', new.decision, 'who', new.decided_by, 'payload', crash.digest(new.seq)));
+    return null;
+end $$;
+create trigger crash_decision after insert on laneway.decisions
+    for each row execute function crash.decision();
+
+create function crash.slot() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, more) values ('slot', jsonb_build_object(
+        'schedule', new.schedule, 'slot', extract(epoch from new.slot)::float8, 'outcome', new.outcome,
+        'made', new.job_id, 'note', new.note));
+    return null;
+end $$;
+create trigger crash_slot after insert on laneway.schedule_slots for each row execute function crash.slot();
+
+-- What handlers write in their own transactions, and in which.
+create table crash.ledger (
+    n        bigint generated always as identity primary key,
+    job      uuid not null,
+    attempt  integer not null,
+    part     integer not null,
+    tx       xid8 not null default pg_current_xact_id()
+);
 
 -- A sink that takes each attempt of a job only if it is newer than those it has seen.
 create table crash.sink (job uuid primary key, attempt integer not null);

@@ -7,7 +7,7 @@ import ctypes
 import os
 import time
 
-from laneway import Context, Laneway, SyncContext
+from laneway import Analysis, Context, Laneway, SyncContext
 from tests.engine.workshop import SOON
 
 lw = Laneway()
@@ -47,3 +47,15 @@ def hold_gil(ctx: SyncContext, seconds: float) -> str:
 async def hang(ctx: Context) -> None:
     await ctx.save(os.getpid())
     time.sleep(600)  # noqa: ASYNC251 -- that is the point
+
+
+@lw.handler("costly", approval=True, retry=SOON)
+async def costly(ctx: Context) -> int:
+    return ctx.attempt
+
+
+@costly.analyze
+async def plan(ctx: Context) -> Analysis:
+    if ctx.attempt == 1:
+        await asyncio.Event().wait()
+    return Analysis(tokens=ctx.attempt)

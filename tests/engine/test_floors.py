@@ -52,7 +52,7 @@ class Table:
         made = [
             Assignment(Claim(seq, NOBODY, 1), rank, "t", "{}", None, 0, True) for rank, seq in found
         ]
-        return ClaimAnswer("ok", own, horizon, 0, False, 30, made)
+        return ClaimAnswer("ok", own, horizon, 0, False, 30, False, None, 0, made)
 
 
 MOVES = st.lists(
@@ -132,7 +132,7 @@ def test_the_ranges_of_a_type_cover_every_rank_once(levels: dict[int, int]) -> N
     for rank, seq in levels.items():
         for one in (seq, seq + 1):
             made = [Assignment(Claim(one, NOBODY, 1), rank, "t", "{}", None, 0, True)]
-            floors.learn(ClaimAnswer("ok", xid, xid, 0, False, 30, made))
+            floors.learn(ClaimAnswer("ok", xid, xid, 0, False, 30, False, None, 0, made))
             xid += 1
     fresh = [r for r in floors.ranges("t", 1) if r.fresh]
     for rank in (*levels, -50_000, 0, 50_000):

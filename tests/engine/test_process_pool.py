@@ -28,7 +28,7 @@ from laneway.engine.child_wire import HEAD
 from laneway.engine.lines import LoopLine
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry, make_handler
-from laneway.engine.reporter import Reporter
+from laneway.engine.requests import Requests
 from laneway.engine.run import Run, StopReason
 from laneway.errors import StaleAttempt
 from laneway.store.leases import Assignment, Report, Verdict
@@ -75,6 +75,17 @@ class FakeReporter:
         return self._waiters.setdefault(event, asyncio.Event())
 
 
+class FakeRequests:
+    """Answers only what was always asked: is it stored?"""
+
+    def __init__(self, reporter: FakeReporter) -> None:
+        self.reporter = reporter
+
+    async def answer(self, run: Run, what: str, body: dict[str, Any]) -> None:
+        assert what == "flush"
+        await self.reporter.flush(run.claim)
+
+
 class Attempt:
     """A run of a handler in a pool, as the executor would have it."""
 
@@ -96,7 +107,7 @@ class Attempt:
         self.reporter = FakeReporter()
         self.line = LoopLine(
             self.run,
-            cast(Reporter, self.reporter),
+            cast(Requests, FakeRequests(self.reporter)),
             None,
             None,
             SimpleNamespace(),

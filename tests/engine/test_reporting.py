@@ -325,7 +325,7 @@ async def test_a_thread_that_saves_while_its_worker_stops_is_let_go(shop: Worksh
         try:
             go_on.wait(20)
             ctx._line.report(checkpoint="1")
-            ctx._line.flush_blocking()
+            ctx._line.ask_blocking("flush")
         finally:
             ended.set()
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from laneway.errors import DatabaseUnavailable, SchemaMismatch
+from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch
 from laneway.store import migrate as migrating
 from laneway.store.migrate import Migration, check, migrate, migrations, script, status
 from tests.conftest import Server
@@ -170,6 +170,19 @@ def test_the_first_migration_failing_leaves_an_empty_database(
     with pytest.raises(Exception, match="division by zero"):
         migrating.migrate(empty_dsn)
     assert run(empty_dsn, "select to_regnamespace('laneway')") == [(None,)]
+
+
+def test_a_lane_of_ones_own_named_analysis_is_told_before_anything_is_changed(
+    empty_dsn: str,
+) -> None:
+    """From 0002 on there is one of that name, which takes the analyses of all types."""
+    run(empty_dsn, script(last=1))
+    run(empty_dsn, "insert into laneway.worker_lanes (name, job_types) values ('analysis', '{a}')")
+    with pytest.raises(InvalidInput, match="rename your lane analysis"):
+        migrate(empty_dsn)
+    assert status(empty_dsn).applied == NAMES[:1]
+    run(empty_dsn, "update laneway.worker_lanes set name = 'mine' where name = 'analysis'")
+    assert migrate(empty_dsn) == ALL[1:]
 
 
 def test_the_script_applied_by_other_means_makes_the_same_schema(

@@ -14,18 +14,24 @@ RESET = """
 delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
 delete from laneway.delayed; delete from laneway.lease; delete from laneway.slot_usage;
 delete from laneway.outcome; delete from laneway.attempts; delete from laneway.progress;
-delete from laneway.logs; delete from laneway.workers; delete from laneway.leader;
+delete from laneway.logs; delete from laneway.deadlines; delete from laneway.awaiting;
+delete from laneway.approvals; delete from laneway.decisions; delete from laneway.steps;
+delete from laneway.key_holders; delete from laneway.key_waiters; delete from laneway.self_finished;
+delete from laneway.limit_usage; delete from laneway.limit_starts;
+delete from laneway.limits where name not in ('anthropic', 'ollama', 'openai');
+delete from laneway.schedule_slots; delete from laneway.workers; delete from laneway.leader;
 delete from laneway.job_types; insert into laneway.job_types select * from seed_types;
 update laneway.control set paused = false, paused_by = null, paused_at = null;
 begin;
 update laneway.worker_lanes set job_types = '{}';
-delete from laneway.worker_lanes where name <> 'default';
-insert into laneway.worker_lanes select * from seed_lanes where name <> 'default';
+delete from laneway.worker_lanes where name not in ('default', 'analysis');
+insert into laneway.worker_lanes
+select * from seed_lanes where name not in ('default', 'analysis');
 update laneway.worker_lanes
    set (max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled)
      = (select max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, enabled
-          from seed_lanes where name = 'default')
- where name = 'default';
+          from seed_lanes s where s.name = worker_lanes.name)
+ where name in ('default', 'analysis');
 commit
 """
 

@@ -21,7 +21,7 @@ from laneway.store.statement import Statement
 
 T = TypeVar("T")
 Conn = psycopg.Connection[tuple[Any, ...]]
-PLACES = ("ready", "delayed", "lease", "outcome")
+PLACES = ("ready", "delayed", "key_waiters", "awaiting", "lease", "outcome")
 PATIENCE = 20.0
 BLOCKED = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
@@ -97,6 +97,36 @@ class Desk:
             )
         )
 
+    def limits_agree(self) -> bool:
+        """Whether the counters of limits are what leases hold, and jobs that ended apart."""
+        return not self.rows(
+            "select 1 from (select m as limit_name, l.worker_id, count(*) as n"
+            "   from (select worker_id, limits from laneway.lease"
+            "         union all select worker_id, limits from laneway.self_finished) l,"
+            "        unnest(l.limits) m group by 1, 2) held"
+            " full join laneway.limit_usage u using (limit_name, worker_id)"
+            " where coalesce(held.n, 0) <> coalesce(u.running, 0)"
+        )
+
+    def keys_agree(self) -> bool:
+        """Whether keys are held by who runs with them, and of those that wait for a free one the
+        first of each type is ready to take it."""
+        return not self.rows(
+            "select 1 from laneway.lease l left join laneway.key_holders h"
+            "    on h.workspace = l.workspace and h.concurrency_key = l.concurrency_key"
+            " where l.concurrency_key is not null and h.seq is distinct from l.seq"
+            " union all"
+            " select 1 from laneway.key_waiters w left join laneway.key_holders h"
+            "    on h.workspace = w.workspace and h.concurrency_key = w.concurrency_key"
+            " where h.seq is null and not exists (select from laneway.ready r"
+            "    join laneway.jobs j on j.seq = r.seq where r.job_type = w.job_type"
+            "    and j.workspace = w.workspace and j.concurrency_key = w.concurrency_key)"
+            " union all"
+            " select 1 from laneway.key_holders h"
+            " where not exists (select from laneway.lease l where l.seq = h.seq)"
+            "   and not exists (select from laneway.self_finished f where f.seq = h.seq)"
+        )
+
     # -- verbs --------------------------------------------------------------------------------
 
     def submit(self, job_type: str = "t", *, payload: object = None, **more: Any) -> int:
@@ -151,9 +181,13 @@ class Desk:
 
     def settle(self, claim: Claim, kind: str, **more: Any) -> Answer | None:
         """The answer, None for a finish plainly accepted."""
-        answers = self.run(leases.settle([Verdict(claim, kind, **more)]))
+        answers = [a for a in self.settled(claim, kind, **more) if a.seq == claim.seq]
         assert len(answers) <= 1
         return answers[0] if answers else None
+
+    def settled(self, claim: Claim, kind: str, **more: Any) -> list[Answer]:
+        """All that a settle answers, also about jobs and types that may go on now."""
+        return self.run(leases.settle([Verdict(claim, kind, **more)]))
 
     def heartbeat(self, claims: Sequence[Claim]) -> list[Answer]:
         return self.run(leases.heartbeat([c.seq for c in claims], [c.attempt for c in claims]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from laneway.domain.filter import JobFilter
 from laneway.domain.payload import decode
 from laneway.errors import InvalidInput
 from laneway.store import jobs
-from laneway.store.jobs import Filter
 from tests.store.desk import Desk
 
 HOSTILE = {
@@ -57,7 +57,7 @@ def test_a_hostile_payload_spoils_no_list(desk: Desk, name: str) -> None:
     first = desk.submit(payload={"n": 1})
     hostile = smuggle(desk, HOSTILE[name])
     last = desk.submit(payload={"n": 2})
-    page = desk.run(jobs.listing(Filter(), limit=10))
+    page = desk.run(jobs.listing(JobFilter(), limit=10))
     assert [job.id for job in page.items] == [desk.id_of(s) for s in (last, hostile, first)]
     assert [page.items[0].payload, page.items[2].payload] == [{"n": 2}, {"n": 1}]
     job = desk.run(jobs.get(desk.id_of(hostile)))

@@ -221,6 +221,7 @@ def test_measures_agree_with_the_tables(desk: Desk) -> None:
         ("default", "t"): 3,
         ("default", "u"): 6,
         ("interactive", "polarity"): 2,
+        ("analysis", None): None,
         ("maintenance", None): None,
         ("system", None): None,
     }

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.states import Status
 from laneway.store import jobs
-from laneway.store.jobs import VIEW_COLUMNS, Filter
+from laneway.store.jobs import VIEW_COLUMNS
 from laneway.store.leases import Report
 from tests.store.desk import Desk, error
 
@@ -56,7 +57,7 @@ def status_of(desk: Desk, seq: int) -> str:
     return "running" if place == "lease" else "approved"
 
 
-def page_through(desk: Desk, wanted: Filter, limit: int) -> list[Job]:
+def page_through(desk: Desk, wanted: JobFilter, limit: int) -> list[Job]:
     found: list[Job] = []
     before: int | None = None
     while True:
@@ -69,11 +70,11 @@ def page_through(desk: Desk, wanted: Filter, limit: int) -> list[Job]:
 
 
 FILTERS = [
-    Filter(),
-    *(Filter(status=s) for s in Status),
-    *(Filter(status=s, workspace="w", job_type="t") for s in (None, *Status)),
-    *(Filter(status=s, lane="interactive") for s in (None, *Status)),
-    *(Filter(status=s, tag="y") for s in (None, *Status)),
+    JobFilter(),
+    *(JobFilter(status=s) for s in Status),
+    *(JobFilter(status=s, workspace="w", job_type="t") for s in (None, *Status)),
+    *(JobFilter(status=s, lane="interactive") for s in (None, *Status)),
+    *(JobFilter(status=s, tag="y") for s in (None, *Status)),
 ]
 
 
@@ -104,8 +105,8 @@ def test_since_counts_from_the_submit(desk: Desk, many: dict[int, dict[str, Any]
     )
     since = desk.one("select max(created_at) from laneway.jobs") - timedelta(hours=1)
     for status in (None, *Status):
-        every = page_through(desk, Filter(status=status), 200)
-        young = page_through(desk, Filter(status=status, since=since), 200)
+        every = page_through(desk, JobFilter(status=status), 200)
+        young = page_through(desk, JobFilter(status=status, since=since), 200)
         assert young == [j for j in every if j.created_at is not None and j.created_at >= since]
 
 
@@ -167,3 +168,42 @@ def test_attempts_tell_the_whole_story_in_order(desk: Desk) -> None:
     assert all(a.claimed_by == desk.worker and a.claimed_at is not None for a in history)
     desk.settle(claim, "finish")
     assert desk.run(jobs.get_attempts(desk.id_of(seq)))[-1].outcome == "completed"
+
+
+def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(desk: Desk) -> None:
+    ready, delayed, leased, parked, asked = (desk.submit() for _ in range(5))
+    desk.do("delete from laneway.ready where seq <> %s", ready)
+    desk.do("update laneway.ready set job_type = laneway.analysis_of('t')")
+    desk.do(
+        "insert into laneway.delayed (seq, job_type, rank, run_at)"
+        " values (%s, laneway.analysis_of('t'), 0, now())",
+        delayed,
+    )
+    desk.do(
+        "insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank,"
+        " retries, max_retries, keyed, lease_seconds, claimed_at, lease_until)"
+        " values (%s, 1, gen_random_uuid(), 'analysis', laneway.analysis_of('t'), 'default', 0, 0,"
+        " 3, false, 30, now(), now())",
+        leased,
+    )
+    desk.do(
+        "insert into laneway.key_waiters values (%s, 'default', 'k', 0, 't', 0, 0, false, now())",
+        parked,
+    )
+    desk.do(
+        "insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
+        " values (%s, 't', 'default', 0, now())",
+        asked,
+    )
+    for status, seqs in {
+        Status.PENDING: [leased, delayed, ready],
+        Status.APPROVED: [parked],
+        Status.AWAITING_APPROVAL: [asked],
+        Status.RUNNING: [],
+    }.items():
+        for job_type in (None, "t"):
+            found = page_through(desk, JobFilter(status=status, job_type=job_type), 2)
+            assert [desk.seq_of(job.id) for job in found] == seqs, status
+            assert all(job.status == status for job in found)
+            assert desk.run(jobs.count(JobFilter(status=status), limit=100)) == len(seqs)
+        assert page_through(desk, JobFilter(status=status, job_type="u"), 2) == []

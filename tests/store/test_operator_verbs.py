@@ -54,7 +54,7 @@ def test_verbs_on_a_job_that_is_not_there_say_so(desk: Desk) -> None:
     assert desk.run(jobs.get(job_id)) is None
     assert desk.run(jobs.wait(job_id)) is None
     assert desk.one("select found_in from laneway.cancel(%s, 'x', null)", seq) is None
-    assert desk.one("select laneway.retry(%s)", seq) is None
+    assert desk.one("select found_in from laneway.retry(%s)", seq) is None
 
 
 def test_a_cancel_that_waits_for_a_claim_finds_the_job_running(desk: Desk, other: Desk) -> None:

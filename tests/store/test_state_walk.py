@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,12 +18,19 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.claim import Claim
-from laneway.domain.states import TERMINAL, Status, Verb, next_statuses
+from laneway.domain.states import ANALYSIS_TRIES, TERMINAL, Status, Verb, next_statuses
 from laneway.store import jobs, lanes, leases
+from tests.store import approvals
 from tests.store.desk import PLACES, Desk, error
 
-TYPES = ("a", "b")
+PLAIN = ("a", "b")
+# With an analysis and an approval, with an approval, with an analysis and a threshold.
+GATED = {"c": Approval(), "d": Approval(), "e": Approval(below_cost=5, currency="EUR")}
+ANALYSED = ("c", "e")
+TYPES = (*PLAIN, *GATED)
+SLOTS_OF_ANALYSES = 4
 WORKERS_VERDICTS = {
     "finish": Verb.FINISH,
     "fail": Verb.FAIL,
@@ -30,6 +38,14 @@ WORKERS_VERDICTS = {
     "snooze": Verb.SNOOZE,
     "release": Verb.RELEASE,
     "cancel": Verb.CANCEL,
+    "analyzed": Verb.FAIL,  # not what a run may say
+}
+ANALYSIS_VERDICTS = {
+    **WORKERS_VERDICTS,
+    "analyzed": Verb.ANALYSIS_DONE,
+    "fail": Verb.ANALYSIS_FAILED,
+    "giveup": Verb.ANALYSIS_FAILED,
+    "finish": Verb.ANALYSIS_FAILED,  # not what an analysis may say
 }
 CHARGED = ("fail", "lost", "stalled")
 
@@ -48,15 +64,44 @@ class Model:
     priority: int = 0
     cancel: bool = False
     delayed: bool = False
+    later: bool = False
+    is_leased: bool = False
+    is_cheap: bool = False
+    is_analysed: bool = False
+    # An approval is in force; it is of something else if the job was changed since.
+    is_agreed: bool = False
+    is_changed: bool = False
+
+    @property
+    def is_pending(self) -> bool:
+        return self.status is Status.PENDING
+
+    def submitted(self) -> Status:
+        if self.job_type in ANALYSED:
+            return Status.PENDING
+        return Status.AWAITING_APPROVAL if self.job_type in GATED else Status.APPROVED
 
     def settled(self, kind: str) -> Status:
+        tries = ANALYSIS_TRIES - 1 if self.is_pending else self.max_retries
         if self.cancel or kind == "cancel":
             return Status.CANCELLED
-        if kind == "finish":
+        if kind == "finish" and not self.is_pending:
             return Status.COMPLETED
-        if kind in ("release", "snooze") or (kind in CHARGED and self.retries < self.max_retries):
-            return Status.APPROVED
+        if kind == "analyzed" and self.is_pending:
+            is_through = self.job_type == "e" and self.is_cheap
+            return Status.APPROVED if is_through else Status.AWAITING_APPROVAL
+        if kind in ("release", "snooze") or (kind in CHARGED and self.retries < tries):
+            return Status.PENDING if self.is_pending else Status.APPROVED
         return Status.FAILED
+
+    def retried(self) -> Status:
+        is_through = self.is_agreed and not self.is_changed
+        is_unknown = not self.is_analysed or self.is_agreed
+        if self.job_type in ANALYSED and is_unknown and not is_through:
+            return Status.PENDING
+        if is_through or self.job_type in PLAIN:
+            return Status.APPROVED
+        return Status.AWAITING_APPROVAL
 
 
 class Walk(RuleBasedStateMachine):
@@ -68,6 +113,8 @@ class Walk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.desk.begin()
+        for name, approval in GATED.items():
+            approvals.publish(self.desk, name, approval, analysis=name in ANALYSED)
         self.jobs: dict[int, Model] = {}
         self.seen: dict[int, int] = {}
 
@@ -83,9 +130,16 @@ class Walk(RuleBasedStateMachine):
         key=st.sampled_from([None, "k"]),
         delay=st.sampled_from([None, 3600.0]),
         max_retries=st.integers(0, 2),
+        cheap=st.booleans(),
     )
     def submit(
-        self, job_type: str, priority: int, key: str | None, delay: float | None, max_retries: int
+        self,
+        job_type: str,
+        priority: int,
+        key: str | None,
+        delay: float | None,
+        max_retries: int,
+        cheap: bool,
     ) -> int:
         holder = self._holder(job_type, key)
         seq = self.desk.submit(
@@ -95,13 +149,31 @@ class Walk(RuleBasedStateMachine):
             assert seq == holder.seq
             return seq
         assert seq not in self.jobs
-        assert Status.APPROVED in next_statuses(None, Verb.SUBMIT)
-        self.jobs[seq] = Model(
-            seq, job_type, key, max_retries=max_retries, priority=priority, delayed=bool(delay)
-        )
+        job = self.jobs[seq] = Model(
+            seq, job_type, key, max_retries=max_retries, priority=priority, later=bool(delay),
+            is_cheap=cheap,
+        )  # fmt: skip
+        job.status = job.submitted()
+        job.delayed = job.later and job.status is Status.APPROVED
+        assert job.status in next_statuses(None, Verb.SUBMIT)
         return seq
 
-    @rule(room=st.integers(1, 3), types=st.sampled_from([("a",), ("b",), TYPES]))
+    @rule(room=st.integers(1, 3))
+    def analyze(self, room: int) -> None:
+        due = sorted(
+            (j for j in self.jobs.values() if j.is_pending and not j.is_leased and not j.delayed),
+            key=lambda job: (-job.priority, job.seq),
+        )
+        free = SLOTS_OF_ANALYSES - sum(job.is_pending and job.is_leased for job in self._leased())
+        claims = self.desk.claimed(room, [analysis_of(t) for t in ANALYSED], lane="analysis")
+        assert [c.seq for c in claims] == [job.seq for job in due[: min(room, free)]]
+        for claim in claims:
+            job = self.jobs[claim.seq]
+            self._move(job, Verb.CLAIM, Status.PENDING)
+            job.attempt, job.is_leased = job.attempt + 1, True
+            assert claim.attempt == job.attempt
+
+    @rule(room=st.integers(1, 3), types=st.sampled_from([("a",), ("b",), tuple(GATED), TYPES]))
     def claim(self, room: int, types: tuple[str, ...]) -> None:
         due = sorted(
             (
@@ -111,13 +183,17 @@ class Walk(RuleBasedStateMachine):
             ),
             key=lambda job: (-job.priority, job.seq),
         )
-        claims = self.desk.claimed(room, types)
-        assert [c.seq for c in claims] == [job.seq for job in due[:room]]
-        for claim in claims:
-            job = self.jobs[claim.seq]
+        found = self.desk.claim(room, types).assignments
+        assert [one.claim.seq for one in found] == [job.seq for job in due[:room]]
+        for one in found:
+            job = self.jobs[one.claim.seq]
             self._move(job, Verb.CLAIM, Status.RUNNING)
-            job.attempt += 1
-            assert claim.attempt == job.attempt
+            job.attempt, job.is_leased = job.attempt + 1, True
+            assert one.claim.attempt == job.attempt
+            assert one.forged == job.is_changed
+            if one.forged:
+                self.desk.settle(one.claim, "giveup", error=error("NotAsApproved"))
+                self._end(job, Verb.FAIL, "giveup")
 
     @rule(seq=seqs, kind=st.sampled_from(sorted(WORKERS_VERDICTS)), late=st.booleans())
     def settle(self, seq: int, kind: str, late: bool) -> None:
@@ -125,36 +201,42 @@ class Walk(RuleBasedStateMachine):
         if job is None:
             return
         attempt = job.attempt - late
+        said = Analysis(cost=1 if job.is_cheap else 9, currency="EUR")
         answer = self.desk.settle(
             Claim(seq, self.desk.id_of(seq), attempt),
             kind,
+            result=json.dumps(said.to_dict()),
             error=error(),
             delay_s=self._delay(kind),
         )
-        if late or job.status is not Status.RUNNING:
+        if late or not job.is_leased:
             # Nothing may change; the answer may be that of the first time.
             assert answer is not None
             return
-        self._end(job, WORKERS_VERDICTS[kind], kind)
+        verdicts = ANALYSIS_VERDICTS if job.is_pending else WORKERS_VERDICTS
+        self._end(job, verdicts[kind], kind)
         if answer is not None:
             assert answer.status == job.status
             assert (answer.answer == "cancel_requested") == job.cancel
 
     @rule(kind=st.sampled_from(["lost", "stalled"]))
     def reclaim(self, kind: str) -> None:
-        running = [job for job in self.jobs.values() if job.status is Status.RUNNING]
+        # An analysis has no clock of progress.
+        running = [job for job in self._leased() if kind == "lost" or not job.is_pending]
         column, back = ("lease_until", "1 s") if kind == "lost" else ("claimed_at", "1 h")
         self.desk.do(
             "insert into laneway.job_types (name, stale) select unnest(%s::text[]), 'progress'"
-            " on conflict do nothing",
+            " on conflict (name) do update set stale = 'progress'",
             list(TYPES),
         )
         self.desk.do(f"update laneway.lease set {column} = clock_timestamp() - %s::interval", back)
-        answer = self.desk.run(leases.watch(self.desk.worker, 10))
-        assert answer.reclaimed == len(running)
+        # One lane after the other.
+        passes = [self.desk.run(leases.watch(self.desk.worker, 10)) for _ in range(2)]
+        assert sum(each.reclaimed for each in passes) == len(running)
         self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for job in running:
-            self._end(job, Verb.LAPSE, kind, delayed=True)
+            verb = Verb.ANALYSIS_FAILED if job.is_pending else Verb.LAPSE
+            self._end(job, verb, kind, delayed=True)
 
     @rule(seq=seqs)
     def cancel(self, seq: int) -> None:
@@ -162,11 +244,44 @@ class Walk(RuleBasedStateMachine):
         if job is None:
             return
         assert self.desk.cancel(seq).found_in == job.status
-        if job.status is Status.RUNNING:
-            self._move(job, Verb.REQUEST_CANCEL, Status.RUNNING)
+        if job.is_leased:
+            self._move(job, Verb.REQUEST_CANCEL, job.status)
             job.cancel = True
-        elif job.status is Status.APPROVED:
+        elif job.status not in TERMINAL:
             self._move(job, Verb.CANCEL, Status.CANCELLED)
+
+    @rule(seq=seqs, is_yes=st.booleans())
+    def decide(self, seq: int, is_yes: bool) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        verb = approvals.approve if is_yes else approvals.reject
+        assert verb(self.desk, seq)[:2] == (job.status, None)
+        if job.status is not Status.AWAITING_APPROVAL:
+            return
+        if is_yes:
+            self._move(job, Verb.APPROVE, Status.APPROVED)
+            job.is_agreed, job.delayed = True, job.later
+        else:
+            self._move(job, Verb.REJECT, Status.CANCELLED)
+
+    @rule()
+    def expire(self) -> None:
+        self.desk.do("select laneway.expire_approvals(99, clock_timestamp() + interval '2 d')")
+        for job in self.jobs.values():
+            if job.status is Status.AWAITING_APPROVAL:
+                self._move(job, Verb.EXPIRE, Status.CANCELLED)
+
+    @rule(seq=seqs)
+    def change(self, seq: int) -> None:
+        job = self.jobs.get(seq)
+        if job is None:
+            return
+        self.desk.do(
+            "update laneway.jobs set payload = jsonb_build_object('new', random()) where seq = %s",
+            seq,
+        )
+        job.is_changed = job.is_agreed
 
     @rule(seq=seqs)
     def retry(self, seq: int) -> None:
@@ -180,8 +295,11 @@ class Walk(RuleBasedStateMachine):
             assert found == "duplicate"
         else:
             assert found == job.status
-            self._move(job, Verb.RETRY, Status.APPROVED)
+            after = job.retried()
+            self._move(job, Verb.RETRY, after)
             job.retries, job.cancel, job.delayed = 0, False, False
+            if after is Status.AWAITING_APPROVAL:
+                job.is_agreed = job.is_changed = False
 
     @rule(seq=seqs, priority=st.integers(-2, 2))
     def reprioritize(self, seq: int, priority: int) -> None:
@@ -190,7 +308,7 @@ class Walk(RuleBasedStateMachine):
             return
         met = self.desk.run(jobs.reprioritize(self.desk.id_of(seq), priority))
         assert met.found_in == job.status
-        if job.status is Status.APPROVED:
+        if job.status is not Status.RUNNING and job.status not in TERMINAL:
             job.priority = priority
 
     @rule()
@@ -214,7 +332,7 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs)
     @rule()
     def bury(self) -> None:
-        running = sorted(job.seq for job in self.jobs.values() if job.status is Status.RUNNING)
+        running = sorted(job.seq for job in self._leased())
         culprit = running[0] if running else -1
         assert self.desk.run(
             leases.bury(self.desk.worker, "worker lost", hung=True, culprit=culprit)
@@ -222,7 +340,8 @@ class Walk(RuleBasedStateMachine):
         self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for seq in running:
             if seq == culprit:
-                self._end(self.jobs[seq], Verb.LAPSE, "lost", delayed=True)
+                verb = Verb.ANALYSIS_FAILED if self.jobs[seq].is_pending else Verb.LAPSE
+                self._end(self.jobs[seq], verb, "lost", delayed=True)
             else:
                 self._end(self.jobs[seq], Verb.RELEASE, "release")
 
@@ -234,6 +353,9 @@ class Walk(RuleBasedStateMachine):
                 return job
         return None
 
+    def _leased(self) -> list[Model]:
+        return [job for job in self.jobs.values() if job.is_leased]
+
     @staticmethod
     def _delay(kind: str) -> float | None:
         return 3600.0 if kind in ("fail", "snooze") else None
@@ -243,9 +365,14 @@ class Walk(RuleBasedStateMachine):
         job.status = after
 
     def _end(self, job: Model, verb: Verb, kind: str, *, delayed: bool | None = None) -> None:
-        after = job.settled(kind)
+        before, after = job.status, job.settled(kind)
         self._move(job, verb, after)
-        if after is Status.APPROVED:
+        job.is_leased = False
+        if kind == "analyzed" and before is Status.PENDING and after is not Status.CANCELLED:
+            job.is_analysed, job.retries = True, 0
+            job.is_agreed, job.is_changed = after is Status.APPROVED, False
+            job.delayed = job.later and after is Status.APPROVED
+        elif after in (Status.APPROVED, Status.PENDING):
             job.retries += kind in CHARGED
             job.delayed = bool(self._delay(kind)) if delayed is None else delayed
 
@@ -267,7 +394,7 @@ class Walk(RuleBasedStateMachine):
                 job.retries,
                 job.priority,
             )
-            if job.status is Status.RUNNING:
+            if job.is_leased:
                 assert cancelled == job.cancel
             assert attempt >= self.seen.get(seq, 0), "an attempt number went back"
             self.seen[seq] = attempt

@@ -49,13 +49,47 @@ def lawful() -> Story:
     history.add("write", "a", 2, n=18, tx=16, verb="finish", answer="accepted")
     history.add("outcome", "b", 0, n=19, tx=19, status="cancelled", claimed=False)
     history.add("cancel", "b", phase="ok", found="approved")
+    approved(history)
+    scheduled(history)
     final = Final(
         {
             "a": FinalJob("a", "op-a", "completed", 2, 1, 1),
             "b": FinalJob("b", "op-b", "cancelled"),
+            "g": FinalJob("g", "op-g", "completed", 2),
+            "s": FinalJob("s", "schedule:night 60", "completed", 1),
         }
     )
     return history, final
+
+
+def approved(history: History) -> None:
+    """`g` is analyzed, approved by one of two who tried to decide, and done."""
+    history.add("submit", op="op-g", phase="invoke")
+    history.add("submit", "g", op="op-g", phase="ok")
+    history.add("born", "g", n=40, at=1.0, op="op-g", max_retries=0, needs="approval")
+    claim = {"worker": "w2", "lane": "x", "payload": "as it was"}
+    history.add("claim", "g", 1, n=41, at=8.0, lease_until=10.0, analysis=True, **claim)
+    history.add("end", "g", 1, n=42, at=8.1, worker="w2", lease_until=10.0)
+    history.add("kept", "g", 1, n=43, outcome="analyzed")
+    for who, phase in (("ada", "ok"), ("bob", "fail")):
+        history.add("decide", "g", who=who, decision="approved", phase="invoke")
+        history.add("decide", "g", who=who, decision="approved", phase=phase)
+    history.add("decision", "g", n=44, who="ada", decision="approved", payload="as it was")
+    history.add("claim", "g", 2, n=45, at=9.0, lease_until=11.0, analysis=False, **claim)
+    history.add("start", "g", 2, pid=12, t=9.0)
+    history.add("stop", "g", 2, pid=12, t=9.1)
+    history.add("end", "g", 2, n=46, at=9.2, worker="w2", lease_until=11.0)
+    history.add("outcome", "g", 2, n=47, status="completed", claimed=True)
+
+
+def scheduled(history: History) -> None:
+    """`s` is the job of the one slot of a schedule; limits and keys are held as they may be."""
+    history.add("born", "s", n=50, op=None, max_retries=0, created_by="schedule:night")
+    history.add("slot", n=51, schedule="night", slot=60, outcome="submitted", made="s")
+    history.add("claim", "s", 1, n=52, at=9.0, worker="w2", lane="x", lease_until=11.0)
+    history.add("end", "s", 1, n=53, at=9.2, worker="w2", lease_until=11.0)
+    history.add("outcome", "s", 1, n=54, status="completed", claimed=True)
+    history.add("snapshot", running={}, limits={}, held={"api": 2}, ceilings={"api": 2}, shared={})
 
 
 def without(history: History, what: str, **more: object) -> History:
@@ -167,6 +201,26 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
         lambda h, f: (changed(h, "snapshot", running={"x": 2}), f),
     ),
     "slots taken by nobody": ("I9", lambda h, f: (h, replace(f, slots=1))),
+    "more holders than the limit": (
+        "I9",
+        lambda h, f: (changed(h, "snapshot", held={"api": 3}, ceilings={"api": 2}), f),
+    ),
+    "two hold one key": ("I9", lambda h, f: (changed(h, "snapshot", shared={"k": 2}), f)),
+    "a limit held by nobody": ("I9", lambda h, f: (h, replace(f, limits=1))),
+    "a key held by nobody": ("I9", lambda h, f: (h, replace(f, keys=1))),
+    "a slot came twice": (
+        "I10",
+        lambda h, f: (
+            plus(h, "slot", n=60, schedule="night", slot=60, outcome="submitted", made="s"), f
+        ),
+    ),
+    "a slot without its job": (
+        "I10",
+        lambda h, f: (
+            plus(h, "slot", n=60, schedule="night", slot=61, outcome="submitted", made="t"), f
+        ),
+    ),
+    "a schedule's job without a slot": ("I10", lambda h, f: (without(h, "slot"), f)),
     "two leaders at once": ("I10", lambda h, f: (changed(h, "leader", held_until=4.6), f)),
     "an epoch twice": ("I10", lambda h, f: (changed(h, "leader", epoch=1), f)),
     "started after its cancel": (
@@ -186,6 +240,40 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
     ),
     "still running": ("I12", lambda h, f: (h, job(f, "a", status="running"))),
     "lapsed and left": ("I12", lambda h, f: (h, replace(f, lapsed=1))),
+    "a decision is lost": ("I14", lambda h, f: (without(h, "decision"), f)),
+    "a refused decision counts": (
+        "I14",
+        lambda h, f: (
+            plus(h, "decision", "g", n=60, who="bob", decision="approved", payload=""), f
+        ),
+    ),
+    "decided by one who did not": (
+        "I14",
+        lambda h, f: (changed(h, "decision", decision="rejected"), f),
+    ),
+    "decided twice": (
+        "I14",
+        lambda h, f: (
+            plus(h, "decision", "g", n=60, who="laneway", decision="expired", payload=""), f
+        ),
+    ),
+    "run before anyone agreed": ("I15", lambda h, f: (changed(h, "decision", n=46), f)),
+    "run though it was rejected": (
+        "I15",
+        lambda h, f: (changed(h, "decision", decision="rejected"), f),
+    ),
+    "run what nobody agreed to": (
+        "I15",
+        lambda h, f: (changed(h, "claim", payload="something else"), f),
+    ),
+    "analyzed too often": (
+        "I8",
+        lambda h, f: (
+            History([*h, *(Event("claim", "g", i, n=60 + i, more={"analysis": True, "payload": ""})
+                           for i in (3, 4, 5))]),
+            f,
+        ),
+    ),
 }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ CONTRACT_FIELDS = [
     "workspace",
     "tags",
     "unique_key",
+    "concurrency_key",
     "created_at",
     "created_by",
     "approved_at",

@@ -147,6 +147,7 @@ def test_the_seeded_lanes_keep_their_own_rules_and_share_no_job_type() -> None:
         "interactive",
         "maintenance",
         "system",
+        "analysis",
         "default",
     ]
     job_types = [job_type for lane in SEEDED_LANES for job_type in lane.job_types]

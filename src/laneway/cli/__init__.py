@@ -5,8 +5,11 @@ session.py   settings, database and principal of one run
 exits.py     exit codes, and the one place that turns an error into a message
 output.py    stdout for data, stderr for the rest; JSON, colour, text made safe for terminals
 inputs.py    what arguments may look like: job ids, durations, times, payloads
-tables.py    jobs, lanes and workers as tables
-jobs.py, watch.py, lanes.py, workers.py, worker.py, db.py, doctor.py   the commands
+tables.py    jobs, lanes, limits, changes and workers as tables
+history.py   `history` and `rollback`, given to each group whose rows have them
+selection.py the options of a filter, and the way of a bulk verb: count, ask, do, tell
+jobs.py, operate.py, watch.py, lanes.py, limits.py, freeze.py, schedules.py, workers.py, worker.py,
+db.py, doctor.py   the commands
 
 Nothing heavy is imported before a command needs it: `laneway --help` must stay quick.
 Uses wiring, control, store (never the driver), config, domain and errors; nothing uses it.

@@ -76,7 +76,9 @@ def sql(
 def grants(
     role: Annotated[
         list[str],
-        typer.Option(help="owner, migrator, server, worker, client or reader; may be repeated."),
+        typer.Option(
+            help="owner, migrator, server, worker, handler, approver, client or reader; repeatable."
+        ),
     ],
     to: Annotated[str, typer.Option(metavar="NAME", help="The database role that gets them.")],
     owner: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
+_LONGEST_S = 100 * 366 * 86400.0
+# More digits than any number here may have, and few enough for Python to read.
+_MOST_DIGITS = 18
+_SHOWN = 60
+# What an option says to take a setting away.
+NONE = "none"
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def job_id(text: str) -> UUID:
@@ -24,7 +34,7 @@ def job_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no job id: it must be a full UUID, 32 hexadecimal digits "
+            f"{_quoted(text)} is no job id: it must be a full UUID, 32 hexadecimal digits "
             "(ids are not abbreviated)"
         ) from None
 
@@ -35,8 +45,13 @@ def duration(text: str | float) -> float:
         return text
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise typer.BadParameter(f"{text!r} is no duration: write 90, 500ms, 30s, 5m, 2h or 1d")
-    return float(found[1]) * _UNITS[found[2] or "s"]
+        raise typer.BadParameter(
+            f"{_quoted(text)} is no duration: write 90, 500ms, 30s, 5m, 2h or 1d"
+        )
+    told = float(found[1]) * _UNITS[found[2] or "s"]
+    if told > _LONGEST_S:
+        raise typer.BadParameter(f"{_quoted(text)} is longer than 100 years")
+    return told
 
 
 def moment(text: str) -> datetime:
@@ -45,18 +60,16 @@ def moment(text: str) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no time: write ISO 8601, for example 2030-01-31T08:00:00Z"
+            f"{_quoted(text)} is no time: write ISO 8601, for example 2030-01-31T08:00:00Z"
         ) from None
     if at.utcoffset() is None:
-        raise typer.BadParameter(f"{text!r} names no time zone: append Z or an offset")
+        raise typer.BadParameter(f"{_quoted(text)} names no time zone: append Z or an offset")
     return at
 
 
-def since(text: str) -> datetime:
-    """A time, or how long ago."""
-    if _DURATION.fullmatch(text.strip()):
-        return datetime.now(UTC) - timedelta(seconds=duration(text))
-    return moment(text)
+def since(text: str) -> datetime | float:
+    """A time, or how many seconds ago: by whose clock is not decided here."""
+    return duration(text) if _DURATION.fullmatch(text.strip()) else moment(text)
 
 
 def names(text: str) -> list[str]:
@@ -64,10 +77,33 @@ def names(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def slots(text: str) -> str:
-    if text != "unbounded" and not text.isdecimal():
-        raise typer.BadParameter(f"{text!r}: write a whole number, or `unbounded`")
+    if text != "unbounded" and not _is_whole(text):
+        raise typer.BadParameter(f"{_quoted(text)}: write a whole number, or `unbounded`")
     return text
+
+
+def whole_or_none(text: str) -> int | str:
+    """A whole number, or `none`."""
+    if text == NONE:
+        return NONE
+    if not _is_whole(text.removeprefix("-")):
+        raise typer.BadParameter(f"{_quoted(text)}: write a whole number, or `none`")
+    return int(text)
+
+
+def rate(text: str) -> tuple[int | None, float | None]:
+    """Count and seconds from `60/1m`, `10/s`; both None from `none`."""
+    if text == NONE:
+        return None, None
+    count, _, period = text.replace(" ", "").partition("/")
+    if not _is_whole(count) or not period:
+        raise typer.BadParameter(f"{_quoted(text)} is no rate: write 60/1m, 10/s or `none`")
+    return int(count), duration(f"1{period}" if period in _UNITS else period)
 
 
 def payload(
@@ -132,6 +168,6 @@ def _argument(text: str) -> tuple[str, object]:
 
 JobId = Annotated[UUID, typer.Argument(metavar="ID", parser=job_id, help="A job's id, in full.")]
 JobIds = Annotated[
-    list[UUID], typer.Argument(metavar="ID…", parser=job_id, help="Ids of jobs, in full.")
+    list[UUID] | None, typer.Argument(metavar="ID…", parser=job_id, help="Ids of jobs, in full.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]

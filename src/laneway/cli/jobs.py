@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import UUID
 
 import typer
 
-from laneway.cli import inputs, session
-from laneway.cli.exits import ExitCode, fail, report
+from laneway.cli import inputs, operate, session
 from laneway.cli.groups import group
-from laneway.cli.inputs import JobId, JobIds, Json
+from laneway.cli.inputs import JobId, Json
 from laneway.cli.output import (
-    is_interactive,
     is_terminal,
     line,
     note,
@@ -23,22 +19,13 @@ from laneway.cli.output import (
     show_json_lines,
     visible,
 )
+from laneway.cli.selection import Chosen, filtered
 
 if TYPE_CHECKING:
     from laneway.domain.job import Job
     from laneway.store.database import Database
 
 app = group("Submit, look at and control jobs.")
-
-STATUSES = ("pending", "awaiting_approval", "approved", "running",
-            "completed", "failed", "cancelled")  # fmt: skip
-
-
-def _status(text: str) -> str:
-    if text not in STATUSES:
-        raise typer.BadParameter(f"{text!r} is no status; there are {', '.join(STATUSES)}")
-    return text
-
 
 Interval = Annotated[
     float,
@@ -70,6 +57,9 @@ def submit(
     unique_key: Annotated[
         str | None, typer.Option(metavar="KEY", help="At most one live job per type and key.")
     ] = None,
+    concurrency_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="At most one running job per key.")
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")] = None,
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
     max_retries: Annotated[int | None, typer.Option(help="Retries after a failure.")] = None,
@@ -92,6 +82,7 @@ def submit(
             delay=delay,
             run_at=run_at,
             unique_key=unique_key,
+            concurrency_key=concurrency_key,
             workspace=workspace,
             tags=tag or (),
             max_retries=max_retries,
@@ -121,40 +112,24 @@ def submit(
 
 
 @app.command()
+@filtered
 def ls(
-    status: Annotated[
-        str | None, typer.Option(parser=_status, metavar="STATUS", help="Only this status.")
-    ] = None,
-    lane: Annotated[str | None, typer.Option(help="Only this lane.")] = None,
-    job_type: Annotated[str | None, typer.Option("--type", help="Only this job type.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only with this tag.")] = None,
-    workspace: Annotated[str | None, typer.Option(help="Only this workspace.")] = None,
-    since: Annotated[
-        Any,
-        typer.Option(
-            metavar="TIME", parser=inputs.since, help="Submitted since then, or 2h, 1d ago."
-        ),
-    ] = None,
+    chosen: Chosen,
     limit: Annotated[int, typer.Option(help="Jobs on a page, at most 200.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
     json: Json = False,
 ) -> None:
     """List jobs, newest first."""
     from laneway.control import jobs
-    from laneway.domain.states import Status
-    from laneway.store.jobs import Filter
 
-    wanted = Filter(
-        status=Status(status) if status else None,
-        lane=lane,
-        job_type=job_type,
-        tag=tag,
-        workspace=workspace,
-        since=since,
-    )
+    wanted = chosen.wanted
     page = session.run(lambda db: jobs.listing(db, wanted, limit=limit, cursor=cursor))
     if json:
         show_json_lines(job.to_dict() for job in page.items)
+    elif page.items and wanted.status is not None and wanted.status.value == "awaiting_approval":
+        from laneway.cli import approvals
+
+        show(approvals.awaiting(page.items))
     elif page.items:
         from laneway.cli import tables
 
@@ -167,94 +142,27 @@ def ls(
 
 @app.command("show")
 def show_(job_id: JobId, json: Json = False) -> None:
-    """Show one job with its attempts, errors and log lines."""
-    from laneway.control import jobs
+    """Show one job: plan and cost, decisions, attempts, errors and log lines."""
+    from laneway.control import approval
 
-    job = session.run(lambda db: jobs.show(db, job_id))
+    seen = session.run(lambda db: approval.review(db, job_id))
     if json:
-        show_json(job.to_dict())
+        show_json(seen.to_dict())
         return
-    from laneway.cli import tables
+    from laneway.cli import approvals
 
-    show(tables.job(job))
-
-
-@app.command()
-def cancel(
-    job_ids: JobIds,
-    reason: Annotated[str | None, typer.Option(help="Why; kept with the job.")] = None,
-    json: Json = False,
-) -> None:
-    """Cancel waiting jobs at once; ask the workers of running ones to stop."""
-    from laneway.control import jobs
-
-    by = session.principal()
-    _each(
-        job_ids,
-        lambda db, job_id: jobs.cancel(db, job_id, by=by, reason=reason),
-        json,
-        lambda job: (
-            "cancelled" if job.status.value == "cancelled" else f"{job.worker} was asked to stop"
-        ),
-    )
+    show(approvals.review(seen))
 
 
-@app.command()
-def retry(job_ids: JobIds, json: Json = False) -> None:
-    """Let failed or cancelled jobs wait again, with a new retry budget."""
-    from laneway.control import jobs
-
-    by = session.principal()
-    _each(
-        job_ids,
-        lambda db, job_id: jobs.retry(db, job_id, by=by),
-        json,
-        lambda job: "waits again",
-    )
-
-
-@app.command()
-def reprioritize(
-    job_id: JobId,
-    priority: Annotated[int, typer.Argument(help="Higher runs first.")],
-    json: Json = False,
-) -> None:
-    """Give a waiting job another priority (after -- when it is negative)."""
-    from laneway.control import jobs
-
-    by = session.principal()
-    _each(
-        [job_id],
-        lambda db, each: jobs.reprioritize(db, each, priority, by=by),
-        json,
-        lambda job: f"priority {job.priority}",
-    )
-
-
-@app.command()
-def delete(
-    job_ids: JobIds,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be.")] = False,
-) -> None:
-    """Delete jobs that have ended, with their history."""
-    from laneway.control import jobs
-
-    if not (yes or dry_run):
-        if not is_interactive():
-            raise fail("nobody can be asked here: confirm with --yes", ExitCode.REFUSED)
-        count = len(job_ids)
-        typer.confirm(f"Delete {count} job{'s' if count > 1 else ''}?", abort=True, err=True)
-    by = session.principal()
-
-    async def verb(db: Database, job_id: UUID) -> Job:
-        job = await jobs.check_deletable(db, job_id)
-        if not dry_run:
-            await jobs.delete(db, job_id, by=by)
-        return job
-
-    said = "would be deleted" if dry_run else "deleted"
-    _each(job_ids, verb, False, lambda job: said)
+for _verb in (
+    operate.approve,
+    operate.reject,
+    operate.cancel,
+    operate.retry,
+    operate.reprioritize,
+    operate.delete,
+):
+    app.command()(_verb)
 
 
 @app.command()
@@ -282,31 +190,5 @@ def explain(job_id: JobId, json: Json = False) -> None:
     line(f"{told.job.id} {visible(told.job.job_type)} in {told.job.lane}: {told.job.status.value}")
     for reason in told.reasons:
         line(f"  {reason.code}: {visible(reason.message)}")
-
-
-def _each(
-    job_ids: list[UUID],
-    verb: Callable[[Database, UUID], Awaitable[Job]],
-    json: bool,
-    said: Callable[[Job], str],
-) -> None:
-    """The verb on every job; one that is refused does not keep the others from it."""
-    from laneway.errors import DatabaseUnavailable, LanewayError
-
-    async def all_of_them(db: Database) -> ExitCode:
-        code = ExitCode.OK
-        for job_id in job_ids:
-            try:
-                job = await verb(db, job_id)
-            except DatabaseUnavailable:
-                raise
-            except LanewayError as error:
-                code = report(error)
-                continue
-            if json:
-                show_json(job.to_dict())
-            else:
-                note(f"job {job_id}: {visible(said(job))}")
-        return code
-
-    raise typer.Exit(session.run(all_of_them))
+    if told.starts_in_s is not None:
+        line(f"  by the pace of the last minutes it starts in about {told.starts_in_s:g} s")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import history, inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
@@ -139,6 +139,9 @@ def move(
     by = session.principal()
     changed = session.run(lambda db: lanes.move_type(db, job_type, lane, by=by))
     _said(changed, f"takes {visible(job_type)}", json)
+
+
+history.add_commands(app, "lane")
 
 
 def pause() -> None:

@@ -8,12 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
-from laneway.cli import db, doctor, jobs, lanes, output, session, worker, workers
+from laneway.cli import (
+    db,
+    doctor,
+    freeze,
+    jobs,
+    lanes,
+    limits,
+    output,
+    schedules,
+    session,
+    worker,
+    workers,
+)
 from laneway.cli.exits import report
 from laneway.cli.groups import Group
 
 ORDER = (
-    "demo", "worker", "jobs", "lanes", "pause", "resume", "admin", "top", "db", "doctor", "bench",
+    "demo", "worker", "jobs", "lanes", "limits", "schedules", "pause", "resume", "freeze", "thaw",
+    "admin", "top", "db", "doctor", "bench",
 )  # fmt: skip
 
 
@@ -94,9 +107,13 @@ def root(
 
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(lanes.app, name="lanes")
+app.add_typer(limits.app, name="limits")
+app.add_typer(schedules.app, name="schedules")
 app.add_typer(workers.admin, name="admin")
 app.command()(lanes.pause)
 app.command()(lanes.resume)
+app.command()(freeze.freeze)
+app.command()(freeze.thaw)
 app.command()(workers.top)
 app.command()(worker.worker)
 app.command()(worker.demo)

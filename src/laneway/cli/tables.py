@@ -15,8 +15,12 @@ from laneway.cli.output import seconds, to_json, visible
 
 if TYPE_CHECKING:
     from laneway.control.lanes import LaneStatus
+    from laneway.control.limits import LimitStatus
     from laneway.control.workers import Overview
+    from laneway.domain.change import Change
     from laneway.domain.job import Attempt, Job, Progress
+    from laneway.domain.schedule import Schedule, Slot
+    from laneway.store.freeze import LaneWatch
     from laneway.store.lanes import ActiveJob
     from laneway.store.workers import WorkerRow
 
@@ -27,12 +31,15 @@ STYLES = {
     "running": "cyan",
     "approved": "blue",
 }
+# Lanes that list no job types.
+_TAKES = {"default": "every other", "analysis": "analyses"}
 _BAR = 12
+_LONGEST_VALUE = 80
 
 
-def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+def columns(*names: str, right: Sequence[str] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
+    for name in names:
         table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
     return table
 
@@ -55,7 +62,7 @@ def _progress(progress: Progress | None) -> str:
 
 
 def jobs(items: Iterable[Job]) -> Table:
-    table = _table(
+    table = columns(
         "ID", "TYPE", "LANE", "STATUS", "PRIO", "TRY", "AGE", "WORKER", "PROGRESS",
         right=("PRIO", "TRY", "AGE"),
     )  # fmt: skip
@@ -74,13 +81,21 @@ def jobs(items: Iterable[Job]) -> Table:
     return table
 
 
-def job(shown: Job) -> RenderableType:
-    """One job, field by field, then its attempts."""
+def fields() -> Table:
+    """Names and values, one below the other."""
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
+    return grid
+
+
+def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
+    """One job, field by field, what was said and decided about it, then its attempts."""
+    grid = fields()
     for name, value in shown.to_dict().items():
         if name in ("attempts", "error") or value in (None, [], ""):
+            continue
+        if name == "analysis" and approval is not None:
             continue
         if name == "status":
             grid.add_row(name, _status(str(value)))
@@ -90,6 +105,8 @@ def job(shown: Job) -> RenderableType:
             text = value if isinstance(value, str) else to_json(value)
             grid.add_row(name, visible(text))
     parts: list[RenderableType] = [grid]
+    if approval is not None:
+        parts.append(approval)
     if shown.error is not None:
         parts.append(Text(f"error  {visible(shown.error.type)}: {visible(shown.error.message)}"))
         parts.extend(_lines(shown.error.traceback))
@@ -121,14 +138,14 @@ def depth(count: int, is_capped: bool) -> str:
 
 
 def lanes(items: Iterable[LaneStatus]) -> Table:
-    table = _table(
+    table = columns(
         "LANE", "SLOTS", "DEPTH", "OLDEST", "POLL", "STALE", "LEASE", "STATE", "JOB TYPES",
         right=("SLOTS", "DEPTH", "OLDEST", "POLL", "STALE", "LEASE"),
     )  # fmt: skip
     for each in items:
         lane = each.lane
         bound = "∞" if lane.max_slots is None else str(lane.max_slots)
-        types = ", ".join(lane.job_types) or ("every other" if lane.name == "default" else "-")
+        types = ", ".join(lane.job_types) or _TAKES.get(lane.name, "-")
         table.add_row(
             lane.name,
             f"{each.slots_used}/{bound}",
@@ -137,16 +154,22 @@ def lanes(items: Iterable[LaneStatus]) -> Table:
             seconds(lane.poll_interval_ms / 1000),
             f"{lane.stale_timeout_minutes}m",
             f"{lane.lease_seconds}s",
-            Text("enabled", "green") if lane.enabled else Text("drained", "yellow"),
+            _lane_state(each),
             visible(types),
         )
     return table
 
 
+def _lane_state(each: LaneStatus) -> Text:
+    if each.frozen_by is not None:
+        return Text(f"frozen by {visible(each.frozen_by)}", "cyan")
+    return Text("enabled", "green") if each.lane.enabled else Text("drained", "yellow")
+
+
 def active(items: Iterable[ActiveJob]) -> Table:
     from laneway.control.workers import active_progress
 
-    table = _table(
+    table = columns(
         "LANE", "JOB", "TYPE", "TRY", "HELD", "WORKER", "", "PROGRESS", right=("TRY", "HELD")
     )
     for each in items:
@@ -167,7 +190,7 @@ def active(items: Iterable[ActiveJob]) -> Table:
 
 
 def workers(items: Iterable[WorkerRow]) -> Table:
-    table = _table("WORKER", "HOST", "PID", "RUNNING", "UP", "SEEN", "LANES", "",
+    table = columns("WORKER", "HOST", "PID", "RUNNING", "UP", "SEEN", "LANES", "",
                    right=("PID", "RUNNING", "UP", "SEEN"))  # fmt: skip
     for each in items:
         table.add_row(
@@ -193,3 +216,115 @@ def overview(seen: Overview) -> RenderableType:
     parts += [active(seen.active) if seen.active else Text("no active jobs", "dim"), Text("")]
     parts += [workers(seen.live) if seen.live else Text("no live workers", "yellow")]
     return Group(*parts)
+
+
+def limits(items: Iterable[LimitStatus]) -> Table:
+    table = columns(
+        "LIMIT", "RUNNING", "AT ONCE", "RATE", "COUNTED PER", "WAITING",
+        right=("RUNNING", "AT ONCE", "WAITING"),
+    )  # fmt: skip
+    for each in items:
+        limit = each.limit
+        period = limit.rate_period_s
+        table.add_row(
+            limit.name,
+            str(each.running),
+            "∞" if limit.max_concurrent is None else str(limit.max_concurrent),
+            f"{limit.rate_count:,} per {seconds(period)}" if period is not None else "-",
+            limit.scope,
+            depth(each.waiting, each.is_capped),
+        )
+    return table
+
+
+def changes(items: Iterable[Change]) -> Table:
+    table = columns("ID", "AT", "BY", "WHAT", "CHANGE", right=("ID",))
+    for each in items:
+        table.add_row(
+            str(each.id),
+            each.at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            visible(each.by),
+            "pause gate" if each.kind == "gate" else visible(each.name),
+            difference(each),
+        )
+    return table
+
+
+def difference(change: Change) -> str:
+    """What a change did, on one line."""
+    told = (
+        f"{name} {_short(old)} → {_short(new)}" for name, (old, new) in change.differences.items()
+    )
+    return visible(", ".join(told) or change.verb)
+
+
+def _short(value: object) -> str:
+    text = to_json(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+
+
+def still_running(lanes: Iterable[LaneWatch]) -> Table:
+    table = columns("LANE", "JOB", "TYPE", "TRY", "HELD", "WORKER", right=("TRY", "HELD"))
+    for lane in lanes:
+        for job in lane.jobs:
+            table.add_row(
+                lane.lane, str(job.id), visible(job.job_type), str(job.attempt),
+                seconds(job.held_s), visible(job.worker),
+            )  # fmt: skip
+        if lane.running > len(lane.jobs):
+            table.add_row(lane.lane, f"and {lane.running - len(lane.jobs)} more")
+    return table
+
+
+_OUTCOMES = {"submitted": "green", "failed": "red", "missed": "yellow"}
+
+
+def schedules(items: Iterable[Schedule]) -> Table:
+    table = columns("SCHEDULE", "TYPE", "CRON", "ZONE", "NEXT", "LAST", "STATE", "CHECK", "ERROR")
+    for each in items:
+        table.add_row(
+            each.name,
+            visible(each.job_type),
+            visible(each.cron),
+            visible(each.timezone),
+            _moment(each.next_at),
+            _outcome(each.last.outcome) if each.last else "-",
+            Text("enabled", "green") if each.enabled else Text("disabled", "yellow"),
+            visible(each.check_name or "-"),
+            visible(each.error or ""),
+        )
+    return table
+
+
+def schedule(shown: Schedule) -> Table:
+    """One schedule, field by field."""
+    from laneway.domain import cron
+
+    grid = fields()
+    for name, value in shown.to_dict().items():
+        if value not in (None, [], "") and name != "last":
+            grid.add_row(name, visible(value if isinstance(value, str) else to_json(value)))
+        if name == "cron":
+            grid.add_row("", cron.describe(shown.cron))
+    return grid
+
+
+def slots(items: Iterable[Slot]) -> Table:
+    table = columns("SLOT", "OUTCOME", "JOB", "AT", "NOTE")
+    for each in items:
+        table.add_row(
+            _moment(each.slot),
+            _outcome(f"{each.outcome} (run now)" if each.manual else each.outcome),
+            str(each.job_id or "-"),
+            _moment(each.at),
+            visible(each.note or ""),
+        )
+    return table
+
+
+def _outcome(outcome: str) -> Text:
+    return Text(outcome, _OUTCOMES.get(outcome.split()[0], ""))
+
+
+def _moment(at: datetime | None) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "-"

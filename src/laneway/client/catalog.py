@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments, validate_against_schema
 from laneway.store import workers
 from laneway.store.statement import Statement
@@ -28,12 +29,17 @@ class KnownHandler(Protocol):
     def priority(self) -> int | None: ...
     @property
     def max_retries(self) -> int | None: ...
+    @property
+    def approval(self) -> Approval | None: ...
+    @property
+    def max_age(self) -> float | None: ...
 
 
 class KnownHandlers(Protocol):
     """The handlers of this process."""
 
     def get(self, job_type: str, /) -> KnownHandler | None: ...
+    def needs(self, job_type: str, /) -> str | None: ...
 
 
 class _Read(NamedTuple):
@@ -50,6 +56,10 @@ class Catalog:
 
     def handler(self, job_type: str) -> KnownHandler | None:
         return self._handlers.get(job_type) if self._handlers is not None else None
+
+    def needs(self, job_type: str) -> str | None:
+        """Which of analysis and approval a handler of this process asks for first."""
+        return self._handlers.needs(job_type) if self._handlers is not None else None
 
     async def refresh(self, job_types: Collection[str], run: Run) -> None:
         """Reads what is published of those of these types that are not known here."""

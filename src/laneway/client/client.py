@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from laneway.client.catalog import Catalog, KnownHandlers
@@ -24,6 +24,7 @@ from laneway.client.spec import (
 )
 from laneway.config import Settings
 from laneway.domain import operator
+from laneway.domain.approval import analysis_of
 from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import decode
@@ -37,7 +38,7 @@ from laneway.errors import (
     NotFound,
     SchemaMismatch,
 )
-from laneway.store import jobs, notify
+from laneway.store import approvals, jobs, notify
 from laneway.store.batch import Batch, store_batch, submit_batch
 from laneway.store.database import AsyncConn, Database, run_on
 from laneway.store.foreign import borrow
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+A = TypeVar("A")
+P = ParamSpec("P")
 
 SHORTEST_POLL_S: Final = 0.01
 LONGEST_POLL_S: Final = 0.5
@@ -116,6 +119,7 @@ class Client:
         tags: Sequence[str] = (),
         max_retries: int | None = None,
         created_by: str | None = None,
+        concurrency_key: str | None = None,
         conn: object = None,
         wake: bool | None = None,
     ) -> JobHandle:
@@ -140,10 +144,11 @@ class Client:
             tags=tags,
             max_retries=max_retries,
             created_by=created_by,
+            concurrency_key=concurrency_key,
         )
         made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
-        if conn is None and wake is not False and not made.duplicate:
-            self._wake([job_type])
+        if conn is None and wake is not False and _is_claimable(made.status, made.duplicate):
+            self._wake([_waits_as(job_type, made.status)])
         return JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
 
     async def submit_many(
@@ -173,12 +178,28 @@ class Client:
             JobHandle(job_id, job[0], _STATUS[status], duplicate, self)
             for job, (job_id, status, duplicate) in zip(requests, made, strict=True)
         ]
-        told = {handle.job_type for handle in handles if not handle.duplicate}
+        told = {
+            _waits_as(handle.job_type, handle.status)
+            for handle in handles
+            if _is_claimable(handle.status, handle.duplicate)
+        }
         if told and conn is None and wake is not False:
             self._wake(told)
         elif told and conn is not None and wake:
             await borrow(conn).run(notify.wake(notify.wake_message(told)))
         return handles
+
+    async def operate(
+        self,
+        verb: Callable[Concatenate[Database, P], Awaitable[A]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> A:
+        """Runs a verb of laneway.control on this application's database.
+
+        await lw.operate(limits.tune, "openai", {"max_concurrent": 4}, by="ann")
+        """
+        return await verb(self.database, *args, **kwargs)
 
     async def get(self, job_id: UUID | str) -> Job:
         """The job with all its attempts."""
@@ -205,10 +226,41 @@ class Client:
         operator.check_words(by, reason)
         run = self.database.run if conn is None else borrow(conn).run
         answer = await run(jobs.cancel(wanted, by, reason))
-        status = operator.after_cancel(wanted, answer.found_in)
-        if conn is None and status is Status.RUNNING:
+        status = operator.after_cancel(wanted, answer.found_in, answer.concerns)
+        if conn is None and answer.concerns is not None:
             await self._tell(f"cancel {answer.concerns}")
         return status
+
+    async def approve(
+        self,
+        job_id: UUID | str,
+        by: str,
+        comment: str | None = None,
+        *,
+        seal: str | None = None,
+        conn: object = None,
+    ) -> None:
+        """Lets a job that awaits an approval run; Refused when it does not, or `by` may not.
+
+        `seal`: of what the approver was shown; Refused if the job is that no more.
+        """
+        wanted = _id(job_id)
+        operator.check_decision(by, comment)
+        run = self.database.run if conn is None else borrow(conn).run
+        answer = await run(approvals.approve(wanted, by, comment, seal))
+        operator.after_decision(wanted, answer.found_in, answer.refusal, "approve")
+        if conn is None:
+            self._wake([str(answer.job_type)])
+
+    async def reject(
+        self, job_id: UUID | str, by: str, reason: str, *, conn: object = None
+    ) -> None:
+        """Cancels a job that awaits an approval; Refused when it does not."""
+        wanted = _id(job_id)
+        operator.check_rejection(by, reason)
+        run = self.database.run if conn is None else borrow(conn).run
+        answer = await run(approvals.reject(wanted, by, reason))
+        operator.after_decision(wanted, answer.found_in, answer.refusal, "reject")
 
     async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
@@ -291,3 +343,12 @@ def _id(job_id: UUID | str) -> UUID:
         return UUID(job_id)
     except (TypeError, ValueError, AttributeError):
         raise InvalidInput("id", "must be a UUID") from None
+
+
+def _is_claimable(status: str, duplicate: bool) -> bool:
+    return not duplicate and status != Status.AWAITING_APPROVAL
+
+
+def _waits_as(job_type: str, status: str) -> str:
+    """The name a worker looks for it by."""
+    return analysis_of(job_type) if status == Status.PENDING else job_type

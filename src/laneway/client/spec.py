@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
 from laneway.client.catalog import Catalog, Check
+from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import PayloadLimits, encode
@@ -31,6 +32,7 @@ class NewJobSpec:
     tags: Sequence[str] = ()
     max_retries: int | None = None
     created_by: str | None = None
+    concurrency_key: str | None = None
 
 
 # A tuple is (job_type, payload) or (job_type, payload, options); a mapping has the spec's names.
@@ -73,12 +75,15 @@ def make_job(
     tags: Sequence[str] = (),
     max_retries: int | None = None,
     created_by: str | None = None,
+    concurrency_key: str | None = None,
 ) -> NewJob:
     """A job ready to be stored, or InvalidInput with the field and the rule it breaks."""
     handler = catalog.handler(job_type)
     if handler is not None:
         priority = handler.priority if priority is None else priority
         max_retries = handler.max_retries if max_retries is None else max_retries
+        if created_by is None and handler.approval is not None and handler.approval.two_person:
+            raise InvalidInput("created_by", NEEDS_SUBMITTER)
     return NewJob(
         id=new_job_id(),
         job_type=job_type,
@@ -91,6 +96,9 @@ def make_job(
         tags=_tags(tags) if tags else (),
         max_retries=max_retries,
         created_by=created_by,
+        concurrency_key=concurrency_key,
+        needs=catalog.needs(job_type),
+        max_age=None if handler is None else handler.max_age,
     ).check(limits)
 
 

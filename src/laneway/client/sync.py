@@ -66,7 +66,18 @@ class SyncClient:
     submit_many = _blocking(Client.submit_many, _handles)
     get = _blocking(Client.get, _same)
     cancel = _blocking(Client.cancel, _same)
+    approve = _blocking(Client.approve, _same)
+    reject = _blocking(Client.reject, _same)
     wait = _blocking(Client.wait, _same)
+
+    def operate(
+        self,
+        verb: Callable[Concatenate[Database, P], Coroutine[Any, Any, A]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> A:
+        """Runs a verb of laneway.control on this application's database."""
+        return self._run(lambda client: verb(client.database, *args, **kwargs), None)
 
     def close(self) -> None:
         """Stops the background thread and closes its connections; a later call starts anew."""

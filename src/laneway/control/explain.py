@@ -1,4 +1,8 @@
-"""Why a job is not running: every reason, most decisive first."""
+"""Why a job is not running: every reason, most decisive first, and when it may start.
+
+The facts come from laneway.standing, which looks at limits, keys and order as laneway.claim does; a
+test holds that a job without a reason but its place is one that a claim takes.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from laneway.store.database import Database
 from laneway.store.explain import Facts, facts
 
 BOUND: Final = 10_000
+# Codes that only tell the place of a job that could start.
+PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
 _HOLDERS: Final = 5
 
 
@@ -33,6 +39,7 @@ class Explanation:
 
     job: Job
     reasons: list[Reason]
+    starts_in_s: float | None = None
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -41,6 +48,7 @@ class Explanation:
             "lane": self.job.lane,
             "status": self.job.status.value,
             "reasons": [reason.to_dict() for reason in self.reasons],
+            "starts_in_s": self.starts_in_s,
         }
 
 
@@ -49,18 +57,37 @@ async def explain(db: Database, job_id: UUID) -> Explanation:
     # Facts first: whatever the job read afterwards has become since, is newer news.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
     job = await jobs.show(db, job_id)
-    return Explanation(job, _reasons(job, found) if found else [])
+    if found is None:
+        return Explanation(job, [])
+    reasons = reasons_of(job, found)
+    return Explanation(job, reasons, _estimate(job, found, {one.code for one in reasons}))
 
 
-def _reasons(job: Job, found: Facts) -> list[Reason]:
+def reasons_of(job: Job, found: Facts) -> list[Reason]:
+    """What the facts say about a job."""
     if job.status in TERMINAL:
         return [_ended(job)]
     if job.status is Status.RUNNING:
         return _running(job, found)
-    if job.status is not Status.APPROVED:
-        return [Reason(job.status.value, f"it is {job.status.value} and not yet approved to run")]
+    if job.status is Status.PENDING and job.claimed_at is not None:
+        return [Reason("pending", f"its analysis runs on {job.worker or job.claimed_by}")]
     blocks = [*_time(job, found), *_gates(found), *_workers(found)]
+    if job.status is Status.PENDING:
+        # Limits and keys are for runs.
+        blocks.insert(0, Reason("pending", "its analysis waits"))
+    else:
+        blocks += [*_limits(found), *_key(found)]
+    if job.status is Status.AWAITING_APPROVAL:
+        blocks.insert(0, _approval(job, found))
     return [*blocks, *_place(found, is_blocked=bool(blocks)), *_published(found)]
+
+
+def _approval(job: Job, found: Facts) -> Reason:
+    who = f"anybody but {job.created_by}" if found.two_person else "anybody who may approve"
+    until = f" until {job.expires_at.isoformat(timespec='seconds')}" if job.expires_at else ""
+    return Reason(
+        "awaiting_approval", f"it waits for an approval by {who}{until}: `laneway jobs approve`"
+    )
 
 
 def _ended(job: Job) -> Reason:
@@ -128,6 +155,33 @@ def _gates(found: Facts) -> list[Reason]:
     return told
 
 
+def _limits(found: Facts) -> list[Reason]:
+    told = []
+    for limit in found.limits:
+        if not limit.is_in_the_way:
+            continue
+        held = ", ".join(str(holder) for holder in limit.holders)
+        if limit.max_concurrent == 0:
+            told.append(
+                Reason("limit_zero", f"the limit {limit.name} has max_concurrent 0: nothing starts")
+            )
+            continue
+        if limit.room:
+            line = f"{limit.room} more may start, and {limit.before} jobs need it before this one"
+        else:
+            line = f"used up, held by {held}" if held else "used up"
+        told.append(Reason("limit", f"the limit {limit.name}: {line}"))
+    return told
+
+
+def _key(found: Facts) -> list[Reason]:
+    if found.key_holder is None and not found.key_waits:
+        return []
+    before = f"; {found.key_ahead} wait for it before this one" if found.key_ahead else ""
+    by = f"job {found.key_holder}" if found.key_holder else "nobody, it is being handed on"
+    return [Reason("key", f"its concurrency_key is held by {by}{before}")]
+
+
 def _workers(found: Facts) -> list[Reason]:
     if not found.live:
         return [Reason("no_worker", "no worker is alive")]
@@ -152,8 +206,10 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
     if found.ahead:
         many = f"{BOUND:,}+" if found.ahead > BOUND else f"{found.ahead:,}"
         jobs_wait = "job waits" if found.ahead == 1 else "jobs wait"
+        held_up = found.ahead - (found.can_run or 0)
+        rest = f", {held_up:,} of them held up by limits" if held_up else ""
         return [
-            Reason("behind_others", f"{many} {jobs_wait} before it in the lane {found.lane}"),
+            Reason("behind_others", f"{many} {jobs_wait} before it in the lane {found.lane}{rest}"),
         ]
     if is_blocked:
         return [Reason("first_in_lane", f"it is the first to start in the lane {found.lane}")]
@@ -166,3 +222,26 @@ def _published(found: Facts) -> list[Reason]:
     return [
         Reason("type_unpublished", f"no worker has ever published the job type {found.job_type}")
     ]
+
+
+# Reasons that only somebody's act takes away: no pace of the past says when.
+_TIMELESS: Final = frozenset(
+    {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
+     "awaiting_approval", "pending", "limit_zero"}
+)  # fmt: skip
+
+
+def _estimate(job: Job, found: Facts, codes: set[str]) -> float | None:
+    """Seconds until it starts, were the next minutes like the last; None when nothing tells."""
+    if job.status is not Status.APPROVED or codes & _TIMELESS:
+        return None
+    least = max(found.due_in_s or 0.0, 0.0)
+    if "key" in codes:
+        return (
+            None if found.run_s is None else round(least + found.run_s * (found.key_ahead + 1), 1)
+        )
+    if not codes & {"behind_others", "slots_full", "limit"}:
+        return round(least, 1)
+    if not found.per_s:
+        return None
+    return round(max(least, ((found.can_run or 0) + 1) / found.per_s), 1)

@@ -6,21 +6,18 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
-from typing import Final
 from uuid import UUID
 
 from laneway.control import signals
 from laneway.domain import operator
-from laneway.domain.job import PRIORITY_RANGE, Job
+from laneway.domain.filter import JobFilter
+from laneway.domain.job import Job, check_priority
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
-from laneway.store.jobs import Filter
 
 log = logging.getLogger("laneway.control")
-
-LONGEST_PAGE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +36,11 @@ async def show(db: Database, job_id: UUID) -> Job:
 
 
 async def listing(
-    db: Database, wanted: Filter, *, limit: int = 50, cursor: str | None = None
+    db: Database, wanted: JobFilter, *, limit: int = 50, cursor: str | None = None
 ) -> JobPage:
     """One page of jobs, newest first."""
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput("limit", f"must be from 1 to {LONGEST_PAGE}")
+    operator.check_page(limit)
+    wanted.check()
     page = await db.run(store.listing(wanted, limit=limit, before=_position(cursor)))
     following = str(page.next_cursor) if page.next_cursor is not None else None
     return JobPage(page.items, following)
@@ -66,7 +63,8 @@ async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = No
     """Not yet running: cancelled at once. Running: its worker is asked to stop."""
     operator.check_words(by, reason)
     answer = await db.run(store.cancel(job_id, by, reason))
-    if operator.after_cancel(job_id, answer.found_in) is Status.RUNNING:
+    operator.after_cancel(job_id, answer.found_in, answer.concerns)
+    if answer.concerns is not None:
         await signals.ask_to_stop(db, answer.concerns)
     log.info("job %s: cancel asked by %s", job_id, by)
     return await _get(db, job_id)
@@ -74,9 +72,8 @@ async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = No
 
 async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) -> Job:
     """Gives a waiting job another place in its lane."""
-    low, high = PRIORITY_RANGE
-    if not low <= priority <= high:
-        raise InvalidInput("priority", f"must be a whole number from {low} to {high}")
+    operator.check_words(by, None)
+    check_priority(priority)
     answer = await db.run(store.reprioritize(job_id, priority))
     status = operator.met(job_id, answer.found_in)
     if status is Status.RUNNING or status in TERMINAL:
@@ -87,6 +84,7 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
 
 async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
+    operator.check_words(by, None)
     answer = await db.run(store.retry(job_id))
     if answer.found_in == "duplicate":
         raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
@@ -100,6 +98,7 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
 
 async def delete(db: Database, job_id: UUID, *, by: str) -> None:
     """Deletes a job that has ended, with its history."""
+    operator.check_words(by, None)
     if await db.run(store.delete(job_id)) is None:
         await check_deletable(db, job_id)
         raise Refused(f"job {job_id} changed meanwhile: try again")

@@ -15,7 +15,9 @@ from laneway.domain.lane import (
     check_lane_name,
     validate_lane_change,
 )
+from laneway.domain.operator import check_words
 from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import freeze
 from laneway.store import lanes as store
 from laneway.store.database import Database
 from laneway.store.lanes import Gate, LaneLoad
@@ -45,11 +47,12 @@ class TypeLoad:
 
 @dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """A lane, its slots in use and what waits in it."""
+    """A lane, its slots in use, what waits in it, and who froze it if it is frozen."""
 
     lane: Lane
     slots_used: int
     waiting: tuple[TypeLoad, ...] = ()
+    frozen_by: str | None = None
 
     @property
     def depth(self) -> int:
@@ -78,6 +81,8 @@ class LaneStatus:
     def to_dict(self) -> dict[str, object]:
         return {
             **self.lane.to_dict(),
+            "frozen": self.frozen_by is not None,
+            "frozen_by": self.frozen_by,
             "slots_used": self.slots_used,
             "utilization": self.utilization,
             "depth": self.depth,
@@ -91,13 +96,19 @@ async def inspect(db: Database) -> list[LaneStatus]:
     """Every lane with its utilization, by name."""
     state = await db.run(store.read())
     loads = await db.run(store.measure(DEPTH_BOUND))
+    frozen_by = {each.lane: each.frozen_by for each in await db.run(freeze.frozen())}
     return [
-        _status(lane, [load for load in loads if load.lane == lane.name])
+        # One that was resumed by hand is remembered until the thaw, but not frozen.
+        _status(
+            lane,
+            [load for load in loads if load.lane == lane.name],
+            None if lane.enabled else frozen_by.get(lane.name),
+        )
         for lane in state.lanes.values()
     ]
 
 
-def _status(lane: Lane, loads: list[LaneLoad]) -> LaneStatus:
+def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneStatus:
     waiting = tuple(
         TypeLoad(
             load.job_type,
@@ -108,11 +119,12 @@ def _status(lane: Lane, loads: list[LaneLoad]) -> LaneStatus:
         for load in loads
         if load.job_type is not None
     )
-    return LaneStatus(lane, loads[0].running if loads else 0, waiting)
+    return LaneStatus(lane, loads[0].running if loads else 0, waiting, frozen_by)
 
 
 async def create(db: Database, settings: Mapping[str, object], *, by: str) -> Lane:
     """A new lane; what is not given takes a new lane's defaults."""
+    check_words(by, None)
     lane = Lane.of(settings)
     if not await db.run(store.create(lane, by)):
         raise Refused(f"the lane {lane.name} exists already: change it with `lanes set`")
@@ -123,6 +135,7 @@ async def create(db: Database, settings: Mapping[str, object], *, by: str) -> La
 
 async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Lane:
     """Changes what `change` names; in force at every worker's next claim."""
+    check_words(by, None)
     checked = validate_lane_change(change)
     if not checked:
         raise InvalidInput("lane", "nothing to change was given")
@@ -146,6 +159,7 @@ async def resume(db: Database, name: str, *, by: str) -> Lane:
 
 async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
     """Puts a job type, with its waiting jobs, into a lane and takes it out of any other."""
+    check_words(by, None)
     check_job_type(job_type)
     # Before the move: it takes the type out of its old lane whether or not the new one is there.
     await _read(db, check_lane_name(name))
@@ -157,6 +171,7 @@ async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
 
 async def pause(db: Database, *, by: str) -> Gate:
     """Shuts the pause gate: no claim commits until it is opened."""
+    check_words(by, None)
     await db.run(store.pause(True, by))
     log.info("pause gate: shut by %s", by)
     return await db.run(store.read_gate())
@@ -164,6 +179,7 @@ async def pause(db: Database, *, by: str) -> Gate:
 
 async def resume_all(db: Database, *, by: str) -> Gate:
     """Opens the pause gate; drained lanes stay drained."""
+    check_words(by, None)
     await db.run(store.pause(False, by))
     log.info("pause gate: opened by %s", by)
     await signals.wake(db, None)

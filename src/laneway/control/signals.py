@@ -29,6 +29,11 @@ async def wake(db: Database, job_types: Iterable[str] | None) -> None:
     await _tell(db, EVERY_TYPE if named is None else notify.wake_message(named))
 
 
+async def tell_schedulers(db: Database) -> None:
+    """A schedule was planned, or asked to run if its check holds; a change of one tells itself."""
+    await _tell(db, "schedules")
+
+
 async def ask_to_stop(db: Database, worker_id: UUID) -> None:
     """A job of this worker was asked to stop."""
     await _tell(db, f"cancel {worker_id}")

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from laneway import Job, JobHandle
 from laneway.control import jobs
+from laneway.domain.filter import JobFilter
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.database import Database
-from laneway.store.jobs import Filter
 
 KEPT = 40
 
@@ -65,7 +65,7 @@ class Tally:
         missing = set(self._waited_for)
         cursor: str | None = None
         while missing:
-            page = await jobs.listing(self._db, Filter(), limit=200, cursor=cursor)
+            page = await jobs.listing(self._db, JobFilter(), limit=200, cursor=cursor)
             for job in page.items:
                 missing.discard(job.id)
                 self._note(job)

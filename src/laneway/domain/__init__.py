@@ -6,6 +6,7 @@ and nothing else of ours; every other room may import this one.
 Start with `states.py` (the life cycle, one table) and `job.py` (the fields every door shows).
     claim.py      the fencing token: which attempt of which job
     lane.py       lanes, their ranges, names of lanes and job types
+    settings.py   what a change of a lane, a limit or a schedule may name
     payload.py    JSON in and out of PostgreSQL, with every hostile value refused by name
     arguments.py  a handler's parameters: schema, validation, encoding
     retry.py      how long to wait before the next attempt

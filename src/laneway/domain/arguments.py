@@ -118,6 +118,15 @@ class Arguments:
             properties[name]["default"] = shown
         return {"$schema": DIALECT, **schema}
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The arguments by name, `**kwargs` aside."""
+        return self._required | frozenset(self._defaults)
+
+    def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
+        """The arguments given and the defaults of the others."""
+        return {**self._defaults, **given}
+
     def validate(self, payload: object) -> dict[str, object]:
         """The keyword arguments for the call, as the hints want them.
 

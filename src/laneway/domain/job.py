@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
+from laneway.domain.approval import Cost, cost_of
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
 from laneway.domain.states import Status
-from laneway.domain.text import check_text
+from laneway.domain.text import check_name, check_text
 from laneway.errors import InvalidInput
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -144,6 +145,7 @@ class Job:
     workspace: str = DEFAULT_WORKSPACE
     tags: tuple[str, ...] = ()
     unique_key: str | None = None
+    concurrency_key: str | None = None
     created_at: datetime | None = None
     created_by: str | None = None
     approved_at: datetime | None = None
@@ -160,6 +162,11 @@ class Job:
     finished_at: datetime | None = None
     attempts: tuple[Attempt, ...] = ()
     duplicate: bool = False
+
+    @property
+    def cost(self) -> Cost | None:
+        """What its analysis says it costs."""
+        return cost_of(self.analysis)
 
     def to_dict(self, *, debug: bool = True) -> dict[str, object]:
         """The job as JSON values; `debug=False` leaves out tracebacks and log lines."""
@@ -181,6 +188,7 @@ class Job:
             "workspace": self.workspace,
             "tags": list(self.tags),
             "unique_key": self.unique_key,
+            "concurrency_key": self.concurrency_key,
             "created_at": _time(self.created_at),
             "created_by": self.created_by,
             "approved_at": _time(self.approved_at),
@@ -217,6 +225,11 @@ class NewJob:
     run_at: datetime | None = None
     delay: float | None = None
     unique_key: str | None = None
+    concurrency_key: str | None = None
+    # What its handler, where that is at hand, says it needs first (analysis, approval or both), and
+    # how many seconds it may live.
+    needs: str | None = None
+    max_age: float | None = None
     workspace: str = DEFAULT_WORKSPACE
     tags: tuple[str, ...] = ()
     max_retries: int | None = None
@@ -227,7 +240,7 @@ class NewJob:
         """This job, or InvalidInput with the field and the rule it breaks."""
         check_job_type(self.job_type)
         if self.priority is not None:
-            _check_whole(self.priority, "priority", PRIORITY_RANGE)
+            check_priority(self.priority)
         if self.max_retries is not None:
             _check_whole(self.max_retries, "max_retries", MAX_RETRIES_RANGE)
         if self.run_at is not None:
@@ -238,12 +251,14 @@ class NewJob:
             _check_delay(self.delay)
         if self.unique_key is not None:
             check_key(self.unique_key, "unique_key", limits)
+        if self.concurrency_key is not None:
+            check_key(self.concurrency_key, "concurrency_key", limits)
         if self.workspace != DEFAULT_WORKSPACE:
             check_text(self.workspace, "workspace", max_bytes=NAME_BYTES)
         if self.tags:
             _check_tags(self.tags)
         if self.created_by is not None:
-            check_text(self.created_by, "created_by", max_bytes=2 * NAME_BYTES)
+            check_name(self.created_by, "created_by", max_bytes=2 * NAME_BYTES)
         if self.traceparent is not None:
             check_text(self.traceparent, "traceparent", max_bytes=2 * NAME_BYTES)
         return self
@@ -313,6 +328,10 @@ def _time(at: datetime | None) -> str | None:
     if at is None:
         return None
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def check_priority(value: object) -> None:
+    _check_whole(value, "priority", PRIORITY_RANGE)
 
 
 def _check_whole(value: object, field: str, allowed: tuple[int, int]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final
 
-from laneway.domain.text import check_text, escape_text
+from laneway.domain.settings import Check, check_flag, check_whole, optional, validate_settings
+from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 DEFAULT_LANE: Final = "default"
+ANALYSIS_LANE: Final = "analysis"
 
 LANE_NAME_BYTES: Final = 63
 JOB_TYPE_BYTES: Final = 128
@@ -84,6 +86,7 @@ SEEDED_LANES: Final[tuple[Lane, ...]] = (
         poll_interval_ms=30000,
         stale_timeout_minutes=120,
     ),
+    Lane(ANALYSIS_LANE, (), max_slots=4, poll_interval_ms=1000, stale_timeout_minutes=30),
     Lane(DEFAULT_LANE, (), max_slots=None, poll_interval_ms=1000, stale_timeout_minutes=30),
 )
 
@@ -117,47 +120,8 @@ def validate_lane_change(change: Mapping[str, object], *, new: bool = False) -> 
     A change of an existing lane may not carry `name`; a new lane (`new=True`) must.
     `updated_at` and `updated_by` are never taken from outside.
     """
-    if not isinstance(change, Mapping):
-        raise InvalidInput("lane", "must be an object")
-    checked: dict[str, object] = {}
-    for field, value in change.items():
-        if field == "name":
-            if not new:
-                raise InvalidInput("name", "cannot be changed")
-            checked["name"] = check_lane_name(value)
-        elif field in _CHECKS:
-            checked[field] = _CHECKS[field](field, value)
-        elif field in _FIELDS:
-            raise InvalidInput(field, "is set by Laneway and cannot be given")
-        else:
-            known = ", ".join(sorted(_CHECKS))
-            name = escape_text(str(field)[:LANE_NAME_BYTES])
-            raise InvalidInput(name, f"is no lane setting; there are {known}")
-    if new and "name" not in checked:
-        raise InvalidInput("name", "is required")
-    return checked
-
-
-def _whole(low: int, high: int) -> Callable[[str, object], int]:
-    def check(field: str, value: object) -> int:
-        # bool is an int to Python, and `true` slots would silently be one.
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise InvalidInput(field, f"must be a whole number from {low} to {high}")
-        if not low <= value <= high:
-            raise InvalidInput(field, f"must be from {low} to {high}")
-        return value
-
-    return check
-
-
-def _slots(field: str, value: object) -> int | None:
-    return None if value is None else _whole(0, 10000)(field, value)
-
-
-def _flag(field: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(field, "must be true or false")
-    return value
+    required = ("name",) if new else ()
+    return validate_settings("lane", change, _CHECKS, _FIELDS, required=required)
 
 
 def _job_types(field: str, value: object) -> tuple[str, ...]:
@@ -170,13 +134,14 @@ def _job_types(field: str, value: object) -> tuple[str, ...]:
     return names
 
 
-_CHECKS: Final[dict[str, Callable[[str, object], object]]] = {
+_CHECKS: Final[dict[str, Check]] = {
+    "name": lambda field, value: check_lane_name(value, field),
     "job_types": _job_types,
-    "max_slots": _slots,
-    "poll_interval_ms": _whole(100, 120_000),
-    "stale_timeout_minutes": _whole(1, 1440),
-    "lease_seconds": _whole(2, 3600),
-    "enabled": _flag,
+    "max_slots": optional(check_whole(0, 10000)),
+    "poll_interval_ms": check_whole(100, 120_000),
+    "stale_timeout_minutes": check_whole(1, 1440),
+    "lease_seconds": check_whole(2, 3600),
+    "enabled": check_flag,
 }
 
 _FIELDS: Final = frozenset(field.name for field in fields(Lane))

@@ -23,7 +23,7 @@ from laneway.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class PayloadLimits:
-    """How large one payload, its parts, and a batch of them may be."""
+    """How large one payload, its parts, a batch of them, and a step's result may be."""
 
     max_bytes: int = 1024 * 1024
     max_depth: int = 64
@@ -31,6 +31,7 @@ class PayloadLimits:
     key_bytes: int = 512
     batch_jobs: int = 1000
     batch_bytes: int = 16 * 1024 * 1024
+    step_bytes: int = 1024 * 1024
 
     def __post_init__(self) -> None:
         for field in fields(self):

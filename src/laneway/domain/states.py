@@ -73,20 +73,41 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_NEW, Verb.SUBMIT, _PENDING, "the job type has an analysis"),
     Transition(_NEW, Verb.SUBMIT, _AWAITING, "no analysis, and the job type needs approval"),
     Transition(_NEW, Verb.SUBMIT, _APPROVED, "no analysis and no approval, or policy approves"),
+    Transition(_PENDING, Verb.CLAIM, _PENDING, "by its analysis, in its own lane; `attempt` + 1"),
     Transition(_PENDING, Verb.ANALYSIS_DONE, _AWAITING, "the job type needs approval"),
     Transition(_PENDING, Verb.ANALYSIS_DONE, _APPROVED, "no approval needed, or policy approves"),
+    Transition(_PENDING, Verb.ANALYSIS_DONE, _CANCELLED, _CANCEL),
     Transition(
         _PENDING,
         Verb.ANALYSIS_FAILED,
         _PENDING,
         f"an error or a lapsed lease, and fewer than {ANALYSIS_TRIES} tries are spent",
     ),
-    Transition(_PENDING, Verb.ANALYSIS_FAILED, _FAILED, f"all {ANALYSIS_TRIES} tries are spent"),
-    Transition(_PENDING, Verb.CANCEL, _CANCELLED, "at once; a running analysis is fenced"),
+    Transition(
+        _PENDING,
+        Verb.ANALYSIS_FAILED,
+        _FAILED,
+        f"all {ANALYSIS_TRIES} tries are spent, or the failure is final",
+    ),
+    Transition(_PENDING, Verb.ANALYSIS_FAILED, _CANCELLED, f"{_CANCEL}; not tried again"),
+    Transition(_PENDING, Verb.RELEASE, _PENDING, _UNCHARGED),
+    Transition(_PENDING, Verb.RELEASE, _CANCELLED, _CANCEL),
+    Transition(_PENDING, Verb.SNOOZE, _PENDING, _UNCHARGED),
+    Transition(_PENDING, Verb.SNOOZE, _CANCELLED, _CANCEL),
+    Transition(_PENDING, Verb.REQUEST_CANCEL, _PENDING, "its analysis runs; it is asked to stop"),
+    Transition(
+        _PENDING,
+        Verb.CANCEL,
+        _CANCELLED,
+        "at once while its analysis waits; else once that stopped or raised `Cancel`",
+    ),
+    Transition(_PENDING, Verb.MAX_AGE, _FAILED, f"older than `max_age`, and {_NO_CANCEL}"),
+    Transition(_PENDING, Verb.MAX_AGE, _CANCELLED, f"older than `max_age`, but {_CANCEL}"),
     Transition(_AWAITING, Verb.APPROVE, _APPROVED, "by a person or a policy, for this payload"),
     Transition(_AWAITING, Verb.REJECT, _CANCELLED, "a reason is given"),
     Transition(_AWAITING, Verb.EXPIRE, _CANCELLED, "`expires_at` has passed (24 h by default)"),
     Transition(_AWAITING, Verb.CANCEL, _CANCELLED, "at once"),
+    Transition(_AWAITING, Verb.MAX_AGE, _FAILED, "older than its job type's `max_age`"),
     Transition(
         _APPROVED,
         Verb.CLAIM,
@@ -131,8 +152,10 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
             Transition(
                 ended, Verb.RETRY, _APPROVED, "this payload was approved or needs no approval"
             ),
-            Transition(ended, Verb.RETRY, _AWAITING, "analysed, but this payload never approved"),
-            Transition(ended, Verb.RETRY, _PENDING, "its analysis was never done"),
+            Transition(ended, Verb.RETRY, _AWAITING, "not approved as it is, and policy does not"),
+            Transition(
+                ended, Verb.RETRY, _PENDING, "never analysed, or changed since it was approved"
+            ),
         )
     ),
 )

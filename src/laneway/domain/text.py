@@ -41,6 +41,14 @@ def check_text(value: object, field: str, *, max_bytes: int) -> str:
     return value
 
 
+def check_name(value: object, field: str, *, max_bytes: int) -> str:
+    """The name of whoever acts: text without white space around it, as no eye sees that."""
+    name = check_text(value, field, max_bytes=max_bytes)
+    if name != name.strip():
+        raise InvalidInput(field, "must not begin or end with a blank")
+    return name
+
+
 def text_problem(text: str) -> str | None:
     """The rule a text breaks, if any."""
     if "\x00" in text:

@@ -21,7 +21,7 @@ from typing import Any
 from laneway.domain.payload import PayloadLimits, decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.child_handlers import Finder
-from laneway.engine.child_line import ChildJob, ChildLine, Outbox, flush_error
+from laneway.engine.child_line import ChildJob, ChildLine, Outbox
 from laneway.engine.child_setup import (
     die,
     die_with,
@@ -31,7 +31,8 @@ from laneway.engine.child_setup import (
     look_like,
 )
 from laneway.engine.child_wire import HEAD, Message, unpack
-from laneway.engine.context import Context, Interrupted, SyncContext
+from laneway.engine.context import Context, SyncContext
+from laneway.engine.line import Interrupted
 from laneway.engine.registry import Registry
 from laneway.engine.run import Run
 from laneway.errors import InvalidInput, StaleAttempt
@@ -95,8 +96,10 @@ class Child:
                 self._jobs.put(self._current)
             case "stop" if job is not None and job.number == message["job"]:
                 job.stop(message["reason"])
-            case "flushed" if job is not None and job.number == message["job"]:
-                job.flushed(message["flush"], flush_error(message))
+            case "answer" if job is not None and job.number == message["job"]:
+                if not job.answered(message) and message.get("undo") is not None:
+                    # It was given just when the handler gave up waiting.
+                    self._outbox.send({"kind": "ask", "job": job.number, **message["undo"]})
             case "retire":
                 self._jobs.put(None)
 
@@ -143,18 +146,21 @@ class Child:
         except InvalidInput as error:
             return verdicts.of_bad_payload(run, error)
         line = ChildLine(job, self._outbox, payload, checkpoint, resources, limits)
+        ctx = Context(line) if handler.is_async else SyncContext(line)
         try:
-            if handler.is_async:
-                result = self._runner.run(_on_loop(job, handler.fn, Context(line), kwargs))
+            if isinstance(ctx, Context):
+                result = self._runner.run(_on_loop(job, handler.fn, ctx, kwargs))
             else:
-                result = handler.fn(SyncContext(line), **kwargs)
+                result = handler.fn(ctx, **kwargs)
         except (Interrupted, asyncio.CancelledError):
             if not job.is_stopped():
                 raise
             return None
         except StaleAttempt:
             return None
-        return Verdict(run.claim, "finish", encode_result(result, limits))
+        # Whoever finished in its own transaction has said its result there.
+        said = None if ctx.has_finished else result
+        return Verdict(run.claim, "finish", encode_result(said, limits))
 
     def _load(self, registry: Registry) -> SimpleNamespace:
         """What on_start loads, once per child."""

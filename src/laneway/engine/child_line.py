@@ -15,8 +15,9 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
-from laneway.engine.child_wire import Message, pack
-from laneway.errors import LanewayError, StaleAttempt
+from laneway.engine.child_wire import INTERRUPTED, Message, pack, unpack_error
+from laneway.engine.line import Interrupted
+from laneway.errors import StaleAttempt
 from laneway.store.leases import Assignment
 
 REPORT_EVERY_S = 0.05
@@ -90,8 +91,8 @@ class ChildJob:
         self.is_over = False
         self._lock = threading.Lock()
         self._cancel: Callable[[], object] | None = None
-        self._flushes: dict[int, Future[None]] = {}
-        self._flush_ids = itertools.count(1)
+        self._asks: dict[int, Future[Any]] = {}
+        self._ask_ids = itertools.count(1)
 
     def stop(self, reason: str) -> None:
         """Tells the handler: a plain one sees it at its next call, an async one is cancelled."""
@@ -112,61 +113,64 @@ class ChildJob:
         if is_late and cancel is not None:
             cancel()
 
-    def ask_flush(self) -> tuple[int, Future[None]]:
+    def ask(self) -> tuple[int, Future[Any]]:
+        """A number for a question, and where its answer will be."""
         with self._lock:
             if self.is_over:
                 raise StaleAttempt(f"attempt {self.assignment.claim.attempt} is over")
-            number, future = next(self._flush_ids), Future[None]()
-            self._flushes[number] = future
+            number, future = next(self._ask_ids), Future[Any]()
+            self._asks[number] = future
         return number, future
 
-    def flushed(self, number: int, error: Exception | None) -> None:
-        """The answer to a flush; nobody may be waiting for it any more."""
+    def answered(self, message: Message) -> bool:
+        """Passes an answer on; False if nobody waits for it any more."""
         with self._lock:
-            future = self._flushes.pop(number, None)
-        _resolve(future, error)
+            future = self._asks.pop(message["ask"], None)
+        if "error" in message:
+            return _resolve(future, error=_error(message["error"], self.stop_reason))
+        return _resolve(future, message["value"])
 
     def close(self) -> None:
         """What is still said about it, by a thread left behind, is void."""
         with self._lock:
             self.is_over = True
-            flushes, self._flushes = self._flushes, {}
-        for future in flushes.values():
-            _resolve(future, StaleAttempt(f"attempt {self.assignment.claim.attempt} is over"))
+            asks, self._asks = self._asks, {}
+        for future in asks.values():
+            error = StaleAttempt(f"attempt {self.assignment.claim.attempt} is over")
+            _resolve(future, error=error)
 
 
-def _resolve(future: Future[None] | None, error: Exception | None) -> None:
+def _resolve(
+    future: Future[Any] | None, value: object = None, error: BaseException | None = None
+) -> bool:
     if future is None:
-        return
+        return False
     try:
         if error is None:
-            future.set_result(None)
+            future.set_result(value)
         else:
             future.set_exception(error)
     except InvalidStateError:
-        pass
+        return False
+    return True
 
 
-def flush_error(message: Message) -> Exception | None:
-    """What the pool's answer to a flush means for the handler."""
-    match message["answer"]:
-        case "ok":
-            return None
-        case "stale":
-            return StaleAttempt(message["text"])
-        case _:
-            return LanewayError(message["text"])
+def _error(told: dict[str, str], stop_reason: str | None) -> BaseException:
+    if told["code"] == INTERRUPTED:
+        return Interrupted(stop_reason or told["text"])
+    return unpack_error(told)
 
 
 class ChildLine:
     """For handlers in a child process: everything is told to the pool."""
 
     __slots__ = (
+        "_began",
         "_job",
         "_outbox",
-        "attempt",
         "checkpoint",
-        "job_id",
+        "claim",
+        "has_database",
         "limits",
         "payload",
         "resources",
@@ -183,8 +187,9 @@ class ChildLine:
     ) -> None:
         self._job = job
         self._outbox = outbox
-        self.job_id: UUID = job.assignment.claim.job_id
-        self.attempt: int = job.assignment.claim.attempt
+        self._began = time.monotonic()
+        self.claim: Claim = job.assignment.claim
+        self.has_database = True
         self.payload = payload
         self.checkpoint = checkpoint
         self.resources = resources
@@ -193,6 +198,10 @@ class ChildLine:
     @property
     def stop_reason(self) -> str | None:
         return self._job.stop_reason
+
+    @property
+    def ran_s(self) -> float:
+        return time.monotonic() - self._began
 
     def report(self, **fields: Any) -> None:
         if not self._job.is_over:
@@ -205,13 +214,21 @@ class ChildLine:
             told = {"kind": "log", "job": self._job.number, "level": level, "message": message}
             self._outbox.send(told)
 
-    async def flush(self) -> None:
-        await asyncio.wrap_future(self._ask())
+    async def ask(self, what: str, **body: Any) -> Any:
+        number, future = self._send(what, body)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if future.cancelled():
+                told = {"kind": "abandon", "job": self._job.number, "ask": number}
+                self._outbox.send(told)
+            raise
 
-    def flush_blocking(self) -> None:
-        self._ask().result()
+    def ask_blocking(self, what: str, **body: Any) -> Any:
+        return self._send(what, body)[1].result()
 
-    def _ask(self) -> Future[None]:
-        number, future = self._job.ask_flush()
-        self._outbox.send({"kind": "flush", "job": self._job.number, "flush": number})
-        return future
+    def _send(self, what: str, body: dict[str, Any]) -> tuple[int, Future[Any]]:
+        number, future = self._job.ask()
+        message = {"kind": "ask", "job": self._job.number, "ask": number}
+        self._outbox.send({**message, "what": what, "body": body})
+        return number, future

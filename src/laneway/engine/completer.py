@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from laneway.engine.complaints import Complaints
 from laneway.engine.service import Service
+from laneway.engine.verdicts import ROLLED_BACK
 from laneway.errors import DatabaseUnavailable
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict, settle
@@ -79,6 +80,9 @@ class Completer(Service):
                     await self._settle([verdict])
                 return
             answers = await self._settle_refused(batch[0], error)
+        if any(v.apart for v in batch):
+            answers = await self._confirm(batch, answers)
+            _tell_late(batch, answers)
         busy = {(a.seq, a.attempt) for a in answers if a.answer == "busy"}
         if busy:
             # Somebody holds these rows for a moment: with the next batch, but not at once.
@@ -86,6 +90,20 @@ class Completer(Service):
             batch = [v for v in batch if (v.claim.seq, v.claim.attempt) not in busy]
             answers = [a for a in answers if a.answer != "busy"]
         self._on_settled(batch, answers)
+
+    async def _confirm(self, batch: list[Verdict], answers: list[Answer]) -> list[Answer]:
+        """What comes after a finish of the handler's own is void; what it held is given back."""
+        fenced = {(a.seq, a.attempt) for a in answers if a.answer == "fenced"}
+        ended = [
+            v._replace(kind="confirm")
+            for v in batch
+            if v.apart and v.kind != "confirm" and (v.claim.seq, v.claim.attempt) in fenced
+        ]
+        if not ended:
+            return answers
+        asked = {(v.claim.seq, v.claim.attempt) for v in ended}
+        rest = [a for a in answers if (a.seq, a.attempt) not in asked]
+        return rest + await self._database.run(settle(ended))
 
     async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:
         try:
@@ -98,10 +116,22 @@ class Completer(Service):
             return []
 
 
+def _tell_late(batch: list[Verdict], answers: list[Answer]) -> None:
+    """Says what handlers raised after the end that they had given their jobs themselves."""
+    completed = {(a.seq, a.attempt) for a in answers if a.status == "completed"}
+    for verdict in batch:
+        pair = verdict.claim.seq, verdict.claim.attempt
+        if verdict.apart and pair in completed and verdict.error is not None:
+            error = json.loads(verdict.error)
+            if error["type"] != ROLLED_BACK:
+                said = f"{error['type']}: {error['message']}"
+                log.warning("job %s raised after it finished: %s", verdict.claim.job_id, said)
+
+
 def _refused(verdict: Verdict, error: Exception) -> Verdict:
     message = f"PostgreSQL refused the result: {str(error).splitlines()[0]}"
     return verdict._replace(
-        kind="fail" if verdict.kind == "finish" else verdict.kind,
+        kind="fail" if verdict.kind in ("finish", "analyzed") else verdict.kind,
         result=None,
         delay_s=None,
         error=json.dumps(

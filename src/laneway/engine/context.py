@@ -3,81 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sized
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sized,
+)
+from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from laneway.domain.payload import PayloadLimits, encode
+from laneway.domain.returns import UNSAID
 from laneway.domain.text import escape_text
+from laneway.engine.line import Interrupted, Line, Log, after_finish
+from laneway.engine.own_transaction import OwnTransaction
+from laneway.engine.steps import Steps, to_the_end
+from laneway.engine.surroundings import held_around, inside
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
 TRACKED = "_tracked"
-LONGEST_LINE = 8192
 LARGEST = 1e100
-
-
-class Interrupted(BaseException):
-    """Raised inside a plain handler at its next call of the context once it should stop.
-
-    Not an Exception, so that `except Exception` in a handler does not swallow it.
-    """
-
-
-class Line(Protocol):
-    """What a context needs from the worker it runs in, wherever that is."""
-
-    job_id: UUID
-    attempt: int
-    payload: Any
-    checkpoint: Any
-    resources: SimpleNamespace
-    limits: PayloadLimits
-
-    @property
-    def stop_reason(self) -> str | None: ...
-    def report(
-        self,
-        *,
-        stage: str | None = None,
-        done: float | None = None,
-        total: float | None = None,
-        message: str | None = None,
-        checkpoint: str | None = None,
-    ) -> None: ...
-    def log(self, level: str, message: str) -> None: ...
-    async def flush(self) -> None: ...
-    def flush_blocking(self) -> None: ...
-
-
-class Log:
-    """`ctx.log("text")`, or by level: `ctx.log.warning("text")`. Kept with the attempt."""
-
-    __slots__ = ("_line",)
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-
-    def __call__(self, message: object, level: str = "info") -> None:
-        if level not in ("debug", "info", "warning", "error"):
-            raise InvalidInput("level", "must be debug, info, warning or error")
-        text = escape_text(str(message))
-        if len(text) > LONGEST_LINE:
-            text = text[:LONGEST_LINE] + " …"
-        self._line.log(level, text)
-
-    def debug(self, message: object) -> None:
-        self(message, "debug")
-
-    def info(self, message: object) -> None:
-        self(message, "info")
-
-    def warning(self, message: object) -> None:
-        self(message, "warning")
-
-    def error(self, message: object) -> None:
-        self(message, "error")
+CANCEL_S = 1.0
 
 
 class _Memory:
@@ -107,21 +59,23 @@ class _Memory:
 
 
 class _Common:
-    __slots__ = ("_line", "_log", "_memory")
+    __slots__ = ("_line", "_log", "_memory", "_own", "_steps")
 
     def __init__(self, line: Line) -> None:
         self._line = line
         self._memory: _Memory | None = None
         self._log: Log | None = None
+        self._steps: Steps | None = None
+        self._own: OwnTransaction | None = None
 
     @property
     def job_id(self) -> UUID:
-        return self._line.job_id
+        return self._line.claim.job_id
 
     @property
     def attempt(self) -> int:
         """The number of this claim: 1 for the first start."""
-        return self._line.attempt
+        return self._line.claim.attempt
 
     @property
     def payload(self) -> Any:
@@ -149,10 +103,31 @@ class _Common:
         return self._log
 
     @property
+    def has_finished(self) -> bool:
+        """True once `finish` was answered, committed or not."""
+        return self._own is not None and self._own.has_finished
+
+    @property
+    def _my_steps(self) -> Steps:
+        if self._steps is None:
+            self._steps = Steps(self._line)
+        return self._steps
+
+    @property
+    def _own_transaction(self) -> OwnTransaction:
+        if self._own is None:
+            self._own = OwnTransaction(self._line)
+        return self._own
+
+    @property
     def _remembered(self) -> _Memory:
         if self._memory is None:
             self._memory = _Memory(self._line.checkpoint, self._line.limits)
         return self._memory
+
+    def _check_open(self, verb: str) -> None:
+        if self.has_finished:
+            raise after_finish(verb)
 
     def _report(
         self, done: float | None, total: float | None, message: str | None, stage: str | None
@@ -171,6 +146,12 @@ class _Common:
             total=None if total is None else float(total),
             checkpoint=self._remembered.text(),
         )
+
+
+def _limit_names(names: tuple[str, ...]) -> list[str]:
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidInput("limit", "must be the name of a limit, or several")
+    return sorted(set(names))
 
 
 def _number(field: str, value: float | None) -> float | None:
@@ -208,9 +189,67 @@ class Context(_Common):
 
     async def save(self, state: Any) -> None:
         """Stores a checkpoint; once it returns, the next attempt will see it."""
+        self._check_open("save")
         self._remembered.state = state
         self._line.report(checkpoint=self._remembered.text())
-        await self._line.flush()
+        await self._line.ask("flush")
+
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        /,
+        *args: Any,
+        returns: Any = ...,
+        **kwargs: Any,
+    ) -> T: ...
+    @overload
+    async def step(
+        self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = ..., **kwargs: Any
+    ) -> T: ...
+    async def step(
+        self, name: str, fn: Callable[..., Any], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
+    ) -> Any:
+        """Runs fn once per job and remembers its result; later attempts get it without a call.
+
+        The result is JSON, read back as fn's return hint or `returns` says. fn may be a plain
+        function or async; a plain one runs on the event loop.
+        """
+        self._check_open("step")
+        return await self._my_steps.run(name, fn, args, kwargs, returns)
+
+    @asynccontextmanager
+    async def limit(self, *names: str) -> AsyncIterator[None]:
+        """Holds one of each limit named inside of `async with`, waiting for its turn."""
+        claim, taken = self._line.claim, _limit_names(names)
+        self._check_open("limit")
+        await self._line.ask("acquire", names=taken, inside=held_around(claim, taken))
+        try:
+            with inside(claim, taken):
+                yield
+        finally:
+            await to_the_end(self._line.ask("release", names=taken))
+
+    async def guard(self, conn: object) -> None:
+        """Makes sure that this attempt is still the running one when your transaction commits.
+
+        Raises StaleAttempt, or ends the handler, if it is not; `conn` is your connection.
+        """
+        await self._met(await self._own_transaction.guard(conn))
+
+    async def finish(self, *, conn: object, result: Any = None) -> None:
+        """Completes the job in your transaction: with what you wrote there, or not at all."""
+        answer = await self._own_transaction.finish(conn, result)
+        if answer != "finished":
+            await self._met(answer)
+
+    async def _met(self, answer: str) -> None:
+        if answer != "held":
+            await self._line.ask("met", answer=answer)
+            # The worker cancels this handler now: once, so that what it cleans up is not disturbed.
+            await asyncio.sleep(CANCEL_S)
+            raise asyncio.CancelledError("cancel requested")
 
     async def track(
         self,
@@ -234,7 +273,7 @@ class Context(_Common):
             yield item
             self._reached(name, place, count)
             if durable:
-                await self._line.flush()
+                await self._line.ask("flush")
             else:
                 await asyncio.sleep(0)
 
@@ -273,9 +312,52 @@ class SyncContext(_Common):
     def save(self, state: Any) -> None:
         """Stores a checkpoint; once it returns, the next attempt will see it."""
         self.check()
+        self._check_open("save")
         self._remembered.state = state
         self._line.report(checkpoint=self._remembered.text())
-        self._line.flush_blocking()
+        self._line.ask_blocking("flush")
+
+    def step(
+        self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
+    ) -> T:
+        """Runs fn once per job and remembers its result; later attempts get it without a call."""
+        self.check()
+        self._check_open("step")
+        result: T = self._my_steps.run_blocking(name, fn, args, kwargs, returns)
+        self.check()
+        return result
+
+    @contextmanager
+    def limit(self, *names: str) -> Iterator[None]:
+        """Holds one of each limit named inside of `with`, waiting for its turn."""
+        self.check()
+        claim, taken = self._line.claim, _limit_names(names)
+        self._check_open("limit")
+        self._line.ask_blocking("acquire", names=taken, inside=held_around(claim, taken))
+        try:
+            self.check()
+            with inside(claim, taken):
+                yield
+        finally:
+            self._line.ask_blocking("release", names=taken)
+
+    def guard(self, conn: object) -> None:
+        """Makes sure that this attempt is still the running one when your transaction commits."""
+        self.check()
+        self._met(self._own_transaction.guard_blocking(conn))
+
+    def finish(self, *, conn: object, result: Any = None) -> None:
+        """Completes the job in your transaction: with what you wrote there, or not at all."""
+        self.check()
+        answer = self._own_transaction.finish_blocking(conn, result)
+        if answer != "finished":
+            self._met(answer)
+
+    def _met(self, answer: str) -> None:
+        if answer != "held":
+            self._line.ask_blocking("met", answer=answer)
+            self.check()
+            raise Interrupted("cancel")
 
     def track(
         self,
@@ -294,5 +376,5 @@ class SyncContext(_Common):
             yield item
             self._reached(name, place, count)
             if durable:
-                self._line.flush_blocking()
+                self._line.ask_blocking("flush")
         self.check()

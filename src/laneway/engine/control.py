@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.engine.registry import Handler
 from laneway.store.lanes import ControlState
 
@@ -11,10 +12,14 @@ from laneway.store.lanes import ControlState
 def served(
     state: ControlState, handlers: Iterable[Handler], only: frozenset[str] | None
 ) -> dict[str, list[Handler]]:
-    """Lane → the handlers this worker runs in it; `only` narrows to the lanes named."""
+    """Lane → the handlers this worker runs in it; `only` narrows to the lanes named.
+
+    Who serves the lane of a type serves its analyses too, whether or not it names their lane.
+    """
     lanes: dict[str, list[Handler]] = {}
     for handler in handlers:
         lane = state.lane_of(handler.job_type)
-        if only is None or lane in only:
+        own = state.lane_of(handler.job_type.removeprefix(ANALYSIS_PREFIX))
+        if only is None or lane in only or own in only:
             lanes.setdefault(lane, []).append(handler)
     return lanes

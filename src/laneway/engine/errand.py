@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 from laneway.engine import verdicts
 from laneway.engine.child_process import ChildProcess
-from laneway.engine.child_wire import Message
+from laneway.engine.child_wire import INTERRUPTED, Message, pack_error
 from laneway.engine.lines import LoopLine
 from laneway.engine.run import Run
-from laneway.errors import StaleAttempt
 from laneway.store.leases import Verdict
 
 # Messages of one child handled before everybody else on the event loop has a turn.
@@ -30,7 +30,7 @@ class Errand:
         self.stopped = asyncio.Event()
         self._line = line
         self._number = 0
-        self._flushes: set[asyncio.Task[None]] = set()
+        self._asks: dict[int, asyncio.Task[None]] = {}
 
     def is_wanted(self) -> bool:
         """False once there is no point in starting it."""
@@ -64,13 +64,17 @@ class Errand:
                 self._line.report(**message["fields"])
             case "log":
                 self._line.log(message["level"], message["message"])
-            case "flush":
+            case "ask":
                 # Beside the conversation: while the database is away the child is still heard.
+                number = message["ask"]
                 task = asyncio.get_running_loop().create_task(
-                    self._flush(child, message["flush"]), name="laneway child flush"
+                    self._answer(child, number, message["what"], message["body"]),
+                    name="laneway child ask",
                 )
-                self._flushes.add(task)
-                task.add_done_callback(self._flushes.discard)
+                self._asks[number] = task
+                task.add_done_callback(lambda _: self._asks.pop(number, None))
+            case "abandon" if message["ask"] in self._asks:
+                self._asks[message["ask"]].cancel()
 
     def _job(self) -> Message:
         run = self.run
@@ -88,23 +92,19 @@ class Errand:
             "retries": run.retries,
         }
 
-    async def _flush(self, child: ChildProcess, number: int) -> None:
-        answer, text = "ok", ""
+    async def _answer(
+        self, child: ChildProcess, number: int, what: str, body: dict[str, Any]
+    ) -> None:
+        message: Message = {"kind": "answer", "job": self._number, "ask": number}
         try:
-            await self._line.flush()
-        except StaleAttempt as error:
-            answer, text = "stale", str(error)
+            message["value"] = await self._line.ask_apart(what, body)
+            if what == "acquire":
+                message["undo"] = {"ask": -number, "what": "release", "body": body}
+        except asyncio.CancelledError:
+            message["error"] = {"code": INTERRUPTED, "text": self.run.stop_reason or "stopped"}
         except Exception as error:
-            answer, text = "error", f"{type(error).__name__}: {error}"
-        child.send(
-            {
-                "kind": "flushed",
-                "job": self._number,
-                "flush": number,
-                "answer": answer,
-                "text": text,
-            }
-        )
+            message["error"] = pack_error(error)
+        child.send(message)
 
     def stop(self) -> None:
         """Tells the handler why to stop, or the run that no handler is needed."""
@@ -125,10 +125,10 @@ class Errand:
             # Nobody knows what this child is doing.
             self.child.kill()
             self.child.is_heard.set()
-        if self._flushes:
-            for task in self._flushes:
+        if asks := list(self._asks.values()):
+            for task in asks:
                 task.cancel()
-            await asyncio.wait(self._flushes)
+            await asyncio.wait(asks)
 
     def verdict(self, message: Message) -> Verdict | None:
         """The verdict the child came to, by the rules of verdicts.py."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import SimpleNamespace
@@ -15,15 +15,17 @@ from laneway.config import Settings
 from laneway.domain.payload import decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.completer import Completer
-from laneway.engine.context import Context, Interrupted, SyncContext
+from laneway.engine.context import Context, SyncContext
+from laneway.engine.line import Interrupted
 from laneway.engine.lines import LoopLine, ThreadLine
 from laneway.engine.marker import Marker
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry
-from laneway.engine.reporter import Reporter
+from laneway.engine.requests import Requests
 from laneway.engine.rooms import Rooms
 from laneway.engine.run import Run, StopReason
 from laneway.engine.threads import Threads
+from laneway.engine.turns import Turns
 from laneway.errors import InvalidInput, StaleAttempt
 from laneway.store.leases import Assignment, Verdict
 
@@ -41,7 +43,7 @@ class Executor:
         self,
         registry: Registry,
         rooms: Rooms,
-        reporter: Reporter,
+        requests: Requests,
         completer: Completer,
         pool: ProcessPool,
         settings: Settings,
@@ -51,7 +53,7 @@ class Executor:
     ) -> None:
         self._registry = registry
         self._rooms = rooms
-        self._reporter = reporter
+        self._requests = requests
         self._completer = completer
         self._pool = pool
         self._limits = settings.payload_limits
@@ -61,7 +63,7 @@ class Executor:
         self._marker = marker
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._turns = Turns(self._loop, self._on_loop, self._broke_off)
         self.active: dict[tuple[int, int], Run] = {}
         self.quiet = asyncio.Event()
         self.quiet.set()
@@ -69,26 +71,32 @@ class Executor:
     def start(self, assignments: Iterable[Assignment], lane: str) -> None:
         """Starts what was claimed; its room is taken already."""
         self.quiet.clear()
+        on_loop: deque[Run] = deque()
         for assignment in assignments:
             run = Run(assignment, self._registry[assignment.job_type], lane)
             self.active[run.claim.seq, run.claim.attempt] = run
+            if assignment.forged:
+                self._end(run, verdicts.of_forged(run))
+                continue
             if run.handler.timeout is not None:
                 self._time(run, run.handler.timeout)
+            if run.handler.isolation == "async":
+                on_loop.append(run)
+                continue
             try:
                 self._begin(run)
             except Exception as error:
                 # No more threads or memory: that is this job's failure, not the batch's.
                 log.error("job %s could not be started: %r", run.claim.job_id, error)
                 self._end(run, verdicts.of_error(run, error))
+        if on_loop:
+            self._turns.start(on_loop)
 
     def _begin(self, run: Run) -> None:
-        match run.handler.isolation:
-            case "async":
-                self._spawn(run, self._on_loop(run))
-            case "thread":
-                self._in_thread(run)
-            case "process":
-                self._spawn(run, self._in_child(run))
+        if run.handler.isolation == "thread":
+            self._in_thread(run)
+        else:
+            self._spawn(run, self._in_child(run))
 
     def _time(self, run: Run, timeout_s: float) -> None:
         """A handler has its timeout to itself: a child that must start first gets time for that."""
@@ -103,9 +111,13 @@ class Executor:
         """Tells a handler to stop; one that has not within the grace is left behind."""
         if run.ended or (run.stop_reason is not None and reason != "fenced"):
             return
+        if run.is_finishing and reason == "fenced":
+            # Its lease is gone because it has finished, or it will learn at its end.
+            return
         run.stop_reason = reason
         if run.stopper is not None:
             run.stopper()
+        run.break_off()
         if run.grace is None:
             grace = 0.0 if reason == "fenced" else self._grace_s
             run.grace = self._loop.call_later(grace, self.leave_behind, run)
@@ -118,41 +130,42 @@ class Executor:
     async def close(self) -> None:
         """Lets go of what is still running; its jobs have ended or will lapse."""
         self._threads.close()
-        for task in self._tasks:
+        for run in self.active.values():
+            for ask in list(run.asks):
+                ask.cancel()
+        for task in self._turns.tasks:
             task.cancel()
-        if self._tasks:
+        if self._turns.tasks:
             # A handler that swallows its cancellation must not keep the worker.
-            await asyncio.wait(self._tasks, timeout=CLOSE_S)
+            await asyncio.wait(self._turns.tasks, timeout=CLOSE_S)
+        await self._requests.close()
 
     # On the event loop ------------------------------------------------------------------------
 
     def _spawn(self, run: Run, work: Any) -> None:
-        if sys.version_info >= (3, 12):
-            # Most handlers that never wait end here, without a trip through the loop.
-            task = asyncio.Task(work, loop=self._loop, eager_start=True)
-            if task.done():
-                self._task_ended(run, task)
-                return
-        else:
-            task = self._loop.create_task(work)
-        if run.handler.isolation == "async":
-            run.stopper = task.cancel
-        self._tasks.add(task)
+        task = self._loop.create_task(work)
+        self._turns.tasks.add(task)
         task.add_done_callback(partial(self._task_ended, run))
 
     def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._turns.tasks.discard(task)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        self._broke_off(run, error or RuntimeError("broke off"))
+
+    def _broke_off(self, run: Run, error: BaseException) -> None:
+        """It ended before it could say how: cancelled before its first step, or our mistake."""
         if self.active.get((run.claim.seq, run.claim.attempt)) is run:
-            # It ended before it could say how: cancelled before its first step, or our mistake.
-            error = asyncio.CancelledError() if task.cancelled() else task.exception()
             log.error(
                 "attempt %s of job %s broke off: %r", run.claim.attempt, run.claim.job_id, error
             )
-            broken = error or RuntimeError("broke off")
-            self._end(run, verdicts.of_stop(run) or verdicts.of_error(run, broken))
+            self._end(run, verdicts.of_stop(run) or verdicts.of_error(run, error))
 
     async def _on_loop(self, run: Run) -> None:
         handler = run.handler
+        if run.is_stopped:
+            # Told to stop before its turn came.
+            self._end(run, verdicts.of_stop(run))
+            return
         try:
             payload = decode(run.payload, self._limits)
             kwargs = handler.arguments.validate(payload)
@@ -164,7 +177,7 @@ class Executor:
             # A validator of the user's own.
             self._end(run, verdicts.of_error(run, error))
             return
-        line = LoopLine(run, self._reporter, payload, checkpoint, self._resources, self._limits)
+        line = LoopLine(run, self._requests, payload, checkpoint, self._resources, self._limits)
         verdict: Verdict | None
         try:
             work = handler.fn(Context(line), **kwargs)
@@ -185,18 +198,23 @@ class Executor:
 
     async def _report_first(self, run: Run) -> None:
         """What was reported before the end must be stored before it: later it would be refused."""
+        if run.is_finishing:
+            # All of it was stored before.
+            return
         # A report that cannot be stored must not keep the end from being told.
         with contextlib.suppress(asyncio.CancelledError, Exception):
-            await asyncio.shield(self._reporter.flush(run.claim))
+            await asyncio.shield(self._requests.reporter.flush(run.claim))
 
     def _returned(self, run: Run, result: object) -> Verdict | None:
         try:
-            text = encode_result(result, self._limits)
+            # Whoever finished in its own transaction has said its result there.
+            text = encode_result(None if run.is_finishing else result, self._limits)
         except InvalidInput as error:
             return verdicts.of_error(run, error)
         if run.stop_reason in ("timeout", "fenced"):
             return verdicts.of_stop(run)
-        return Verdict(run.claim, "finish", text, None, None, run.ran_s)
+        kind = "analyzed" if run.handler.is_analysis else "finish"
+        return Verdict(run.claim, kind, text, None, None, run.ran_s)
 
     def _raised(self, run: Run, error: BaseException) -> Verdict | None:
         if run.stop_reason in ("timeout", "fenced", "shutdown"):
@@ -223,7 +241,7 @@ class Executor:
         except Exception as error:
             return verdicts.of_error(run, error)
         line = ThreadLine(
-            self._loop, run, self._reporter, payload, checkpoint, self._resources, self._limits
+            self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
         )
         try:
             return self._returned(run, run.handler.fn(SyncContext(line), **kwargs))
@@ -249,7 +267,7 @@ class Executor:
     # In a child process -----------------------------------------------------------------------
 
     async def _in_child(self, run: Run) -> None:
-        line = LoopLine(run, self._reporter, None, None, self._resources, self._limits)
+        line = LoopLine(run, self._requests, None, None, self._resources, self._limits)
         verdict = await self._pool.run(run, line)
         finished = verdict is not None and verdict.kind == "finish"
         if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
@@ -270,6 +288,7 @@ class Executor:
             return
         if not run.ended:
             self._conclude(run, verdicts.of_stop(run))
+            run.break_off()
 
     def _conclude(self, run: Run, verdict: Verdict | None) -> None:
         run.ended = True
@@ -277,6 +296,8 @@ class Executor:
             run.timer.cancel()
         if run.grace is not None:
             run.grace.cancel()
+        if run.is_finishing:
+            verdict = verdicts.after_finish(run, verdict)
         if verdict is not None:
             self._completer.add(verdict)
 

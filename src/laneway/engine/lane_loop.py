@@ -19,11 +19,12 @@ from laneway.engine.registry import Handler
 from laneway.engine.rooms import Rooms
 from laneway.engine.service import Service
 from laneway.store.database import Database
-from laneway.store.leases import ClaimAnswer, Verdict, claim
+from laneway.store.leases import ClaimAnswer, Verdict, claim, park
 
 GROUPS = ("async", "thread", "process")
 MOST = 500
 MOST_UNSETTLED = 5000
+MOST_PARKED = 1000
 LOOK_FROM_START_S = 5.0
 NOT_READY_S = 0.05
 
@@ -59,7 +60,7 @@ class LaneLoop(Service):
         self._floors = Floors()
         self._last_full_look = time.monotonic()
         self.handlers = handlers
-        # The lane's slots are taken: worth another look when one of ours comes free.
+        # Slots or limits are taken: worth another look when some of ours come free.
         self.is_full = False
         # Some kind of room is used up: worth another look when a job of ours ends.
         self.is_hungry = False
@@ -122,24 +123,27 @@ class LaneLoop(Service):
         types: set[str],
         isolations: Mapping[str, str],
     ) -> float | None:
-        self.is_full = answer.state == "full"
+        self.is_full = answer.limited or answer.state == "full"
         if answer.state == "changed":
             await self._tools.refresh()
             return 0
         if answer.state != "ok":
-            return None
+            return answer.wait_s
         if answer.assignments:
             self._take(answer, age_s, isolations)
-        if len(answer.assignments) >= room and answer.left_over:
+        if answer.left_over and (len(answer.assignments) >= room or answer.limited):
             # Rows we looked at and left were hidden from others meanwhile.
             self._tools.tell_others(types)
+        if answer.parked > len(answer.assignments):
+            # More of the same kind may stand in the way: all at once, not a room's worth each time.
+            await self._tools.database.run(park(sorted(types), MOST_PARKED))
         if answer.more:
             return 0
         if answer.assignments or not self._floors.is_empty:
             # Came up short: rows may have appeared below the floors.
             self._floors.forget()
             return 0
-        return None
+        return answer.wait_s
 
     def _take(self, answer: ClaimAnswer, age_s: float, isolations: Mapping[str, str]) -> None:
         claims = [one.claim for one in answer.assignments]

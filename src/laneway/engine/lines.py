@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import CancelledError
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
+from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
-from laneway.engine.reporter import Reporter
+from laneway.engine.line import Interrupted
+from laneway.engine.requests import Requests
 from laneway.engine.run import Run
+from laneway.errors import StaleAttempt
 from laneway.store.leases import Report
 
 
@@ -17,11 +20,11 @@ class LoopLine:
     """For handlers on the event loop."""
 
     __slots__ = (
-        "_reporter",
+        "_requests",
         "_run",
-        "attempt",
         "checkpoint",
-        "job_id",
+        "claim",
+        "has_database",
         "limits",
         "payload",
         "resources",
@@ -30,16 +33,16 @@ class LoopLine:
     def __init__(
         self,
         run: Run,
-        reporter: Reporter,
+        requests: Requests,
         payload: Any,
         checkpoint: Any,
         resources: SimpleNamespace,
         limits: PayloadLimits,
     ) -> None:
         self._run = run
-        self._reporter = reporter
-        self.job_id: UUID = run.claim.job_id
-        self.attempt: int = run.claim.attempt
+        self._requests = requests
+        self.claim: Claim = run.claim
+        self.has_database = True
         self.payload = payload
         self.checkpoint = checkpoint
         self.resources = resources
@@ -48,6 +51,10 @@ class LoopLine:
     @property
     def stop_reason(self) -> str | None:
         return self._run.stop_reason
+
+    @property
+    def ran_s(self) -> float:
+        return self._run.ran_s
 
     def report(
         self,
@@ -58,20 +65,34 @@ class LoopLine:
         message: str | None = None,
         checkpoint: str | None = None,
     ) -> None:
+        if self._run.is_finishing:
+            # It would wait for the handler's own transaction, and be refused behind it.
+            return
         self._run.reports = True
-        claim = self._run.claim
-        self._reporter.report(claim, Report(claim, stage, done, total, message, checkpoint))
+        report = Report(self.claim, stage, done, total, message, checkpoint)
+        self._requests.reporter.report(self.claim, report)
 
     def log(self, level: str, message: str) -> None:
+        if self._run.is_finishing:
+            return
         self._run.reports = True
         self._run.line += 1
-        self._reporter.line(self._run.claim, self._run.line, level, message)
+        self._requests.reporter.line(self.claim, self._run.line, level, message)
 
-    async def flush(self) -> None:
-        await self._reporter.flush(self._run.claim)
+    async def ask(self, what: str, **body: Any) -> Any:
+        return await self._requests.answer(self._run, what, body)
 
-    def flush_blocking(self) -> None:
+    def ask_blocking(self, what: str, **body: Any) -> Any:
         raise AssertionError("the event loop cannot wait for itself")
+
+    async def ask_apart(self, what: str, body: dict[str, Any]) -> Any:
+        """For handlers elsewhere, in a task of its own that ends when the run should."""
+        task = asyncio.ensure_future(self._requests.answer(self._run, what, body))
+        self._run.asks[task] = what
+        try:
+            return await task
+        finally:
+            del self._run.asks[task]
 
 
 class ThreadLine(LoopLine):
@@ -89,5 +110,11 @@ class ThreadLine(LoopLine):
     def log(self, level: str, message: str) -> None:
         self._loop.call_soon_threadsafe(LoopLine.log, self, level, message)
 
-    def flush_blocking(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.flush(), self._loop).result()
+    def ask_blocking(self, what: str, **body: Any) -> Any:
+        asked = asyncio.run_coroutine_threadsafe(self.ask_apart(what, body), self._loop)
+        try:
+            return asked.result()
+        except CancelledError:
+            if self.stop_reason is not None:
+                raise Interrupted(self.stop_reason) from None
+            raise StaleAttempt("the worker has stopped") from None

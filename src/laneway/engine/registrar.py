@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import ClassVar
 
 from laneway.config import Settings
 from laneway.domain.lane import Lane
+from laneway.domain.limit import Limit
 from laneway.engine.complaints import Complaints
 from laneway.engine.registry import Registry
 from laneway.engine.service import Service
-from laneway.store import lanes
+from laneway.errors import ConfigError, InvalidInput
+from laneway.store import lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.workers import WorkerInfo, publish, register, stop, touch
+
+log = logging.getLogger("laneway")
 
 TOUCH_S = 10.0
 
@@ -28,7 +33,7 @@ class Registrar(Service):
         self._worker = worker
 
     async def introduce(self, registry: Registry, settings: Settings) -> None:
-        """Creates missing lanes, adopts job types that are in none, publishes, registers."""
+        """Creates missing lanes and limits, adopts job types in no lane, publishes, registers."""
         by = f"worker {self._worker.name}"
         state = await self._database.run(lanes.read())
         for lane in settings.lanes:
@@ -42,9 +47,41 @@ class Registrar(Service):
                 if handler.lane not in state.lanes:
                     await self._database.run(lanes.create(Lane(handler.lane), by))
                 await self._database.run(lanes.adopt_type(handler.lane, handler.job_type, by))
+        await self._create_limits(registry, by)
         if len(registry):
-            await self._database.run(publish([handler.record() for handler in registry]))
+            await self._database.run(publish(registry.records()))
+        await self._declare(registry, settings, by)
         await self._database.run(register(self._worker))
+
+    async def _create_limits(self, registry: Registry, by: str) -> None:
+        """A limit that a handler names binds from the first job on, also before it was tuned."""
+        named = {name for handler in registry for name in handler.limits}
+        if not named:
+            return
+        known = await self._database.run(limits.find(named))
+        for name in sorted(named - known):
+            if await self._database.run(limits.create(Limit(name), by)) is not None:
+                log.warning(
+                    "limit %s did not exist and was created with max_concurrent 1:"
+                    " tune it with `laneway limits set %s`",
+                    name,
+                    name,
+                )
+
+    async def _declare(self, registry: Registry, settings: Settings, by: str) -> None:
+        """Creates missing schedules; one that exists is its row's, whatever the code says."""
+        if not registry.schedules:
+            return
+        known = {each.schedule.name for each in await self._database.run(schedules.read())}
+        for schedule in registry.schedules.values():
+            handler = registry.get(schedule.job_type)
+            try:
+                if handler is not None:
+                    handler.arguments.validate(schedule.payload or {})
+            except InvalidInput as error:
+                raise ConfigError(f"schedule {schedule.name!r}: {error}") from error
+            if schedule.name not in known:
+                await self._database.run(schedules.create(schedule, by, settings.payload_limits))
 
     async def run_once(self) -> float | None:
         await self._database.run(touch(self._worker.id))

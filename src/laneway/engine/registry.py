@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal, cast
 
+from laneway.domain.approval import (
+    LONGEST_S,
+    Analysis,
+    Approval,
+    analysis_of,
+    as_approval,
+    is_analysis,
+    seconds_of,
+)
 from laneway.domain.arguments import Arguments
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
+from laneway.domain.schedule import Schedule
+from laneway.engine.checks import Check
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store.workers import TypeRecord
 
@@ -34,12 +47,20 @@ class Handler:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     stale: Stale = "heartbeat"
     memory_mb: int | None = None
+    limits: tuple[str, ...] = ()
+    approval: Approval | None = None
+    max_age: float | None = None
+    retention: Retention = field(default_factory=Retention)
 
     @property
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.fn)
 
-    def record(self) -> TypeRecord:
+    @property
+    def is_analysis(self) -> bool:
+        return is_analysis(self.job_type)
+
+    def record(self, *, has_analysis: bool = False) -> TypeRecord:
         """What other processes may know of it."""
         return TypeRecord(
             name=self.job_type,
@@ -51,6 +72,11 @@ class Handler:
             isolation=self.isolation,
             stale=self.stale,
             retry=self.retry,
+            limits=self.limits,
+            has_analysis=has_analysis,
+            approval=self.approval,
+            max_age_s=self.max_age,
+            retention=self.retention,
         )
 
 
@@ -74,6 +100,10 @@ def _checked(
     retry: RetryPolicy | None = None,
     stale: str = "heartbeat",
     memory_mb: int | None = None,
+    limits: Sequence[str] = (),
+    approval: object = None,
+    max_age: float | timedelta | None = None,
+    retention: Retention | None = None,
 ) -> Handler:
     check_job_type(job_type)
     if lane is not None:
@@ -97,6 +127,16 @@ def _checked(
         if chosen != "process":
             raise InvalidInput("memory_mb", "needs isolation='process'")
         _whole("memory_mb", memory_mb, 64, 1_048_576)
+    if isinstance(limits, str):
+        raise InvalidInput("limits", "must be a list of names")
+    for name in limits:
+        check_lane_name(name, "limits")
+    if len(set(limits)) < len(limits):
+        raise InvalidInput("limits", "each name may stand there once")
+    if max_age is not None and not 0 < seconds_of(max_age, "max_age") <= LONGEST_S:
+        raise InvalidInput("max_age", "must be more than 0 seconds and at most a year")
+    if retention is not None and not isinstance(retention, Retention):
+        raise InvalidInput("retention", "must be a Retention")
     return Handler(
         job_type=job_type,
         fn=fn,
@@ -109,7 +149,54 @@ def _checked(
         retry=retry or RetryPolicy(),
         stale=cast(Stale, stale),
         memory_mb=memory_mb,
+        limits=tuple(sorted(limits)),
+        approval=as_approval(approval),
+        max_age=None if max_age is None else seconds_of(max_age),
+        retention=retention or Retention(),
     )
+
+
+def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
+    """What runs before a handler's jobs: gets the arguments that it names, `ctx` if it asks."""
+    if handler.is_analysis:
+        raise ConfigError(f"handler {handler.job_type!r}: an analysis has no analysis")
+    takes = inspect.signature(fn).parameters
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values())
+    known = handler.arguments.names
+    for name, one in takes.items():
+        is_named = one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        if is_named and one.default is one.empty and name not in known and name != "ctx":
+            raise ConfigError(
+                f"analysis of {handler.job_type!r}: {name} is no argument of its handler"
+            )
+
+    def chosen(ctx: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        full = handler.arguments.with_defaults(arguments)
+        given = {k: v for k, v in full.items() if takes_all or k in takes}
+        return {**given, "ctx": ctx} if "ctx" in takes else given
+
+    async def analyze(ctx: Any, **arguments: Any) -> dict[str, Any]:
+        return _said(await fn(**chosen(ctx, arguments)))
+
+    def analyze_in_thread(ctx: Any, **arguments: Any) -> dict[str, Any]:
+        return _said(fn(**chosen(ctx, arguments)))
+
+    is_async = inspect.iscoroutinefunction(fn)
+    return Handler(
+        job_type=analysis_of(handler.job_type),
+        fn=analyze if is_async else analyze_in_thread,
+        isolation="async" if is_async else "thread",
+        arguments=handler.arguments,
+        max_retries=2,
+        timeout=handler.timeout,
+        retry=handler.retry,
+    )
+
+
+def _said(value: object) -> dict[str, Any]:
+    if not isinstance(value, Analysis):
+        raise InvalidInput("analysis", f"must be an Analysis, got {type(value).__name__}")
+    return value.to_dict()
 
 
 def _whole(name: str, value: object, low: int, high: int) -> None:
@@ -122,19 +209,59 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._analyses: dict[str, Handler] = {}
         self.on_start: list[Callable[..., Any]] = []
         self.on_stop: list[Callable[..., Any]] = []
+        self.checks: dict[str, Check] = {}
+        self.schedules: dict[str, Schedule] = {}
 
     def add(self, handler: Handler) -> None:
         if handler.job_type in self._handlers:
             raise ConfigError(f"handler {handler.job_type!r}: there is one already")
         self._handlers[handler.job_type] = handler
 
+    def add_analysis(self, handler: Handler, fn: Callable[..., Any]) -> None:
+        analysis = make_analysis(handler, fn)
+        if analysis.job_type in self._analyses:
+            raise ConfigError(f"handler {handler.job_type!r}: it has an analysis already")
+        self._analyses[analysis.job_type] = analysis
+
+    def add_check(self, check: Check) -> None:
+        if check.name in self.checks:
+            raise ConfigError(f"check {check.name!r}: there is one already")
+        self.checks[check.name] = check
+
+    def add_schedule(self, schedule: Schedule) -> None:
+        if schedule.name in self.schedules:
+            raise ConfigError(f"schedule {schedule.name!r}: there is one already")
+        self.schedules[schedule.name] = schedule
+
     def get(self, job_type: str) -> Handler | None:
         return self._handlers.get(job_type)
 
     def __getitem__(self, job_type: str) -> Handler:
-        return self._handlers[job_type]
+        """The handler of a job type, or of the analyses of one."""
+        return (self._analyses if is_analysis(job_type) else self._handlers)[job_type]
+
+    def needs(self, job_type: str) -> str | None:
+        """What jobs of a type need before they may run: analysis, approval, both or nothing."""
+        handler = self._handlers.get(job_type)
+        has_approval = handler is not None and handler.approval is not None
+        if analysis_of(job_type) in self._analyses:
+            return "both" if has_approval else "analysis"
+        return "approval" if has_approval else None
+
+    @property
+    def runnable(self) -> list[Handler]:
+        """All that a worker may claim for: job types and analyses."""
+        return [*self._handlers.values(), *self._analyses.values()]
+
+    def records(self) -> list[TypeRecord]:
+        """What is published of the job types."""
+        return [
+            one.record(has_analysis=analysis_of(one.job_type) in self._analyses)
+            for one in self._handlers.values()
+        ]
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from laneway.domain.claim import Claim
 from laneway.engine.registry import Handler
 from laneway.store.leases import Assignment
+
+if TYPE_CHECKING:
+    from laneway.engine.limits import Held
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
 
@@ -18,11 +21,14 @@ class Run:
     """What the worker knows of an attempt from claim to verdict."""
 
     __slots__ = (
+        "asks",
         "checkpoint",
         "claim",
         "ended",
         "grace",
         "handler",
+        "held",
+        "is_finishing",
         "lane",
         "line",
         "on_begin",
@@ -54,12 +60,30 @@ class Run:
         self.ended = False
         self.reports = False
         self.line = 0
+        # The job may have ended in the handler's own transaction: only the database knows.
+        self.is_finishing = False
+        # The limits held for a call.
+        self.held: Held | None = None
+        # What the handler waits for in a task that is not its own, and what that is.
+        self.asks: dict[asyncio.Task[Any], str] = {}
 
     def begin(self) -> None:
         """The handler is called now: from here on its time counts."""
         self.started = time.monotonic()
         if self.on_begin is not None:
             self.on_begin()
+
+    def break_off(self) -> None:
+        """Ends the waiting of a handler that should stop; what it has done is still kept."""
+        for task, what in list(self.asks.items()):
+            is_void = self.ended and what != "keep"
+            if what == "acquire" or self.stop_reason == "fenced" or is_void:
+                task.cancel()
+
+    @property
+    def is_stopped(self) -> bool:
+        """True once it was told to stop."""
+        return self.stop_reason is not None
 
     @property
     def ran_s(self) -> float:

@@ -14,6 +14,7 @@ from laneway.store.leases import Verdict
 
 LONGEST_MESSAGE = 4000
 LONGEST_TRACEBACK = 16000
+ROLLED_BACK = "FinishRolledBack"
 
 
 def error_json(kind: str, message: str, trace: str | None = None) -> str:
@@ -62,6 +63,12 @@ def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
     )
 
 
+def of_forged(run: Run) -> Verdict:
+    """What was approved is what runs: anything else needs another approval."""
+    message = "payload or analysis is not what was approved: retry it to have it approved anew"
+    return Verdict(run.claim, "giveup", error=error_json("NotAsApproved", message), ran_s=0.0)
+
+
 def of_stop(run: Run, result: str | None = None) -> Verdict | None:
     """The verdict on a handler told to stop; None where nothing may be written any more."""
     match run.stop_reason:
@@ -74,6 +81,19 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
             return Verdict(run.claim, "release", ran_s=run.ran_s)
         case _:
             return None
+
+
+def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
+    """The verdict on a handler that finished in its own transaction: the database knows if it did.
+
+    If not, what happened since counts as ever: an error, a snooze, a release. If it just returned,
+    that is the failure.
+    """
+    if verdict is None or verdict.kind == "finish":
+        message = "the transaction that ctx.finish was called in was not committed"
+        error = error_json(ROLLED_BACK, message)
+        return Verdict(run.claim, "confirm", error=error, ran_s=run.ran_s, apart=True)
+    return verdict._replace(apart=True)
 
 
 def describe(error: BaseException) -> str:

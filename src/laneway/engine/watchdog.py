@@ -12,6 +12,7 @@ from laneway.engine.complaints import Complaints
 from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.leases import resign, watch
+from laneway.store.retention import Mandate
 from laneway.store.workers import sweep
 
 SWEEP_S = 600.0
@@ -38,11 +39,25 @@ class Watchdog(Service):
         self._on_reclaimed = on_reclaimed
         self._swept = 0.0
         self.is_leader = False
+        self.epoch: int | None = None
+        # Something waits for the leader's other duties, as of the last look.
+        self.has_duties = False
+        self.on_elected: Callable[[], None] = lambda: None
+
+    @property
+    def mandate(self) -> Mandate | None:
+        """What the leader's other duties show for their writes; None: another leads."""
+        return Mandate(self._holder, self.epoch) if self.epoch is not None else None
 
     async def run_once(self) -> float | None:
         self.is_leader = False
         answer = await self._database.run(watch(self._holder, self._ttl))
+        is_new = answer.epoch is not None and answer.epoch != self.epoch
+        self.epoch = answer.epoch
         self.is_leader = answer.epoch is not None
+        self.has_duties = answer.has_duties
+        if is_new:
+            self.on_elected()
         if not self.is_leader:
             return self._ttl / 2
         if answer.job_types:
@@ -59,4 +74,5 @@ class Watchdog(Service):
         await self.cancel()
         # Whatever the round that was broken off would have answered.
         self.is_leader = False
+        self.epoch = None
         await self._database.run(resign(self._holder))

@@ -31,9 +31,11 @@ from laneway.engine.poller import Poller
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
-from laneway.engine.reporter import Reporter
+from laneway.engine.requests import Requests
+from laneway.engine.retention import Retention
 from laneway.engine.rooms import Rooms
 from laneway.engine.run import StopReason
+from laneway.engine.scheduler import Scheduler
 from laneway.engine.watchdog import Watchdog
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.store import lanes
@@ -82,7 +84,7 @@ class Worker:
     # Building ---------------------------------------------------------------------------------
 
     def _build(self, marker: Marker | None) -> None:
-        settings, complaints = self.settings, self._complaints
+        settings, complaints, checks = self.settings, self._complaints, self.registry.checks
         self._claims = Database(self._dsn, settings, role="claim", size=1)
         self._settles = Database(self._dsn, settings, role="settle", size=1)
         self._rest = Database(self._dsn, settings, role="worker", size=1)
@@ -95,12 +97,13 @@ class Worker:
         )
         self.heartbeat = Heartbeat(self._dsn, settings, complaints, self._on_heartbeat)
         self.completer = Completer(self._settles, complaints, self._on_settled)
-        self.reporter = Reporter(self._rest, complaints, self._on_report)
+        self._requests = Requests(self._rest, complaints, self._on_report)
+        self.reporter = self._requests.reporter
         self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
         self.executor = Executor(
             self.registry,
             self.rooms,
-            self.reporter,
+            self._requests,
             self.completer,
             self._pool,
             settings,
@@ -130,6 +133,13 @@ class Worker:
             self._tell_others,
         )
         self.watchdog = Watchdog(self._rest, settings, complaints, self.id, self._on_reclaimed)
+        self.retention = Retention(
+            self._rest, settings, complaints, self.watchdog, self._on_reclaimed
+        )
+        self.scheduler = Scheduler(
+            self._rest, complaints, self.id, checks, self.resources, self._on_reclaimed
+        )
+        self.watchdog.on_elected = self.scheduler.wake
         self.registrar = Registrar(
             self._rest,
             complaints,
@@ -171,6 +181,8 @@ class Worker:
         self.reporter.start()
         self.registrar.start()
         self.watchdog.start()
+        self.scheduler.start()
+        self.retention.start()
         if self.settings.can_listen:
             self.listening.start()
         self.poller.start()
@@ -232,10 +244,12 @@ class Worker:
             async with asyncio.timeout(STOP_S):
                 if given_back:
                     await self._rest.run(wake(wake_message(given_back)))
+                await self.scheduler.resign()
                 await self.watchdog.resign()
                 await self.registrar.say_goodbye()
-        for service in (self.poller, self.listening, self.watchdog, self.registrar):
+        for service in (self.poller, self.listening, self.retention, self.watchdog, self.registrar):
             await service.cancel()
+        await self.scheduler.cancel()
         await self.reporter.cancel()
         await self.completer.cancel()
         try:
@@ -290,7 +304,8 @@ class Worker:
             # A lane that appears while the worker stops is for others.
             return
         self._state = state
-        mine = served(self._state, self.registry, self._only)
+        self.scheduler.wake()
+        mine = served(self._state, self.registry.runnable, self._only)
         self.rooms.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
         for lane, loop in list(self._loops.items()):
             if lane not in mine:
@@ -323,6 +338,8 @@ class Worker:
                 self._on_listening()
             else:
                 self._on_work(set(rest.split("\x1f")))
+        elif word == "schedules":
+            self.scheduler.wake()
         elif word == "cancel" and rest == str(self.id):
             self.heartbeat.beat()
 
@@ -343,8 +360,14 @@ class Worker:
                     answer.attempt,
                     answer.seq,
                 )
-        if any(answer.status == "approved" for answer in answers):
+        if any(answer.status in ("approved", "pending") for answer in answers):
             self.poller.wake()
+        if any(one.answer == "freed" for one in answers) or any(one.apart for one in verdicts):
+            self._requests.limits.hint()
+        woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
+        if woken:
+            self._on_work(woken)
+            self._tell_others(woken)
         for loop in self._loops.values():
             if loop.is_full:
                 loop.wake()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
+from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_MAX_RETRIES, NewJob
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
@@ -42,19 +43,42 @@ class Batch:
     entries: Iterable[Entry]
 
 
+class Demands(NamedTuple):
+    """What a job type says of its new jobs."""
+
+    priority: int = 0
+    max_retries: int = DEFAULT_MAX_RETRIES
+    # An analysis or an approval comes first.
+    is_gated: bool = False
+    is_aged: bool = False
+    two_person: bool = False
+
+
+_NONE: Final = Demands()
+
+
 class Opening(NamedTuple):
-    """What a batch starts from: the clock, numbers, and (priority, max_retries) by job type."""
+    """What a batch starts from: the clock, numbers, and what its job types say."""
 
     now: str
     seqs: list[int]
-    defaults: dict[str, list[int]]
+    types: dict[str, Demands]
+
+    def demands(self, job: NewJob) -> Demands:
+        return self.types.get(job.job_type, _NONE)
 
 
 def open_batch(batch: Batch) -> Statement[Opening]:
     """Numbers for the jobs, the clock, and the defaults of their types."""
+
+    def decode(rows: list[Row]) -> Opening:
+        now, seqs, types = rows[0]
+        said = json.loads(types or "{}").items()
+        return Opening(now, seqs, {name: Demands(*one) for name, one in said})
+
     return Statement(
         "jobs/open_batch",
-        lambda rows: Opening(rows[0][0], rows[0][1], json.loads(rows[0][2] or "{}")),
+        decode,
         {"count": batch.count, "job_types": list(batch.job_types)},
     )
 
@@ -74,12 +98,18 @@ async def store_batch(conn: Borrowed, batch: Batch) -> list[Answer]:
     if not batch.is_keyed:
         return await _store(conn, batch.entries, opening)
     entries = list(batch.entries)
+    for i, (_, _, like) in enumerate(entries):
+        if like.created_by is None and opening.demands(like).two_person:
+            raise InvalidInput(f"jobs[{i}].created_by", NEEDS_SUBMITTER)
     holders = await _take_keys(conn, entries, opening.seqs)
     chosen = [i for i in range(len(entries)) if i not in holders]
     stored: list[Answer] = []
     if chosen:
         seqs = [opening.seqs[i] for i in chosen]
         stored = await _store(conn, [entries[i] for i in chosen], opening._replace(seqs=seqs))
+    # A repeated key was answered before its first job was placed: it stands where that one does.
+    placed = {job_id: status for job_id, status, _ in stored}
+    holders = {i: (who, placed.get(who, status), True) for i, (who, status, _) in holders.items()}
     made = holders | dict(zip(chosen, stored, strict=True))
     return [made[i] for i in range(len(entries))]
 
@@ -124,13 +154,19 @@ def _find_keys(new: Sequence[NewJob]) -> Statement[dict[Key, Answer]]:
 class _Shape:
     """What laneway.submit would decide for all entries like one job, and its columns."""
 
-    __slots__ = ("due", "head", "job", "max_retries", "priority", "run_at", "tail", "waiting")
+    __slots__ = (
+        "due", "head", "is_aged", "is_gated", "job", "lacks_submitter", "max_retries", "priority",
+        "run_at", "tail", "waiting",
+    )  # fmt: skip
 
     def __init__(self, job: NewJob, opening: Opening) -> None:
-        priority, max_retries = opening.defaults.get(job.job_type, (0, DEFAULT_MAX_RETRIES))
+        its = opening.demands(job)
+        self.lacks_submitter = its.two_person and job.created_by is None
+        self.is_gated = its.is_gated or job.needs is not None
+        self.is_aged = its.is_aged or job.max_age is not None
         self.job = job
-        self.priority = priority if job.priority is None else job.priority
-        self.max_retries = max_retries if job.max_retries is None else job.max_retries
+        self.priority = its.priority if job.priority is None else job.priority
+        self.max_retries = its.max_retries if job.max_retries is None else job.max_retries
         self.run_at: str | None = None
         self.due: str | None = None
         if job.run_at is not None or job.delay is not None:
@@ -141,7 +177,7 @@ class _Shape:
         job_type = escape(job.job_type)
         tail = (
             self.priority, self.max_retries, self.run_at, job.unique_key, array_literal(job.tags),
-            opening.now, job.created_by, job.traceparent,
+            opening.now, job.created_by, job.traceparent, job.concurrency_key,
         )  # fmt: skip
         self.head = f"\t{job_type}\t{escape(job.workspace)}\t"
         self.tail = "\t" + "\t".join(map(column, tail)) + "\n"
@@ -157,6 +193,10 @@ class _Writer:
         self.answers: list[Answer] = []
         self.ready: list[str] = []
         self.delayed: list[str] = []
+        self.gated: list[int] = []
+        self.needs: list[str | None] = []
+        self.aged: list[int] = []
+        self.max_ages: list[float | None] = []
         self.problem: InvalidInput | None = None
 
     def shape(self, like: NewJob) -> _Shape:
@@ -173,8 +213,18 @@ class _Writer:
         try:
             for seq, (job_id, payload, like) in zip(self._opening.seqs, entries, strict=True):
                 its = shape(like)
+                if its.lacks_submitter:
+                    place = len(self.answers)
+                    raise InvalidInput(f"jobs[{place}].created_by", NEEDS_SUBMITTER)
                 lines.append(f"{seq}\t{job_id.int:032x}{its.head}{escape(payload)}{its.tail}")
-                (self.ready if its.due is None else self.delayed).append(f"{seq}{its.waiting}")
+                if its.is_gated:
+                    self.gated.append(seq)
+                    self.needs.append(like.needs)
+                else:
+                    (self.ready if its.due is None else self.delayed).append(f"{seq}{its.waiting}")
+                if its.is_aged:
+                    self.aged.append(seq)
+                    self.max_ages.append(like.max_age)
                 self.answers.append((job_id, _APPROVED, False))
                 if len(lines) == _PART:
                     yield "".join(lines).encode()
@@ -189,15 +239,42 @@ async def _store(conn: Borrowed, entries: Iterable[Entry], opening: Opening) -> 
     writer = _Writer(opening)
     if not conn.can_copy:
         entries = list(entries)
+        for _ in writer.jobs(entries):
+            pass
+        if writer.problem is not None:
+            raise writer.problem
         await conn.run(_insert(entries, [writer.shape(e[2]) for e in entries], opening))
-        return [(entry[0], _APPROVED, False) for entry in entries]
+        return await _place(conn, writer, opening)
     await conn.copy(copytext.JOBS, writer.jobs(entries))
     if writer.problem is not None:
         raise writer.problem
     for text, lines in ((copytext.READY, writer.ready), (copytext.DELAYED, writer.delayed)):
         if lines:
             await conn.copy(text, ["".join(lines).encode()])
-    return writer.answers
+    return await _place(conn, writer, opening)
+
+
+async def _place(conn: Borrowed, writer: _Writer, opening: Opening) -> list[Answer]:
+    """What no COPY can decide: who waits for an analysis or approval, and who may grow how old."""
+    if not writer.gated and not writer.aged:
+        return writer.answers
+    placed = await conn.run(
+        Statement(
+            "jobs/place_batch",
+            lambda rows: {row[0]: row[1] for row in rows},
+            {
+                "gated": writer.gated,
+                "needs": writer.needs,
+                "aged": writer.aged,
+                "max_ages": writer.max_ages,
+                "now": opening.now,
+            },
+        )
+    )
+    return [
+        (job_id, placed.get(seq, status), is_duplicate)
+        for seq, (job_id, status, is_duplicate) in zip(opening.seqs, writer.answers, strict=False)
+    ]
 
 
 def _insert(
@@ -221,5 +298,7 @@ def _insert(
             "tags": [array_literal(job.tags) for job in likes],
             "created_bys": [job.created_by for job in likes],
             "traceparents": [job.traceparent for job in likes],
+            "concurrency_keys": [job.concurrency_key for job in likes],
+            "gated": [shape.is_gated for shape in shapes],
         },
     )

@@ -11,7 +11,8 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "
 # The data is UTF-8 whatever encoding the connection of a caller has.
 JOBS: Final = (
     "copy laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, "
-    "unique_key, tags, created_at, created_by, traceparent) from stdin (encoding 'UTF8')"
+    "unique_key, tags, created_at, created_by, traceparent, concurrency_key) "
+    "from stdin (encoding 'UTF8')"
 )
 READY: Final = "copy laneway.ready (seq, job_type, rank, ready_at) from stdin (encoding 'UTF8')"
 DELAYED: Final = "copy laneway.delayed (seq, job_type, rank, run_at) from stdin (encoding 'UTF8')"

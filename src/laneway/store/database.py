@@ -79,7 +79,7 @@ class Database:
         self._role = role
         self._free = asyncio.Semaphore(size or settings.pool_size)
         self._idle: list[AsyncConn] = []
-        self._is_closed = False
+        self.is_closed = False
 
     @cached_property
     def dsn(self) -> str:
@@ -87,7 +87,7 @@ class Database:
         return self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
 
     async def close(self) -> None:
-        self._is_closed = True
+        self.is_closed = True
         while self._idle:
             await self._idle.pop().close()
 
@@ -103,13 +103,13 @@ class Database:
                     # Half-read answers, open transactions, demoted servers: none is worth keeping.
                     await conn.close()
                     raise
-                if self._is_closed or conn.info.transaction_status != TransactionStatus.IDLE:
+                if self.is_closed or conn.info.transaction_status != TransactionStatus.IDLE:
                     await conn.close()
                 else:
                     self._idle.append(conn)
 
     async def _take(self) -> AsyncConn:
-        if self._is_closed:
+        if self.is_closed:
             raise DatabaseUnavailable("this Laneway is closed")
         while self._idle:
             conn = self._idle.pop()

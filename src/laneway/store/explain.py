@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 from uuid import UUID
 
-from laneway.store.statement import Statement
+from laneway.store.statement import Row, Statement
+
+
+class LimitFacts(NamedTuple):
+    """A limit of the job's type: its room now, who needs it before, and jobs that hold it."""
+
+    name: str
+    room: int | None
+    before: int
+    max_concurrent: int | None
+    holders: list[UUID]
+
+    @property
+    def is_in_the_way(self) -> bool:
+        return self.room is not None and self.room <= self.before
 
 
 class Facts(NamedTuple):
-    """Everything around one job that can keep it from starting, as of one snapshot.
+    """Everything around one job that can keep it from starting.
 
-    `ahead` is None unless the job is due, `due_in_s` unless it is delayed, `lapsed_s` unless it
-    runs; workers are counted `live`, of those `knowing` its type, of those `serving` its lane.
+    `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up;
+    `due_in_s` is None unless it is delayed, `lapsed_s` unless it runs. `key_holder` has its key or
+    goes first for it; `key_ahead` wait for it before this one. Workers are counted `live`, of those
+    `knowing` its type, of those `serving` its lane. `per_s` is how many jobs of the lane ended per
+    second of late, `run_s` how long those of the type ran.
     """
 
     job_type: str
@@ -25,17 +43,39 @@ class Facts(NamedTuple):
     holders: list[UUID]
     due_in_s: float | None
     ahead: int | None
+    can_run: int | None
+    limits: list[LimitFacts]
+    key_holder: UUID | None
+    key_waits: bool
+    key_ahead: int
     lapsed_s: float | None
     is_published: bool
+    two_person: bool
     live: int
     knowing: int
     serving: int
+    per_s: float | None
+    run_s: float | None
+
+
+def _facts(rows: list[Row]) -> Facts | None:
+    if not rows:
+        return None
+    *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
+    held = json.loads(limit_holders or "{}")
+    told = [
+        LimitFacts(
+            one["name"],
+            one["room"],
+            one["before"],
+            one["max"],
+            list(map(UUID, held[one["name"]] or ())),
+        )
+        for one in json.loads(limits or "[]")
+    ]
+    return Facts._make([*head, ahead, can_run, told, key_holder, *rows[0][14:]])
 
 
 def facts(job_id: UUID, *, bound: int = 10_000, holders: int = 5) -> Statement[Facts | None]:
     """Reads the facts; jobs ahead over the bound are told as bound + 1."""
-    return Statement(
-        "jobs/explain_job",
-        lambda rows: Facts(*rows[0]) if rows else None,
-        {"id": job_id, "bound": bound, "holders": holders},
-    )
+    return Statement("jobs/explain_job", _facts, {"id": job_id, "bound": bound, "holders": holders})

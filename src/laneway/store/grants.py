@@ -1,8 +1,7 @@
 """Which privileges each database role needs: exactly those of the statements it runs.
 
-A statement's line says what it touches itself; `execute on f` brings along what the function f
-touches, because functions run with the rights of their caller. Tests run every role's statements
-with these grants and with none of them missing one at a time.
+What statements and functions touch stands in rights.py and function_rights.py. Tests run every
+role's statements with these grants and with none of them missing one at a time.
 """
 
 from __future__ import annotations
@@ -14,157 +13,11 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
+from laneway.store.function_rights import FUNCTIONS
+from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW, ROLES, STATEMENTS
 
 SEQUENCES: Final = frozenset({"jobs_seq_seq"})
 NAME_BYTES: Final = 63
-
-_READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
-_LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
-
-FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "lane_of": ("select on worker_lanes",),
-    "adopt_type": _LANE_CHANGE,
-    "submit": (
-        "select on job_types", "usage on jobs_seq_seq", "select insert on job_keys",
-        "select insert on jobs", "insert on ready", "insert on delayed", "select on jobs_view",
-    ),
-    "cancel": (
-        "select delete on ready", "select delete on delayed", "select insert on outcome",
-        "select on jobs", "select delete on job_keys", "select update on lease",
-    ),
-    "reprioritize": (
-        "select update on ready", "select update on delayed", "select on lease",
-        "select on outcome", "select on jobs",
-    ),
-    "retry": (
-        "select update delete on outcome", "select on jobs_view", "select on jobs",
-        "insert on job_keys", "insert on attempts", "insert on ready",
-    ),
-    "claim": (
-        "select on control", "select update on worker_lanes", "select insert update on slot_usage",
-        "select update delete on ready", "select on jobs", "select on progress", "insert on lease",
-    ),
-    "retry_delay": ("select on job_types",),
-    "settle": (
-        "select delete on lease", "select insert on outcome", "select insert on attempts",
-        "insert on ready", "insert on delayed", "select delete on job_keys", "select on jobs",
-        "select update on slot_usage", "execute on retry_delay",
-    ),
-    "heartbeat": ("select update on lease",),
-    "report": (
-        "select update on lease", "select insert update on progress", "insert on logs",
-    ),
-    "peek": (
-        "select update delete on delayed", "select insert on ready", "select on control",
-    ),
-    "measure": (
-        "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
-    ),
-    "lead": ("select insert update on leader",),
-    "overdue": (
-        "select on lease", "select on workers", "select on job_types", "select on worker_lanes",
-    ),
-    "watch": (
-        "execute on lead", "execute on overdue", "select update on lease", "execute on settle",
-    ),
-    "bury": ("select update on lease", "execute on settle", "select update on workers"),
-}  # fmt: skip
-
-STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
-    "control/pause_claims": ("update on control",),
-    "control/read_gate": ("select on control",),
-    "control/wake_workers": (),
-    "health/count_lapsed": ("select on lease",),
-    "health/find_oldest_snapshot": (),
-    "health/read_server": (),
-    "job_types/publish_types": ("select insert update on job_types",),
-    "job_types/read_types": ("select on job_types",),
-    "jobs/cancel_job": ("select on jobs", "execute on cancel"),
-    "jobs/delete_job": (
-        "select delete on outcome", "select delete on attempts", "select delete on progress",
-        "select delete on logs", "select delete on jobs",
-    ),
-    "jobs/explain_job": (
-        "select on jobs", "select on control", "select on ready", "select on delayed",
-        "select on lease", "select on job_types", "select on worker_lanes", "select on workers",
-        "select on slot_usage", "execute on lane_of",
-    ),
-    "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
-    "jobs/get_attempts": (
-        "select on jobs", "select on attempts", "select on outcome", "select on lease",
-        "select on workers", "select on logs",
-    ),
-    "jobs/get_job": _READ_JOB,
-    "jobs/insert_batch": ("insert on jobs", "insert on ready", "insert on delayed"),
-    "jobs/list_all": _READ_JOB,
-    "jobs/list_ended": (*_READ_JOB, "select on outcome"),
-    "jobs/list_running": (*_READ_JOB, "select on lease"),
-    "jobs/list_waiting": (*_READ_JOB, "select on ready", "select on delayed"),
-    "jobs/open_batch": ("usage on jobs_seq_seq", "select on job_types"),
-    "jobs/reprioritize_job": ("select on jobs", "execute on reprioritize"),
-    "jobs/reserve_keys": ("select insert on job_keys",),
-    "jobs/retry_job": ("select on jobs", "execute on retry"),
-    "jobs/submit_job": ("execute on submit",),
-    "jobs/wait_job": ("select on jobs", "select on outcome", "select on lease"),
-    "lanes/active_jobs": (
-        "select on lease", "select on jobs", "select on workers", "select on progress",
-    ),
-    "lanes/adopt_type": ("execute on adopt_type",),
-    "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
-    "lanes/measure_lanes": ("execute on measure",),
-    "lanes/move_type": _LANE_CHANGE,
-    "lanes/peek_lanes": ("execute on peek",),
-    "lanes/read_lanes": ("select on control", "select on worker_lanes"),
-    "lanes/tune_lane": _LANE_CHANGE,
-    "leases/bury_worker": ("execute on bury",),
-    "leases/claim_jobs": ("execute on claim",),
-    "leases/reclaim_leases": ("execute on watch",),
-    "leases/renew_leases": ("execute on heartbeat",),
-    "leases/report_progress": ("execute on report",),
-    "leases/resign_leader": ("select update on leader",),
-    "leases/settle_jobs": ("execute on settle",),
-    "workers/list_workers": ("select on workers", "select on slot_usage", "select on leader"),
-    "workers/register_worker": ("select insert update on workers",),
-    "workers/stop_worker": ("select delete on slot_usage", "select update on workers"),
-    "workers/sweep_workers": (
-        "select delete on slot_usage", "select delete on workers", "select on lease",
-    ),
-    "workers/touch_worker": ("select update on workers",),
-}  # fmt: skip
-
-_READER: Final = (
-    "control/read_gate", "health/count_lapsed", "job_types/read_types", "jobs/explain_job",
-    "jobs/get_attempts", "jobs/get_job", "jobs/list_all", "jobs/list_ended", "jobs/list_running",
-    "jobs/list_waiting", "jobs/wait_job", "lanes/active_jobs", "lanes/measure_lanes",
-    "lanes/read_lanes", "workers/list_workers",
-)  # fmt: skip
-_CLIENT: Final = (
-    "control/wake_workers", "job_types/read_types", "jobs/cancel_job", "jobs/find_keys",
-    "jobs/get_attempts", "jobs/get_job", "jobs/insert_batch", "jobs/open_batch",
-    "jobs/reserve_keys", "jobs/submit_job", "jobs/wait_job",
-)  # fmt: skip
-_WORKER: Final = (
-    "control/wake_workers", "job_types/publish_types", "lanes/adopt_type", "lanes/create_lane",
-    "lanes/peek_lanes", "lanes/read_lanes", "leases/bury_worker", "leases/claim_jobs",
-    "leases/reclaim_leases", "leases/renew_leases", "leases/report_progress",
-    "leases/resign_leader", "leases/settle_jobs", "workers/register_worker",
-    "workers/stop_worker", "workers/sweep_workers", "workers/touch_worker",
-)  # fmt: skip
-
-# What each role runs. The server, and whoever operates by the command line, may do everything
-# that statements do; neither may change the schema.
-ROLES: Final[dict[str, tuple[str, ...]]] = {
-    "server": tuple(STATEMENTS),
-    "worker": _WORKER,
-    "client": _CLIENT,
-    "reader": _READER,
-}
-# Every process reads which migrations are applied before it starts; whoever may list jobs may
-# also ask the view that is open to people's own SQL.
-_EVERYONE: Final = ("select on migrations",)
-_PUBLIC_VIEW: Final = ("select on jobs_view",)
-OWNING_ROLES: Final = ("owner", "migrator")
-ALL_ROLES: Final = (*OWNING_ROLES, *ROLES)
 
 
 class Privilege(NamedTuple):
@@ -178,7 +31,7 @@ class Privilege(NamedTuple):
 def privileges(role: str) -> frozenset[Privilege]:
     """Everything a role holds besides the use of the schema."""
     lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
-    lines += [*_EVERYONE, *(_PUBLIC_VIEW if "jobs/list_all" in ROLES[role] else ())]
+    lines += [*EVERYONE, *(PUBLIC_VIEW if "jobs/list_jobs" in ROLES[role] else ())]
     return frozenset(_expand(lines))
 
 
@@ -229,6 +82,9 @@ begin
     execute format('grant create on database %I to %I', current_database(), {name});
     for thing in select format('table laneway.%I', relname) from pg_class
                   where relnamespace = 'laneway'::regnamespace and relkind in ('r', 'v')
+                 union all
+                 select format('type laneway.%I', relname) from pg_class
+                  where relnamespace = 'laneway'::regnamespace and relkind = 'c'
                  union all
                  select format('function %s', oid::regprocedure) from pg_proc
                   where pronamespace = 'laneway'::regnamespace loop

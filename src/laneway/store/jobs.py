@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
+from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress
 from laneway.domain.states import Status
 from laneway.store.statement import Row, Statement, one, scalar
@@ -16,8 +17,9 @@ from laneway.store.statement import Row, Statement, one, scalar
 VIEW_COLUMNS = (
     "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error",
     "progress", "checkpoint", "analysis", "attempt", "retries", "max_retries", "workspace",
-    "tags", "unique_key", "created_at", "created_by", "approved_at", "approved_by", "expires_at",
-    "run_at", "claimed_by", "worker", "claimed_at", "lease_until", "last_progress_at",
+    "tags", "unique_key", "concurrency_key", "created_at", "created_by", "approved_at",
+    "approved_by", "expires_at", "run_at", "claimed_by", "worker", "claimed_at", "lease_until",
+    "last_progress_at",
     "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
 )  # fmt: skip
 
@@ -43,6 +45,9 @@ def submit(job: NewJob, *, wake: bool = False) -> Statement[Submitted]:
             "run_at": job.run_at,
             "delay": job.delay,
             "unique_key": job.unique_key,
+            "concurrency_key": job.concurrency_key,
+            "needs": job.needs,
+            "max_age": job.max_age,
             "workspace": job.workspace,
             "tags": list(job.tags) or None,
             "max_retries": job.max_retries,
@@ -175,18 +180,6 @@ def get_attempts(job_id: UUID) -> Statement[list[Attempt]]:
     return Statement("jobs/get_attempts", lambda rows: [_attempt(r) for r in rows], {"id": job_id})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which jobs a list shows; None does not narrow."""
-
-    status: Status | None = None
-    lane: str | None = None
-    job_type: str | None = None
-    tag: str | None = None
-    workspace: str | None = None
-    since: datetime | None = None
-
-
 class Page(NamedTuple):
     """Jobs newest first, and where the next page starts."""
 
@@ -194,28 +187,42 @@ class Page(NamedTuple):
     next_cursor: int | None
 
 
-def listing(wanted: Filter, *, limit: int = 50, before: int | None = None) -> Statement[Page]:
-    """A page of jobs; one file per status, as a filter on the derived status reads everything."""
-    name = {
-        None: "jobs/list_all",
-        Status.APPROVED: "jobs/list_waiting",
-        Status.RUNNING: "jobs/list_running",
-    }.get(wanted.status, "jobs/list_ended")
+def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, object]:
+    params: dict[str, object] = {f.name: getattr(wanted, f.name) for f in fields(wanted)}
+    params["status"] = wanted.status.value if wanted.status else None
+    return {**params, "limit": limit, "before": before if before is not None else 2**63 - 1}
+
+
+def listing(wanted: JobFilter, *, limit: int = 50, before: int | None = None) -> Statement[Page]:
+    """A page of jobs, newest first."""
 
     def decode(rows: list[Row]) -> Page:
         return Page([_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
 
-    return Statement(
-        name,
-        decode,
-        {
-            "status": wanted.status.value if wanted.status else None,
-            "before": before if before is not None else 2**63 - 1,
-            "lane": wanted.lane,
-            "job_type": wanted.job_type,
-            "tag": wanted.tag,
-            "workspace": wanted.workspace,
-            "since": wanted.since,
-            "limit": limit,
-        },
-    )
+    return Statement("jobs/list_jobs", decode, _bounded(wanted, limit, before))
+
+
+class Matching(NamedTuple):
+    """Ids of jobs, newest first, and where the next page starts."""
+
+    ids: list[UUID]
+    next_cursor: int | None
+
+
+def matching(wanted: JobFilter, *, limit: int, before: int | None = None) -> Statement[Matching]:
+    """A page of jobs, by their ids alone."""
+
+    def decode(rows: list[Row]) -> Matching:
+        return Matching([r[1] for r in rows], rows[-1][0] if len(rows) == limit else None)
+
+    return Statement("jobs/match_jobs", decode, _bounded(wanted, limit, before))
+
+
+def count(wanted: JobFilter, *, limit: int, before: int | None = None) -> Statement[int]:
+    """How many jobs match, counted up to the limit."""
+    return Statement("jobs/count_jobs", scalar, _bounded(wanted, limit, before))
+
+
+def newest() -> Statement[int]:
+    """The number of the newest job there is; 0 without one."""
+    return Statement("jobs/newest_job", scalar)

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from laneway.domain.lane import Lane
+from laneway.domain.approval import is_analysis
+from laneway.domain.lane import ANALYSIS_LANE, Lane
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 
@@ -21,7 +22,9 @@ class ControlState:
     lanes: dict[str, Lane]
 
     def lane_of(self, job_type: str) -> str:
-        """The lane in force for a job type."""
+        """The lane in force for a job type, or for the analyses of one."""
+        if is_analysis(job_type):
+            return ANALYSIS_LANE
         for lane in self.lanes.values():
             if job_type in lane.job_types:
                 return lane.name

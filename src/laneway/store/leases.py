@@ -27,7 +27,10 @@ class Range(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """One claimed job as a worker gets it; payload and checkpoint are still JSON text."""
+    """One claimed job as a worker gets it; payload and checkpoint are still JSON text.
+
+    `forged`: it was approved, and what would run is no longer what was approved.
+    """
 
     claim: Claim
     rank: int
@@ -36,11 +39,16 @@ class Assignment(NamedTuple):
     checkpoint: str | None
     retries: int
     fresh: bool
+    forged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """What a claim brought; `state` is ok, changed, paused, disabled or full."""
+    """What a claim brought; `state` is ok, changed, paused, disabled, full or limited.
+
+    `limited`: a limit left some type less room than it may have jobs; `wait_s`: until a rate has
+    room again. `parked`: jobs met and put aside, because another holds their key.
+    """
 
     state: str
     own_xid: int
@@ -48,11 +56,17 @@ class ClaimAnswer:
     left_over: int
     more: bool
     lease_s: int
+    limited: bool
+    wait_s: float | None
+    parked: int
     assignments: list[Assignment]
 
 
 class Verdict(NamedTuple):
-    """How an attempt ended: finish, fail, giveup, snooze, release or cancel."""
+    """How an attempt ended: finish, fail, giveup, snooze, release, cancel, analyzed or confirm.
+
+    `apart`: its handler may have finished it before, in a transaction of its own.
+    """
 
     claim: Claim
     kind: str
@@ -60,10 +74,15 @@ class Verdict(NamedTuple):
     error: str | None = None
     delay_s: float | None = None
     ran_s: float | None = None
+    apart: bool = False
 
 
 class Answer(NamedTuple):
-    """What became of a worker's write: accepted, cancel_requested, fenced or busy."""
+    """What became of a worker's write: accepted, cancel_requested, fenced or busy.
+
+    `promoted` is about another job: it got a key, and `status` is its job type; `freed` is about a
+    job type that may have waited for a limit, and `status` is its name.
+    """
 
     seq: int
     attempt: int
@@ -72,8 +91,11 @@ class Answer(NamedTuple):
 
 
 def _claimed(rows: list[Row]) -> ClaimAnswer:
-    state, own, horizon, left, more, lease_s, *columns = rows[0]
-    head = state, int(own or 0), int(horizon or 0), left or 0, bool(more), lease_s or 0
+    state, own, horizon, left, more, lease_s, limited, wait_s, parked, *columns = rows[0]
+    head = (
+        state, int(own or 0), int(horizon or 0), left or 0, bool(more), lease_s or 0,
+        bool(limited), wait_s, parked or 0,
+    )  # fmt: skip
     if not columns[0]:
         return ClaimAnswer(*head, [])
     claims = map(Claim._make, zip(*columns[:3], strict=True))
@@ -110,13 +132,18 @@ def claim(
     )
 
 
+def park(job_types: Sequence[str], limit: int) -> Statement[int]:
+    """Puts aside jobs among the next of these types whose key another holds; answers how many."""
+    return Statement("leases/park_jobs", scalar, {"types": list(job_types), "limit": limit})
+
+
 def _answers(rows: list[Row]) -> list[Answer]:
     return [Answer(*row) for row in rows]
 
 
 def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
     """Ends attempts; answers only what is not a plainly accepted finish."""
-    claims, kinds, results, errors, delays, ran = zip(*verdicts, strict=True)
+    claims, kinds, results, errors, delays, ran, _ = zip(*verdicts, strict=True)
     return Statement(
         "leases/settle_jobs",
         _answers,
@@ -190,6 +217,7 @@ class WatchAnswer(NamedTuple):
     reclaimed: int
     job_types: list[str] | None
     more: bool
+    has_duties: bool = False
 
 
 def watch(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchAnswer]:

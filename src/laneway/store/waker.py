@@ -57,6 +57,7 @@ class Waker:
             await self._database.run(notify.wake(message))
             self._is_failing = False
         except LanewayError as error:
-            if not self._is_failing:
+            # Closed by a program that ends: nobody reads this any more.
+            if not self._is_failing and not self._database.is_closed:
                 log.warning("wake-ups cannot be sent, workers poll: %s", error)
             self._is_failing = True

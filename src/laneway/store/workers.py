@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from laneway.domain.approval import Approval, seconds_of
+from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.store.statement import Statement, nothing
 
@@ -81,7 +84,7 @@ def listing() -> Statement[list[WorkerRow]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeRecord:
-    """A job type as its handler declares it."""
+    """A job type as its handler declares it; `arguments` is JSON text."""
 
     name: str
     arguments: str
@@ -91,7 +94,47 @@ class TypeRecord:
     timeout_s: float | None
     isolation: str
     stale: str
-    retry: RetryPolicy
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    limits: tuple[str, ...] = ()
+    has_analysis: bool = False
+    approval: Approval | None = None
+    max_age_s: float | None = None
+    retention: Retention = field(default_factory=Retention)
+
+    def to_dict(self) -> dict[str, object]:
+        """One value per column of laneway.job_types."""
+        approval = self.approval or Approval()
+        keep = self.retention
+        return {
+            "name": self.name,
+            "arguments": json.loads(self.arguments),
+            "lane": self.lane,
+            "priority": self.priority,
+            "max_retries": self.max_retries,
+            "timeout_s": self.timeout_s,
+            "isolation": self.isolation,
+            "stale": self.stale,
+            "retry_base_s": self.retry.base,
+            "retry_cap_s": self.retry.cap,
+            "retry_factor": self.retry.factor,
+            "retry_jitter": self.retry.jitter,
+            "limits": list(self.limits),
+            "has_analysis": self.has_analysis,
+            "approval": "never" if self.approval is None else approval.policy,
+            "approval_below": None if approval.below is None else str(approval.below),
+            "approval_unit": approval.unit,
+            "two_person": approval.two_person,
+            "approval_expires_s": approval.expires_s,
+            "max_age_s": self.max_age_s,
+            "keep_completed_s": _age_s(keep.completed),
+            "keep_cancelled_s": _age_s(keep.cancelled),
+            "keep_failed_s": _age_s(keep.failed),
+            "keep_count": keep.count,
+        }
+
+
+def _age_s(age: float | timedelta | None) -> float | None:
+    return None if age is None else seconds_of(age)
 
 
 def publish(types: Sequence[TypeRecord]) -> Statement[None]:
@@ -99,21 +142,7 @@ def publish(types: Sequence[TypeRecord]) -> Statement[None]:
     return Statement(
         "job_types/publish_types",
         nothing,
-        {
-            "names": [t.name for t in types],
-            "arguments": [t.arguments for t in types],
-            "lanes": [t.lane for t in types],
-            "priorities": [t.priority for t in types],
-            "max_retries": [t.max_retries for t in types],
-            # The driver takes no list that mixes whole numbers with others.
-            "timeouts": [None if t.timeout_s is None else float(t.timeout_s) for t in types],
-            "isolations": [t.isolation for t in types],
-            "stales": [t.stale for t in types],
-            "bases": [float(t.retry.base) for t in types],
-            "caps": [float(t.retry.cap) for t in types],
-            "factors": [float(t.retry.factor) for t in types],
-            "jitters": [float(t.retry.jitter) for t in types],
-        },
+        {"types": json.dumps([one.to_dict() for one in types])},
     )
 
 

@@ -18,6 +18,8 @@ from laneway.testing.history import Event, Final, History
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 # Ends that do not spend the retry budget.
 FREE = frozenset({"released", "snoozed"})
+# Tries of an analysis, which has a budget of its own.
+ANALYSES = 3
 
 
 class Violation(NamedTuple):
@@ -47,6 +49,8 @@ def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
     phases = defaultdict(set)
     for event in history.of("submit"):
         phases[event.more["op"]].add(event.more["phase"])
+    for event in history.of("slot"):
+        phases[f"schedule:{event.more['schedule']} {event.more['slot']}"].add("ok")
     made = Counter(job.op for job in final.jobs.values())
     for op, count in made.items():
         if op not in phases:
@@ -170,13 +174,17 @@ def within_budget(history: History, final: Final) -> Iterator[Violation]:
         birth = born.get(job)
         if birth is None:
             continue
-        free = sum(event.more["outcome"] in FREE for event in kept.get(job, []))
-        most = (1 + birth.more["max_retries"]) * (1 + len(reopened.get(job, []))) + free
-        if len(claims) > most:
-            yield Violation("I8", job, f"{len(claims)} starts where {most} are allowed")
+        free = {event.attempt for event in kept.get(job, []) if event.more["outcome"] in FREE}
+        runs = [claim for claim in claims if not claim.more.get("analysis")]
+        tries = [claim for claim in claims if claim.more.get("analysis")]
+        for starts, budget in ((runs, 1 + birth.more["max_retries"]), (tries, ANALYSES)):
+            uncharged = sum(claim.attempt in free for claim in starts)
+            most = budget * (1 + len(reopened.get(job, []))) + uncharged
+            if len(starts) > most:
+                yield Violation("I8", job, f"{len(starts)} starts where {most} are allowed")
         run_at = birth.more.get("run_at")
-        if run_at is not None and claims[0].at < run_at:
-            yield Violation("I8", job, f"started {run_at - claims[0].at:.3f} s too early")
+        if run_at is not None and runs and runs[0].at < run_at:
+            yield Violation("I8", job, f"started {run_at - runs[0].at:.3f} s too early")
     started = Counter((event.job, event.attempt) for event in history.of("start"))
     for (started_job, attempt), count in started.items():
         if count > 1:
@@ -192,8 +200,25 @@ def within_slots(history: History, final: Final) -> Iterator[Violation]:
             limit = event.more["limits"].get(lane)
             if limit is not None and running > limit:
                 yield Violation("I9", None, f"{running} run in lane {lane} of {limit} slots")
-    if final.slots and not any(job.status == "running" for job in final.jobs.values()):
+    if final.slots and not any(job.status in ("running", "pending") for job in final.jobs.values()):
         yield Violation("I9", None, f"{final.slots} slots are taken by nobody")
+
+
+def within_limits(history: History, final: Final) -> Iterator[Violation]:
+    """I9: no limit has more holders than it allows, no key two; when all is over, none has any."""
+    for event in history.of("snapshot"):
+        for limit, held in event.more.get("held", {}).items():
+            ceiling = event.more["ceilings"].get(limit)
+            if ceiling is not None and held > ceiling:
+                yield Violation("I9", None, f"{held} hold the limit {limit} of {ceiling}")
+        for key, held in event.more.get("shared", {}).items():
+            yield Violation("I9", None, f"{held} hold the key {key}")
+    if any(job.status not in TERMINAL for job in final.jobs.values()):
+        return
+    if final.limits:
+        yield Violation("I9", None, f"{final.limits} of limits are held by nobody")
+    if final.keys:
+        yield Violation("I9", None, f"{final.keys} keys are held by nobody, or waited for")
 
 
 def one_leader(history: History, final: Final) -> Iterator[Violation]:
@@ -206,6 +231,25 @@ def one_leader(history: History, final: Final) -> Iterator[Violation]:
         overlap = event.more["held_until"] - event.at
         if overlap > 0:
             yield Violation("I10", None, f"two leaders for {overlap:.3f} s")
+
+
+def one_job_per_slot(history: History, final: Final) -> Iterator[Violation]:
+    """I10: a slot of a schedule has one outcome and at most one job, a schedule's job one slot."""
+    slots = Counter((slot.more["schedule"], slot.more["slot"]) for slot in history.of("slot"))
+    for (schedule, slot), count in slots.items():
+        if count > 1:
+            yield Violation("I10", None, f"slot {slot} of schedule {schedule} came {count} times")
+    born = {event.job for event in history.of("born")}
+    named = {slot.more["made"] for slot in history.of("slot") if slot.more["made"] is not None}
+    for job in sorted(named - born):
+        yield Violation("I10", job, "named by a slot, and never stored")
+    for event in history.of("born"):
+        if _is_scheduled(event) and event.job not in named:
+            yield Violation("I10", event.job, f"of {event.more['created_by']}, and of no slot")
+
+
+def _is_scheduled(birth: Event) -> bool:
+    return str(birth.more.get("created_by")).startswith("schedule:")
 
 
 def cancel_holds(history: History, final: Final) -> Iterator[Violation]:
@@ -239,6 +283,47 @@ def drained(history: History, final: Final) -> Iterator[Violation]:
         yield Violation("I12", None, f"{final.lapsed} leases lapsed and were not taken back")
 
 
+def decisions_are_kept(history: History, final: Final) -> Iterator[Violation]:
+    """I14: a job is decided about once, and the one who was told so is the one who did."""
+    asked = defaultdict(set)
+    for event in history.of("decide"):
+        asked[event.job, event.more["who"], event.more["decision"]].add(event.more["phase"])
+    made = Counter((e.job, e.more["who"], e.more["decision"]) for e in history.of("decision"))
+    people = {by for _, by, _ in asked}
+    for (job, by, decision), phases in asked.items():
+        if "ok" in phases and not made[job, by, decision]:
+            yield Violation("I14", job, f"{decision} by {by}, who was told so: it is lost")
+        if "fail" in phases and made[job, by, decision]:
+            yield Violation("I14", job, f"{decision} by {by}, who was refused")
+    for (job, by, decision), count in made.items():
+        if by in people and (job, by, decision) not in asked:
+            yield Violation("I14", job, f"{decision} by {by}, who did not ask for it")
+        elif count > 1:
+            yield Violation("I14", job, f"{decision} {count} times by {by}")
+    reopened = history.per_job("reopened")
+    for decided, events in history.per_job("decision").items():
+        if len(events) > 1 + len(reopened.get(decided, [])):
+            told = ", ".join(f"{e.more['decision']} by {e.more['who']}" for e in events)
+            yield Violation("I14", decided, f"decided {len(events)} times: {told}")
+
+
+def approved_before_run(history: History, final: Final) -> Iterator[Violation]:
+    """I15: where somebody must agree, nothing runs but what was agreed to."""
+    needing = {event.job for event in history.of("born") if event.more.get("needs") == "approval"}
+    started = {(event.job, event.attempt) for event in history.of("start")}
+    for job, events in history.per_job("decision", "claim").items():
+        agreed: object = None
+        for event in events:
+            if event.what == "decision":
+                is_yes = event.more["decision"] in ("approved", "automatic")
+                agreed = event.more["payload"] if is_yes else None
+            elif job in needing and (job, event.attempt) in started:
+                if agreed is None:
+                    yield Violation("I15", job, f"attempt {event.attempt} ran without an approval")
+                elif event.more["payload"] != agreed:
+                    yield Violation("I15", job, f"attempt {event.attempt} ran something else")
+
+
 Law = Callable[[History, Final], Iterator[Violation]]
 LAWS: tuple[Law, ...] = (
     nothing_lost,
@@ -250,9 +335,13 @@ LAWS: tuple[Law, ...] = (
     effects_are_fenced,
     within_budget,
     within_slots,
+    within_limits,
     one_leader,
+    one_job_per_slot,
     cancel_holds,
     drained,
+    decisions_are_kept,
+    approved_before_run,
 )
 
 

@@ -6,8 +6,15 @@ misjudges its own state would misreport it too. The words for `what`, and what s
 submit            a client's submit. phase: invoke, ok, fail or info (unknown: the answer was lost);
                   op: what tells this submit from all others; unique_key
 cancel            a client's cancel. phase as above; found: the state that it met
-born              a job was stored. op, unique_key, run_at (seconds, None for at once), max_retries
-claim             an attempt was given to a worker. lane, worker, lease_until
+decide            a client's decision about a job. phase as above; decision: approved or rejected;
+                  who: a name that decides about each job once
+born              a job was stored. op, unique_key, run_at (seconds, None for at once), max_retries;
+                  needs: "approval" where it must not run without; created_by
+decision          a decision was kept. decision: approved, automatic, rejected or expired; who;
+                  payload: a digest of what it was about
+slot              a slot of a schedule was recorded. schedule, slot, outcome; made: its job
+claim             an attempt was given to a worker. lane, worker, lease_until; payload: a digest;
+                  analysis: True where it is no run yet
 renew             its lease was extended. lease_until
 cancel_requested  its cancellation was asked for
 progress, log     something was stored in its name
@@ -21,7 +28,8 @@ leader            leadership changed hands. holder, epoch, held_until (of the on
 start, stop       a handler began or was over. pid, t (this machine's monotonic seconds), how
 effect            a handler used a sink that refuses old attempts. accepted
 death             a process was killed or killed itself. pid
-snapshot          the lanes at one instant. running: {lane: n}, limits: {lane: n or None}
+snapshot          the lanes at one instant. running: {lane: n}, limits: {lane: n or None};
+                  held, ceilings: the same of limits; shared: keys that several attempts hold
 fault             something was broken on purpose
 """
 
@@ -70,6 +78,8 @@ class Final:
     jobs: dict[str, FinalJob]
     lapsed: int = 0  # leases past their end that nobody took back
     slots: int = 0  # slots in use by the counters, when nothing runs
+    limits: int = 0  # limits in use by the counters, when nothing runs
+    keys: int = 0  # keys that are held or waited for, when nothing runs
 
 
 class History:

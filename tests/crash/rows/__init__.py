@@ -8,10 +8,14 @@ from tests.crash.rows import (
     c02_zombie,
     c03_connections,
     c04_restart,
+    c06_schedule,
     c07_pooler,
     c11_poison,
     c12_drain,
     c15_standstill,
+    c16_approval,
+    c17_limits,
+    c18_own_transaction,
 )
 
 ROWS = {
@@ -24,8 +28,16 @@ ROWS = {
         c04_restart.look,
         is_durable=True,
     ),
+    "C6": Row("leaders lost while schedules come round", c06_schedule.play, c06_schedule.look),
     "C7": Row("all through pgbouncer, transaction mode", c07_pooler.play, c07_pooler.look),
     "C11": Row("poison: exit, crash, kill, memory, GIL", c11_poison.play, c11_poison.look),
     "C12": Row("SIGTERM with jobs in hand", c12_drain.play, c12_drain.look),
     "C15": Row("heartbeats without progress", c15_standstill.play, c15_standstill.look),
+    "C16": Row("approvals, analyses and deciders killed", c16_approval.play, c16_approval.look),
+    "C17": Row("killed with limits and keys in hand", c17_limits.play, c17_limits.look),
+    "C18": Row(
+        "killed before and after the commit of one's own transaction",
+        c18_own_transaction.play,
+        c18_own_transaction.look,
+    ),
 }

@@ -1,16 +1,20 @@
 -- Claims up to p_room due jobs of one lane for one worker, in order, and never more than the slots
 -- that are free. One row; `state` says why there are no jobs: ok, changed (the control version moved
--- on: read it and call again), paused, disabled, full.
+-- on: read it and call again), paused, disabled, full, limited.
 -- p_types … p_hi describe index ranges: a job type, its group, fresh or not, ranks after (lo, floor)
 -- up to hi. p_caps is the room of each group (isolation). `more`: there may be more than was looked
 -- for. `left_over` counts rows looked at and not taken, so that the caller can tell others.
+-- `limited`: a limit left a type no room, or less than was there; wait_s: until a rate has room again.
+-- `parked`: jobs met whose key another holds, put aside. `forged`: approved, but changed since.
+-- Locks in this order, as everywhere: lane, limits by name, keys by name, usage.
 create or replace function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
     p_types text[], p_groups integer[], p_fresh boolean[], p_lo integer[], p_floor bigint[], p_hi integer[],
     p_caps integer[], p_now timestamptz default null,
     out state text, out own xid8, out horizon xid8, out left_over integer, out more boolean, out lease_s integer,
+    out limited boolean, out wait_s double precision, out parked integer,
     out seqs bigint[], out ids uuid[], out attempts integer[], out ranks integer[], out job_types text[],
-    out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[])
+    out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[], out forged boolean[])
 language plpgsql volatile
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -29,6 +33,19 @@ declare
     v_paused  boolean;
     v_version bigint;
     v_locked  integer;
+    v_analyze boolean;
+    -- Which types need which limits, and the room of each such pair.
+    v_needy   text[];
+    v_needed  text[];
+    v_rooms   integer[];
+    v_shut    text[];
+    v_caps    integer[];
+    v_counts  integer[];
+    -- Met with a key; without the key they wanted; approved by a decision, and those not as approved.
+    v_keyed   laneway.key_waiters[];
+    v_lost    bigint[];
+    v_sealed  bigint[];
+    v_forged  bigint[];
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         -- Each statement below must see what was committed before it; one old snapshot would overfill lanes.
@@ -44,6 +61,21 @@ begin
       from laneway.worker_lanes l where l.name = p_lane;
     if not found or not v_lane.enabled then state := 'disabled'; return; end if;
     lease_s := v_lane.lease_seconds;
+    limited := false;
+    parked := 0;
+    select array_agg(t.name), array_agg(n.name) into v_needy, v_needed
+      from laneway.job_types t cross join lateral (select distinct u as name from unnest(t.limits) u) n
+     where t.name = any (p_types) and t.limits <> '{}';
+    if v_needy is not null then
+        -- A type without room under one of its limits is not looked at: its range is never entered.
+        select array_agg(p.job_type), min(r.wait_s) into v_shut, wait_s
+          from unnest(v_needy, v_needed) as p (job_type, limit_name)
+          join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
+            on r.limit_name = p.limit_name
+         where r.room = 0;
+        limited := v_shut is not null;
+        if p_types <@ v_shut then state := 'limited'; return; end if;
+    end if;
     if v_lane.max_slots is not null then
         -- Refuse without the lock first, so that idle claimers do not queue on a full lane.
         if v_lane.max_slots <= (select coalesce(sum(running), 0) from laneway.slot_usage where lane = p_lane) then
@@ -56,16 +88,33 @@ begin
         if v_free <= 0 then state := 'full'; return; end if;
         v_room := least(v_room, v_free);
     end if;
+    if v_needy is not null then
+        perform from laneway.limits l
+          where l.name = any (array(select p.limit_name from unnest(v_needy, v_needed) as p (job_type, limit_name)
+                                     where p.job_type <> all (coalesce(v_shut, '{}'))))
+          order by l.name for no key update;
+        -- Behind the locks, as the next statement: exact. What is shut was not locked and stays shut.
+        select array_agg(case when p.job_type = any (v_shut) then 0 else r.room end order by p.n),
+               limited or coalesce(bool_or(r.room = 0), false), least(claim.wait_s, min(r.wait_s) filter (where r.room = 0))
+          into v_rooms, limited, wait_s
+          from unnest(v_needy, v_needed) with ordinality as p (job_type, limit_name, n)
+          left join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
+            on r.limit_name = p.limit_name;
+        v_caps := array(select (select min(r.room) from unnest(v_needy, v_rooms) as r (job_type, room)
+                                 where r.job_type = t.job_type)
+                          from unnest(p_types) with ordinality as t (job_type, n) order by t.n);
+        if 0 = all (v_caps) then state := 'limited'; return; end if;
+    end if;
+    v_now := coalesce(p_now, clock_timestamp());
     -- The xid comes before the snapshot of the pick: a row committed later has a seq the floor rule sees.
     own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
-    v_types := (select count(distinct t) from unnest(p_types) t);
+    select count(distinct t), bool_or(t like E'\x01%') into v_types, v_analyze from unnest(p_types) t;
     v_probe := case when v_types <= 2 then v_room
                     else least(v_room, 2 * ((v_room + v_types - 1) / v_types) + 16) end;
-    v_now := coalesce(p_now, clock_timestamp());
 
     with probe as materialized (
-        select r.tid, r.seq, r.rank, g.grp, row_number() over (partition by g.n order by r.rank, r.seq) as place
+        select r.tid, r.seq, r.rank, g.job_type, g.grp, row_number() over (partition by g.n order by r.rank, r.seq) as place
           from unnest(p_types, p_groups, p_fresh, p_lo, p_floor, p_hi)
                with ordinality as g (job_type, grp, fresh, lo, floor, hi, n)
          cross join lateral (
@@ -73,50 +122,110 @@ begin
              where w.job_type = g.job_type and w.fresh = g.fresh
                and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
              order by w.rank, w.seq
-             limit least(v_probe, p_caps[g.grp])
+             limit least(v_probe, p_caps[g.grp], v_caps[g.n])
                for update skip locked) r
     ), edge as materialized (
         -- A range that filled its probe may hide rows behind its last one: nothing after the
         -- first such edge is known to be next in order.
         select p.rank, p.seq from probe p
          where v_probe < v_room and p.place = v_probe order by p.rank, p.seq limit 1
+    ), over as materialized (
+        -- Beyond the room of one of its limits, counting all that were met before it: perhaps too
+        -- careful by a few, never too many, and the first in order always passes.
+        select x.seq from (
+            select p.seq, r.room, row_number() over (partition by r.limit_name order by p.rank, p.seq) as place
+              from unnest(v_needy, v_needed, v_rooms) as r (job_type, limit_name, room)
+              join probe p on p.job_type = r.job_type) x
+         where x.place > x.room
     ), picked as materialized (
         select q.tid from (
-            select p.*, row_number() over (partition by p.grp order by p.rank, p.seq) as in_group from probe p) q
+            select p.*, row_number() over (partition by p.grp order by p.rank, p.seq) as in_group from probe p
+             where v_needy is null or p.seq not in (select o.seq from over o)) q
          where q.in_group <= p_caps[q.grp]
            and not exists (select from edge e where (q.rank, q.seq) > (e.rank, e.seq))
          order by q.rank, q.seq limit v_room
     ), gone as (
         delete from laneway.ready w where w.ctid = any (array(select tid from picked))
-        returning w.seq, w.job_type, w.rank, w.attempt, w.retries, w.fresh
+        returning w.seq, w.job_type, w.rank, w.attempt, w.retries, w.fresh, w.sealed, w.ready_at
     ), claimed as materialized (
-        select g.seq, g.job_type, g.rank, g.attempt + 1 as attempt, g.retries, g.fresh, j.id, j.workspace, j.max_retries,
-               j.unique_key is not null as keyed, j.payload::text as payload, c.checkpoint::text as checkpoint
+        select g.*, j.id, j.workspace, j.max_retries, j.keyed, j.concurrency_key, j.payload, c.checkpoint
           from gone g
          -- offset 0: from the row to its job by index, whatever the statistics say.
-         cross join lateral (select b.* from laneway.jobs b where b.seq = g.seq offset 0) j
-          left join lateral (select s.checkpoint from laneway.progress s
+         cross join lateral (
+            select b.id, b.workspace, b.payload::text as payload, b.unique_key is not null as keyed,
+                   -- Analyses have three tries of their own, and keys are for runs.
+                   case when v_analyze and g.job_type like E'\x01%' then 2 else b.max_retries end as max_retries,
+                   case when v_analyze and g.job_type like E'\x01%' then null else b.concurrency_key end as concurrency_key
+              from laneway.jobs b where b.seq = g.seq offset 0) j
+          left join lateral (select s.checkpoint::text as checkpoint from laneway.progress s
                               where g.attempt > 0 and s.seq = g.seq offset 0) c on true
          order by g.rank, g.seq
     ), leased as (
         insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
-                                   keyed, lease_seconds, claimed_at, lease_until)
-        select c.seq, c.attempt, p_worker, p_lane, c.job_type, c.workspace, c.rank, c.retries, c.max_retries,
-               c.keyed, v_lane.lease_seconds, v_now, v_now + make_interval(secs => v_lane.lease_seconds)
-          from claimed c
+                                   keyed, lease_seconds, claimed_at, lease_until, sealed, limits)
+        select c.seq, c.attempt + 1, p_worker, p_lane, c.job_type, c.workspace, c.rank, c.retries, c.max_retries,
+               c.keyed, v_lane.lease_seconds, v_now, v_now + make_interval(secs => v_lane.lease_seconds), c.sealed,
+               case when v_needy is not null then (
+                   select array_agg(p.limit_name) from unnest(v_needy, v_needed) as p (job_type, limit_name)
+                    where p.job_type = c.job_type) end
+          from claimed c where c.concurrency_key is null
     )
-    select array_agg(c.seq), array_agg(c.id), array_agg(c.attempt), array_agg(c.rank), array_agg(c.job_type),
+    select array_agg(c.seq), array_agg(c.id), array_agg(c.attempt + 1), array_agg(c.rank), array_agg(c.job_type),
            array_agg(c.payload), array_agg(c.checkpoint), array_agg(c.retries), array_agg(c.fresh),
-           (select count(*) from probe), exists (select from edge)
-      into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes, v_locked, more
+           array_agg(row(c.seq, c.workspace, c.concurrency_key, c.rank, c.job_type, c.attempt, c.retries, c.sealed,
+                         c.ready_at)::laneway.key_waiters) filter (where c.concurrency_key is not null),
+           array_agg(c.seq) filter (where c.sealed),
+           (select count(*) from probe), exists (select from edge),
+           limited or (v_needy is not null and exists (select from over))
+      into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
+           v_keyed, v_sealed, v_locked, more, limited
       from claimed c;
 
+    if v_keyed is not null then
+        v_lost := laneway.take_keys(v_keyed);
+        insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
+                                   keyed, lease_seconds, claimed_at, lease_until, sealed, concurrency_key, limits)
+        select c.seq, c.attempt + 1, p_worker, p_lane, c.job_type, c.workspace, c.rank, c.retries, j.max_retries,
+               j.keyed, v_lane.lease_seconds, v_now, v_now + make_interval(secs => v_lane.lease_seconds), c.sealed,
+               c.concurrency_key,
+               (select array_agg(p.limit_name) from unnest(v_needy, v_needed) as p (job_type, limit_name)
+                 where p.job_type = c.job_type)
+          from unnest(v_keyed) c
+         cross join lateral (select b.max_retries, b.unique_key is not null as keyed
+                               from laneway.jobs b where b.seq = c.seq offset 0) j
+         where c.seq not in (select unnest(v_lost));
+        parked := cardinality(v_lost);
+        if parked > 0 then
+            select array_agg(x.seq), array_agg(x.id), array_agg(x.attempt), array_agg(x.rank), array_agg(x.job_type),
+                   array_agg(x.payload), array_agg(x.checkpoint), array_agg(x.retry), array_agg(x.is_fresh)
+              into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes
+              from (select * from unnest(seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes)
+                             with ordinality as u (seq, id, attempt, rank, job_type, payload, checkpoint, retry, is_fresh, n)
+                     where u.seq not in (select unnest(v_lost)) order by u.n) x;
+        end if;
+    end if;
     state := 'ok';
-    left_over := v_locked - coalesce(cardinality(seqs), 0);
-    more := more or coalesce(cardinality(seqs), 0) >= v_room;
-    if seqs is not null then
-        insert into laneway.slot_usage as u (lane, worker_id, running)
-        values (p_lane, p_worker, cardinality(seqs))
-        on conflict (lane, worker_id) do update set running = u.running + excluded.running;
+    left_over := v_locked - parked - coalesce(cardinality(seqs), 0);
+    more := more or parked > 0 or coalesce(cardinality(seqs), 0) >= v_room;
+    if seqs is null then return; end if;
+    if v_sealed is not null then
+        select array_agg(s) into v_forged from unnest(v_sealed) s
+         cross join lateral (select b.payload from laneway.jobs b where b.seq = s offset 0) j
+          left join lateral (select a.analysis, a.seal from laneway.approvals a where a.seq = s offset 0) v on true
+         where laneway.seal(j.payload, v.analysis) is distinct from v.seal;
+    end if;
+    forged := case when v_forged is null then array_fill(false, array[cardinality(seqs)])
+                   else array(select s = any (v_forged) from unnest(seqs) with ordinality as u (s, n) order by n) end;
+    insert into laneway.slot_usage as u (lane, worker_id, running)
+    values (p_lane, p_worker, cardinality(seqs))
+    on conflict (lane, worker_id) do update set running = u.running + excluded.running;
+    if v_needy is not null then
+        select array_agg(x.limit_name), array_agg(x.n) into v_needed, v_counts
+          from (select p.limit_name, count(*)::integer as n from unnest(job_types) as y (job_type)
+                  join unnest(v_needy, v_needed) as p (job_type, limit_name) on p.job_type = y.job_type
+                 group by p.limit_name) x;
+        if v_counts is not null then
+            perform laneway.take_limits(p_worker, v_needed, v_counts, v_now);
+        end if;
     end if;
 end $$;

@@ -1,56 +1,121 @@
 -- Each follows the job through the tables, one statement and so one snapshot each, because a claim
 -- may move it in between; `found_in` is the state the verb met, null when there is no such job.
 
--- Not yet running: cancelled at once. Running: asks its worker to stop. Terminal: nothing.
-create or replace function laneway.cancel(p_seq bigint, p_by text, p_reason text, out found_in text, out worker_id uuid)
+-- Takes a job away from wherever it waits; if it was to take a key, the next of its type comes instead.
+create or replace function laneway.take_waiting(
+    p_seq bigint, out found_in text, out rank integer, out attempt integer, out retries integer)
 language plpgsql volatile as $$
 declare
+    v_was_ready boolean;
+begin
+    with r as (
+        delete from laneway.ready w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, w.retries
+    ), d as (
+        delete from laneway.delayed w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, w.retries
+    ), k as (
+        delete from laneway.key_waiters w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, w.retries
+    ), a as (
+        delete from laneway.awaiting w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, 0
+    )
+    select case when x.place = 4 then 'awaiting_approval' when x.job_type like E'\x01%' then 'pending'
+                else 'approved' end, x.rank, x.attempt, x.retries, x.place = 1
+      into found_in, rank, attempt, retries, v_was_ready
+      from (select 1 as place, r.* from r union all select 2, d.* from d
+            union all select 3, k.* from k union all select 4, a.* from a) x;
+    if v_was_ready then
+        perform laneway.step_in(j.workspace, j.concurrency_key, j.job_type)
+           from laneway.jobs j where j.seq = p_seq and j.concurrency_key is not null;
+    end if;
+end $$;
+
+-- Writes the end of a job that was waiting. It frees its unique_key.
+create or replace function laneway.end_waiting(
+    p_seq bigint, p_status text, p_rank integer, p_attempt integer, p_retries integer, p_now timestamptz,
+    p_by text, p_reason text, p_error jsonb)
+returns void language plpgsql volatile as $$
+declare
+    v_job laneway.jobs;
+begin
+    select * into v_job from laneway.jobs j where j.seq = p_seq;
+    insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at,
+                                 cancel_requested_at, cancel_by, cancel_reason, error)
+    values (p_seq, p_status, v_job.workspace, v_job.job_type, -p_rank, p_attempt, p_retries, p_now,
+            case when p_status = 'cancelled' then p_now end, p_by, p_reason, p_error);
+    delete from laneway.job_keys k
+     where k.workspace = v_job.workspace and k.job_type = v_job.job_type
+       and k.unique_key = v_job.unique_key and k.seq = p_seq;
+end $$;
+
+-- Not yet running: cancelled at once. Running, also an analysis: asks its worker (`worker_id`) to stop.
+-- Terminal: nothing. Busy: nothing, because another transaction holds the job, such as one in which its
+-- handler has finished it; that one may stay open for as long as it likes, so it is not waited out.
+create or replace function laneway.cancel(p_seq bigint, p_by text, p_reason text, out found_in text, out worker_id uuid)
+language plpgsql volatile
+set lock_timeout = '2s'
+as $$
+declare
     v_now timestamptz := clock_timestamp();
-    v_job record;
+    v_was record;
 begin
     for i in 1 .. 100 loop
-        with gone as (
-            delete from laneway.ready w where w.seq = p_seq returning w.seq, w.rank, w.attempt, w.retries
-        ), gone_later as (
-            delete from laneway.delayed d where d.seq = p_seq returning d.seq, d.rank, d.attempt, d.retries
-        )
-        insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at,
-                                     cancel_requested_at, cancel_by, cancel_reason)
-        select g.seq, 'cancelled', j.workspace, j.job_type, -g.rank, g.attempt, g.retries, v_now, v_now, p_by, p_reason
-          from (select * from gone union all select * from gone_later) g, laneway.jobs j where j.seq = p_seq;
-        if found then
-            select j.workspace, j.job_type, j.unique_key into v_job from laneway.jobs j where j.seq = p_seq;
-            delete from laneway.job_keys k
-             where k.workspace = v_job.workspace and k.job_type = v_job.job_type
-               and k.unique_key = v_job.unique_key and k.seq = p_seq;
-            found_in := 'approved';
+        v_was := laneway.take_waiting(p_seq);
+        if v_was.found_in is not null then
+            perform laneway.end_waiting(p_seq, 'cancelled', v_was.rank, v_was.attempt, v_was.retries, v_now,
+                                        p_by, p_reason, null);
+            found_in := v_was.found_in;
             return;
         end if;
         update laneway.lease l
            set cancel_requested_at = coalesce(l.cancel_requested_at, v_now),
                cancel_by = coalesce(l.cancel_by, p_by), cancel_reason = coalesce(l.cancel_reason, p_reason)
-         where l.seq = p_seq returning l.worker_id into worker_id;
-        if found then found_in := 'running'; return; end if;
+         where l.seq = p_seq
+        returning l.worker_id, case when l.job_type like E'\x01%' then 'pending' else 'running' end
+             into worker_id, found_in;
+        if found then return; end if;
         select o.status into found_in from laneway.outcome o where o.seq = p_seq;
         if found then return; end if;
         perform from laneway.jobs j where j.seq = p_seq;
         if not found then found_in := null; return; end if;
     end loop;
     raise exception 'job % moved on a hundred times while it was to be cancelled', p_seq;
+exception when lock_not_available then
+    found_in := 'busy';
+    worker_id := null;
 end $$;
 
 -- Queued: takes the new priority. Otherwise nothing.
 create or replace function laneway.reprioritize(p_seq bigint, p_priority integer, out found_in text)
 language plpgsql volatile as $$
+declare
+    v_key record;
 begin
     if p_priority not between -32768 and 32767 then
         raise exception using errcode = 'LW001', message = 'priority: -32768 to 32767';
     end if;
     for i in 1 .. 100 loop
-        update laneway.ready w set rank = -p_priority, fresh = false where w.seq = p_seq;
-        if found then found_in := 'approved'; return; end if;
-        update laneway.delayed d set rank = -p_priority where d.seq = p_seq;
-        if found then found_in := 'approved'; return; end if;
+        update laneway.ready w set rank = -p_priority, fresh = false where w.seq = p_seq
+        returning case when w.job_type like E'\x01%' then 'pending' else 'approved' end into found_in;
+        if found then return; end if;
+        update laneway.delayed d set rank = -p_priority where d.seq = p_seq
+        returning case when d.job_type like E'\x01%' then 'pending' else 'approved' end into found_in;
+        if found then return; end if;
+        update laneway.key_waiters k set rank = -p_priority where k.seq = p_seq
+        returning k.workspace, k.concurrency_key, k.job_type into v_key;
+        if found then
+            -- Whoever ended the hold meanwhile passed this row over, because it was locked.
+            perform from laneway.key_holders h
+              where h.workspace = v_key.workspace and h.concurrency_key = v_key.concurrency_key for key share;
+            if not found then
+                perform laneway.step_in(v_key.workspace, v_key.concurrency_key, v_key.job_type);
+            end if;
+            found_in := 'approved';
+            return;
+        end if;
+        update laneway.awaiting a set rank = -p_priority where a.seq = p_seq;
+        if found then found_in := 'awaiting_approval'; return; end if;
+        -- A running analysis takes its job's priority along.
+        update laneway.lease l set rank = -p_priority where l.seq = p_seq and l.job_type like E'\x01%';
+        if found then found_in := 'pending'; return; end if;
         perform from laneway.lease l where l.seq = p_seq;
         if found then found_in := 'running'; return; end if;
         select o.status into found_in from laneway.outcome o where o.seq = p_seq;
@@ -61,13 +126,16 @@ begin
     raise exception 'job % moved on a hundred times while it was to be reprioritized', p_seq;
 end $$;
 
--- Failed or cancelled: waits again, with a new retry budget and a growing attempt. `found_in` is
--- `duplicate` when another live job holds its unique_key.
-create or replace function laneway.retry(p_seq bigint, out found_in text)
+-- Failed or cancelled: waits again, with a new retry budget and a growing attempt; to run if it was
+-- approved as it is or needs no approval, else for its analysis or approval. `found_in` is `duplicate`
+-- when another live job holds its unique_key. `wakes`: whom to wake for it.
+create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
 language plpgsql volatile as $$
 declare
-    v_old laneway.outcome;
-    v_job laneway.jobs;
+    v_now  timestamptz := clock_timestamp();
+    v_old  laneway.outcome;
+    v_job  laneway.jobs;
+    v_type laneway.job_types;
 begin
     select * into v_old from laneway.outcome o where o.seq = p_seq for update;
     if not found then
@@ -89,6 +157,10 @@ begin
         values (p_seq, v_old.attempt, v_old.status, v_old.lane, v_old.worker_id, v_old.claimed_at,
                 v_old.started_at, v_old.finished_at, v_old.reclaimed, v_old.error);
     end if;
-    insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries)
-    values (p_seq, v_job.job_type, false, -v_old.priority, v_old.attempt, 0);
+    wakes := laneway.readmit(p_seq, -v_old.priority, v_old.attempt, v_now);
+    select * into v_type from laneway.job_types t where t.name = v_job.job_type;
+    if v_type.max_age_s is not null then
+        insert into laneway.deadlines (seq, at) values (p_seq, v_now + make_interval(secs => v_type.max_age_s))
+        on conflict (seq) do update set at = excluded.at;
+    end if;
 end $$;

@@ -15,10 +15,10 @@ begin
          order by d.run_at limit 1000 for update skip locked
     ), gone as (
         delete from laneway.delayed d where d.ctid = any (array(select tid from late))
-        returning d.seq, d.job_type, d.rank, d.attempt, d.retries, d.run_at
+        returning d.seq, d.job_type, d.rank, d.attempt, d.retries, d.sealed, d.run_at
     ), back as (
-        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, ready_at)
-        select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.run_at from gone g
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+        select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.sealed, g.run_at from gone g
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
     select c.version, c.paused into version, paused from laneway.control c;
@@ -39,7 +39,7 @@ language sql stable
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-    select l.name, t.job_type, u.running, n.depth, n.oldest_s
+    select l.name, ltrim(t.job_type, E'\x01'), u.running, n.depth, n.oldest_s
       from laneway.worker_lanes l
       left join lateral (select coalesce(sum(s.running), 0)::integer as running
                            from laneway.slot_usage s where s.lane = l.name) u on true

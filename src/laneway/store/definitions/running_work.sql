@@ -1,6 +1,7 @@
 -- Renews the leases named by (seq, attempt). Answers those that are not plainly renewed:
 -- cancel_requested (renewed, stop soon), fenced (not the running attempt), busy (ask again).
 -- Never waits for a lock while it holds one, so it cannot deadlock with a settle of the same jobs.
+-- No key update: a handler's own transaction may hold the row (guard) while its lease is renewed.
 create or replace function laneway.heartbeat(
     p_seqs bigint[], p_attempts integer[], p_now timestamptz default null)
 returns table (seq bigint, attempt integer, answer text)
@@ -21,7 +22,7 @@ begin
     ), held as materialized (
         select h.tid from given g
          cross join lateral (select l.ctid as tid from laneway.lease l
-                              where l.seq = g.seq and l.attempt = g.attempt offset 0 for update skip locked) h
+                              where l.seq = g.seq and l.attempt = g.attempt offset 0 for no key update skip locked) h
     ), beaten as (
         update laneway.lease l set lease_until = v_now + make_interval(secs => l.lease_seconds)
          where l.ctid = any (array(select tid from held))

@@ -8,10 +8,93 @@ language sql volatile as $$
       from laneway.job_types t where t.name = p_job_type
 $$;
 
+-- The status of one job, null when there is none.
+create or replace function laneway.status_of(p_seq bigint) returns text language sql stable as $$
+    select v.status from laneway.jobs_view v where v.seq = p_seq
+$$;
+
+-- Gives back what ended attempts held, in the order in which claims take it: keys, slots, limits.
+-- Answers the jobs that a key was handed to.
+create or replace function laneway.give_back(p_of laneway.belongings)
+returns table (seq bigint, job_type text) language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+    r record;
+begin
+    if p_of.keys is not null then
+        return query select f.seq, f.job_type from laneway.free_keys(p_of.key_spaces, p_of.keys, p_of.key_seqs) f;
+    end if;
+    for r in select g.lane, g.worker_id, sum(g.n) as n
+               from unnest(p_of.lanes, p_of.workers, p_of.slots) as g (lane, worker_id, n)
+              group by g.lane, g.worker_id order by g.lane, g.worker_id loop
+        update laneway.slot_usage u set running = u.running - r.n
+         where u.lane = r.lane and u.worker_id = r.worker_id;
+    end loop;
+    if p_of.limit_names is not null then
+        for r in select g.worker_id, array_agg(g.name) as names, array_agg(g.n) as counts
+                   from unnest(p_of.limit_workers, p_of.limit_names, p_of.limit_counts) as g (worker_id, name, n)
+                  group by g.worker_id order by g.worker_id loop
+            perform laneway.give_limits(r.worker_id, r.names, r.counts);
+        end loop;
+    end if;
+end $$;
+
+create or replace function laneway.joined(a laneway.belongings, b laneway.belongings)
+returns laneway.belongings language sql immutable as $$
+    select row(a.lanes || b.lanes, a.workers || b.workers, a.slots || b.slots,
+               a.key_spaces || b.key_spaces, a.keys || b.keys, a.key_seqs || b.key_seqs,
+               a.limit_workers || b.limit_workers, a.limit_names || b.limit_names,
+               a.limit_counts || b.limit_counts)::laneway.belongings
+$$;
+
+-- Takes over what attempts finished in their own transaction held. Null: there was none of them.
+create or replace function laneway.take_self_finished(p_seqs bigint[])
+returns laneway.belongings language plpgsql volatile as $$
+declare
+    v laneway.belongings;
+begin
+    with gone as materialized (
+        select f.ctid as tid from laneway.self_finished f where f.seq = any (p_seqs) for update skip locked
+    ), taken as (
+        delete from laneway.self_finished f where f.ctid = any (array(select g.tid from gone g)) returning f.*
+    ), limits as materialized (
+        select t.worker_id, m.name from taken t cross join unnest(t.limits) as m (name)
+    )
+    select array_agg(t.lane), array_agg(t.worker_id), array_agg(1),
+           array_agg(t.workspace) filter (where t.concurrency_key is not null),
+           array_agg(t.concurrency_key) filter (where t.concurrency_key is not null),
+           array_agg(t.seq) filter (where t.concurrency_key is not null),
+           (select array_agg(m.worker_id) from limits m), (select array_agg(m.name) from limits m),
+           (select array_agg(1) from limits m)
+      into v.lanes, v.workers, v.slots, v.key_spaces, v.keys, v.key_seqs, v.limit_workers, v.limit_names, v.limit_counts
+      from taken t;
+    if v.lanes is null then return null; end if;
+    return v;
+end $$;
+
+-- What workers that died after such a finish could not give back. Answers how many.
+create or replace function laneway.fold_finished(p_limit integer default 200)
+returns integer language plpgsql volatile as $$
+declare
+    v_seqs bigint[] := array(select f.seq from laneway.self_finished f order by f.seq limit p_limit);
+    v laneway.belongings;
+begin
+    if v_seqs = '{}' then return 0; end if;
+    v := laneway.take_self_finished(v_seqs);
+    if v.lanes is null then return 0; end if;
+    perform laneway.wake(array(select g.job_type from laneway.give_back(v) g
+                               union all select laneway.freed_types(v.limit_names, v.limit_counts)));
+    return cardinality(v.lanes);
+end $$;
+
 -- Ends the attempts named by (seq, attempt), each if it is the one running, by its verdict:
--- finish, fail (may be retried), giveup (may not), snooze, release, cancel, lost, stalled.
+-- finish, fail (may be retried), giveup (may not), snooze, release, cancel, lost, stalled, analyzed
+-- (the result is the analysis), confirm (finished in the handler's own transaction: if the attempt
+-- still runs, that was rolled back, and it failed with the error given).
 -- Exactly one terminal write per job. Answers only what is not a plain accepted finish:
--- accepted, cancel_requested, fenced or busy (ask again) per job, with the status it now has.
+-- accepted, cancel_requested, fenced or busy (ask again) per job, with the status it now has; and
+-- promoted for each job that a key was handed to, with its job type in place of the status, freed
+-- for each job type that may have waited for a limit that was held, with its name there.
 -- A repeated call for an attempt that this call already ended is answered as the first was.
 create or replace function laneway.settle(
     p_seqs bigint[], p_attempts integer[], p_verdicts text[], p_results text[], p_errors text[],
@@ -34,7 +117,15 @@ declare
     v_odd_attempts integer[];
     v_odd_answers text[];
     v_odd_status text[];
+    v_odd_ranks integer[];
+    v_analyzed record;
+    v_keys laneway.key_holders[];
+    v_mine laneway.belongings;
+    v_own laneway.belongings;
 begin
+    if 'confirm' = any (p_verdicts) then
+        v_own := laneway.take_self_finished(p_seqs);
+    end if;
     with given as materialized (
         select distinct on (g.seq, g.attempt) g.*
           from unnest(p_seqs, p_attempts, p_verdicts, p_results, p_errors, p_delays, p_ran)
@@ -52,42 +143,46 @@ begin
     ), judged as materialized (
         select e.*, g.verdict, g.result, g.error, g.delay,
                case when g.verdict = 'cancel' or e.cancel_requested_at is not null then 'cancelled'
-                    when g.verdict = 'finish' then 'completed'
-                    when g.verdict in ('release', 'snooze') then 'approved'
-                    when g.verdict in ('fail', 'lost', 'stalled') and e.retries < e.max_retries then 'approved'
+                    when g.verdict = 'finish' and e.job_type not like E'\x01%' then 'completed'
+                    when g.verdict = 'analyzed' and e.job_type like E'\x01%' then 'analyzed'
+                    when g.verdict in ('release', 'snooze')
+                      or (g.verdict in ('fail', 'lost', 'stalled', 'confirm') and e.retries < e.max_retries)
+                    then case when e.job_type like E'\x01%' then 'pending' else 'approved' end
                     else 'failed' end as status,
+               -- Its own, also where this was an analysis.
+               case when e.job_type < E'\x02' then ltrim(e.job_type, E'\x01') else e.job_type end as own_type,
                coalesce(e.started_at, v_now - make_interval(secs => g.ran)) as began
           from ended e join given g on g.seq = e.seq and g.attempt = e.attempt
     ), concluded as (
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
                                      claimed_at, started_at, finished_at, reclaimed, cancel_requested_at,
                                      cancel_by, cancel_reason, result, error)
-        select j.seq, j.status, j.workspace, j.job_type, -j.rank, j.attempt, j.retries, j.lane, j.worker_id,
+        select j.seq, j.status, j.workspace, j.own_type, -j.rank, j.attempt, j.retries, j.lane, j.worker_id,
                j.claimed_at, j.began, v_now, j.verdict in ('lost', 'stalled'), j.cancel_requested_at, j.cancel_by,
                coalesce(j.cancel_reason, case when j.verdict = 'cancel' then j.error::jsonb ->> 'message' end),
-               j.result::jsonb, j.error::jsonb
-          from judged j where j.status <> 'approved'
+               case when j.verdict <> 'analyzed' then j.result::jsonb end, j.error::jsonb
+          from judged j where j.status in ('completed', 'failed', 'cancelled')
     ), kept as (
         insert into laneway.attempts (seq, attempt, outcome, lane, worker_id, claimed_at, started_at, finished_at, error)
         select j.seq, j.attempt,
                case j.verdict when 'release' then 'released' when 'snooze' then 'snoozed' when 'fail' then 'failed'
-                              else j.verdict end,
+                              when 'confirm' then 'failed' else j.verdict end,
                j.lane, j.worker_id, j.claimed_at, j.began, v_now, j.error::jsonb
-          from judged j where j.status = 'approved'
+          from judged j where j.status not in ('completed', 'failed', 'cancelled')
     ), waiting as materialized (
-        select j.seq, j.job_type, j.rank, j.attempt,
-               j.retries + (j.verdict in ('fail', 'lost', 'stalled'))::integer as retries,
+        select j.seq, j.job_type, j.rank, j.attempt, j.sealed,
+               j.retries + (j.verdict in ('fail', 'lost', 'stalled', 'confirm'))::integer as retries,
                v_now + coalesce(make_interval(secs => j.delay),
-                                case when j.verdict in ('fail', 'lost', 'stalled')
-                                     then laneway.retry_delay(j.job_type, j.retries + 1) end) as run_at
-          from judged j where j.status = 'approved'
+                                case when j.verdict in ('fail', 'lost', 'stalled', 'confirm')
+                                     then laneway.retry_delay(j.own_type, j.retries + 1) end) as run_at
+          from judged j where j.status in ('approved', 'pending')
     ), back as (
-        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, ready_at)
-        select w.seq, w.job_type, false, w.rank, w.attempt, w.retries, v_now
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+        select w.seq, w.job_type, false, w.rank, w.attempt, w.retries, w.sealed, v_now
           from waiting w where w.run_at is null or w.run_at <= v_now
     ), later as (
-        insert into laneway.delayed (seq, job_type, rank, attempt, retries, run_at)
-        select w.seq, w.job_type, w.rank, w.attempt, w.retries, w.run_at
+        insert into laneway.delayed (seq, job_type, rank, attempt, retries, sealed, run_at)
+        select w.seq, w.job_type, w.rank, w.attempt, w.retries, w.sealed, w.run_at
           from waiting w where w.run_at > v_now
     ), freed as (
         -- offset 0: from the job to its key, by index, whatever the statistics say.
@@ -96,27 +191,61 @@ begin
             select h.tid from judged j
              cross join lateral (select b.unique_key from laneway.jobs b where b.seq = j.seq offset 0) b
              cross join lateral (select y.ctid as tid from laneway.job_keys y
-                                  where y.workspace = j.workspace and y.job_type = j.job_type
+                                  where y.workspace = j.workspace and y.job_type = j.own_type
                                     and y.unique_key = b.unique_key and y.seq = j.seq offset 0) h
-             where j.keyed and j.status <> 'approved'))
-    ), returned as (
-        update laneway.slot_usage u set running = u.running - c.n
-          from (select e.lane, e.worker_id, count(*) as n from ended e
-                 group by e.lane, e.worker_id order by e.lane, e.worker_id) c
-         where u.lane = c.lane and u.worker_id = c.worker_id
-           and u.lane = any (array(select e.lane from ended e))
-           and u.worker_id = any (array(select e.worker_id from ended e))
+             where j.keyed and j.status in ('completed', 'failed', 'cancelled')))
+    ), slots as materialized (
+        select e.lane, e.worker_id, count(*)::integer as n from ended e group by e.lane, e.worker_id
+    ), limits as materialized (
+        select e.worker_id, m.name, count(*)::integer as n from ended e cross join unnest(e.limits) as m (name)
+         where e.limits is not null group by e.worker_id, m.name
     )
     select count(*), array_agg(j.seq) filter (where j.verdict <> 'finish' or j.status <> 'completed'),
            array_agg(j.attempt) filter (where j.verdict <> 'finish' or j.status <> 'completed'),
            array_agg(j.status) filter (where j.verdict <> 'finish' or j.status <> 'completed'),
            array_agg(case when j.cancel_requested_at is not null then 'cancel_requested' else 'accepted' end)
                filter (where j.verdict <> 'finish' or j.status <> 'completed'),
-           array_agg(j.seq), array_agg(j.attempt)
-      into v_ended, v_odd, v_odd_attempts, v_odd_status, v_odd_answers, v_seqs, v_attempts
+           array_agg(j.rank) filter (where j.verdict <> 'finish' or j.status <> 'completed'),
+           array_agg(j.seq), array_agg(j.attempt),
+           array_agg(row(j.workspace, j.concurrency_key, j.seq)::laneway.key_holders)
+               filter (where j.concurrency_key is not null),
+           (select array_agg(s.lane) from slots s), (select array_agg(s.worker_id) from slots s),
+           (select array_agg(s.n) from slots s),
+           (select array_agg(m.worker_id) from limits m), (select array_agg(m.name) from limits m),
+           (select array_agg(m.n) from limits m)
+      into v_ended, v_odd, v_odd_attempts, v_odd_status, v_odd_answers, v_odd_ranks, v_seqs, v_attempts, v_keys,
+           v_mine.lanes, v_mine.workers, v_mine.slots,
+           v_mine.limit_workers, v_mine.limit_names, v_mine.limit_counts
       from judged j;
 
-    return query select * from unnest(v_odd, v_odd_attempts, v_odd_answers, v_odd_status);
+    if 'analyzed' = any (v_odd_status) then
+        for v_analyzed in
+            select g.seq, g.attempt, g.result, x.rank, x.n
+              from unnest(p_seqs, p_attempts, p_verdicts, p_results) as g (seq, attempt, verdict, result)
+              join unnest(v_odd, v_odd_attempts, v_odd_status, v_odd_ranks) with ordinality as x (seq, attempt, status, rank, n)
+                on x.seq = g.seq and x.attempt = g.attempt and x.status = 'analyzed'
+             order by g.seq
+        loop
+            perform laneway.note_analysis(v_analyzed.seq, coalesce(v_analyzed.result, '{}')::jsonb, v_now);
+            v_odd_status[v_analyzed.n] := laneway.admit(v_analyzed.seq, v_analyzed.rank, v_analyzed.attempt, v_now);
+        end loop;
+    end if;
+    if v_keys is not null then
+        select array_agg(k.workspace), array_agg(k.concurrency_key), array_agg(k.seq)
+          into v_mine.key_spaces, v_mine.keys, v_mine.key_seqs from unnest(v_keys) k;
+    end if;
+    if v_own.lanes is not null then
+        v_mine := laneway.joined(v_mine, v_own);
+    end if;
+    if v_mine.lanes is not null then
+        return query select p.seq, 0, 'promoted', p.job_type from laneway.give_back(v_mine) p;
+    end if;
+    if v_mine.limit_names is not null then
+        return query select 0::bigint, 0, 'freed', f from laneway.freed_types(v_mine.limit_names, v_mine.limit_counts) f;
+    end if;
+    if v_odd is not null then
+        return query select * from unnest(v_odd, v_odd_attempts, v_odd_answers, v_odd_status);
+    end if;
 
     if v_ended < cardinality(p_seqs) then
         return query
@@ -125,19 +254,20 @@ begin
                     when o.seq is not null or a.seq is not null then 'accepted'
                     when b.seq is not null then 'busy'
                     else 'fenced' end,
-               coalesce(o.status, case when a.seq is not null then 'approved' end)
+               coalesce(o.status, case when a.seq is not null then laneway.status_of(g.seq) end)
           from unnest(p_seqs, p_attempts, p_verdicts) as g (seq, attempt, verdict)
           left join lateral (
             select x.seq, x.status, x.cancel_requested_at from laneway.outcome x
              where x.seq = g.seq and x.attempt = g.attempt
                and x.claimed_at is not null  -- null: cancelled while it waited, after that attempt
                and not x.reclaimed
-               and (x.status = 'cancelled' or (g.verdict = 'finish') = (x.status = 'completed')) offset 0) o on true
+               and (x.status = 'cancelled' or (g.verdict in ('finish', 'confirm')) = (x.status = 'completed')) offset 0) o on true
           left join lateral (
             select x.seq from laneway.attempts x
              where x.seq = g.seq and x.attempt = g.attempt
                and x.outcome = case g.verdict when 'release' then 'released' when 'snooze' then 'snoozed'
-                                              when 'fail' then 'failed' end
+                                              when 'fail' then 'failed' when 'confirm' then 'failed'
+                                              when 'analyzed' then 'analyzed' end
                and not x.reclaimed offset 0) a on true
           left join lateral (
             select x.seq from laneway.lease x where x.seq = g.seq and x.attempt = g.attempt offset 0) b on true

@@ -1,12 +1,15 @@
 -- The public door for triggers and other languages: one job, in the caller's transaction.
 --   select * from laneway.submit('ingestion', '{"path": "a.pdf"}', priority => 10, wake => true);
 -- A second submit of a live unique_key answers the first job with duplicate = true.
+-- needs (analysis, approval or both) and max_age (seconds): from a caller that has the handler, should
+-- nobody have published it yet; of a published type its own max_age counts.
 create or replace function laneway.submit(
     job_type text, payload jsonb default '{}', priority integer default null,
     run_at timestamptz default null, delay interval default null, unique_key text default null,
     workspace text default 'default', tags text[] default null, max_retries integer default null,
     created_by text default null, wake boolean default false, id uuid default null, traceparent text default null,
     max_payload_bytes integer default 1048576, max_key_bytes integer default 512,
+    concurrency_key text default null, needs text default null, max_age double precision default null,
     out job_id uuid, out status text, out duplicate boolean)
 language plpgsql volatile as $$
 #variable_conflict use_variable
@@ -31,6 +34,9 @@ begin
     if octet_length(submit.unique_key) not between 1 and submit.max_key_bytes then
         raise exception using errcode = 'LW001', message = format('unique_key: 1 to %s bytes', max_key_bytes);
     end if;
+    if octet_length(submit.concurrency_key) not between 1 and 512 then
+        raise exception using errcode = 'LW001', message = 'concurrency_key: 1 to 512 bytes';
+    end if;
     if submit.delay not between interval '-100 years' and interval '100 years' then
         raise exception using errcode = 'LW001', message = 'delay: at most 100 years';
     end if;
@@ -41,13 +47,27 @@ begin
     if submit.workspace is null or octet_length(submit.workspace) not between 1 and 128 then
         raise exception using errcode = 'LW001', message = 'workspace: 1 to 128 bytes';
     end if;
-    select t.priority, t.max_retries into v_type from laneway.job_types t where t.name = submit.job_type;
+    if submit.needs not in ('analysis', 'approval', 'both') then
+        raise exception using errcode = 'LW001', message = 'needs: analysis, approval or both';
+    end if;
+    if not (submit.max_age > 0 and submit.max_age <= 31622400) then
+        raise exception using errcode = 'LW001', message = 'max_age: more than 0 seconds and at most a year';
+    end if;
+    if submit.created_by ~ '^\s|\s$' then
+        raise exception using errcode = 'LW001', message = 'created_by: must not begin or end with a blank';
+    end if;
+    select t.priority, t.max_retries, t.approval, t.has_analysis, t.two_person, t.max_age_s into v_type
+      from laneway.job_types t where t.name = submit.job_type;
     v_priority := coalesce(submit.priority, v_type.priority, 0);
     if v_priority not between -32768 and 32767 then
         raise exception using errcode = 'LW001', message = 'priority: -32768 to 32767';
     end if;
     if submit.max_retries not between 0 and 32767 then
         raise exception using errcode = 'LW001', message = 'max_retries: 0 to 32767';
+    end if;
+    if v_type.two_person and submit.created_by is null then
+        raise exception using errcode = 'LW001', message =
+            'created_by: must be given, jobs of this type are approved by somebody else';
     end if;
 
     v_seq := nextval('laneway.jobs_seq_seq');
@@ -69,19 +89,26 @@ begin
     end if;
 
     job_id := coalesce(submit.id, gen_random_uuid());
-    status := 'approved';
     duplicate := false;
     insert into laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, unique_key, tags,
-                              created_at, created_by, traceparent)
+                              created_at, created_by, traceparent, concurrency_key)
     values (v_seq, job_id, submit.job_type, submit.workspace, submit.payload, v_priority,
             coalesce(submit.max_retries, v_type.max_retries, 3), v_due, submit.unique_key, submit.tags,
-            v_now, submit.created_by, submit.traceparent);
-    if v_due > v_now then
+            v_now, submit.created_by, submit.traceparent, submit.concurrency_key);
+    status := 'approved';
+    if v_type.has_analysis or v_type.approval <> 'never' or submit.needs is not null then
+        status := laneway.place(v_seq, v_now, submit.needs);
+    elsif v_due > v_now then
         insert into laneway.delayed (seq, job_type, rank, run_at) values (v_seq, submit.job_type, -v_priority, v_due);
     else
         insert into laneway.ready (seq, job_type, rank, ready_at) values (v_seq, submit.job_type, -v_priority, v_now);
     end if;
-    if submit.wake then
-        perform pg_notify('laneway', 'wake ' || submit.job_type);
+    if coalesce(v_type.max_age_s, submit.max_age) is not null then
+        insert into laneway.deadlines (seq, at)
+        values (v_seq, v_now + make_interval(secs => coalesce(v_type.max_age_s, submit.max_age)));
+    end if;
+    if submit.wake and status <> 'awaiting_approval' then
+        perform pg_notify('laneway', 'wake ' || case when status = 'pending' then laneway.analysis_of(submit.job_type)
+                                                else submit.job_type end);
     end if;
 end $$;

@@ -1,19 +1,32 @@
 create or replace view laneway.jobs_view as
 select j.seq, j.id, j.job_type,
-       coalesce(l.lane, o.lane, laneway.lane_of(j.job_type)) as lane,
+       -- An analysis has a lane of its own, its job keeps the one it will run in.
+       coalesce(case when l.job_type not like E'\x01%' then l.lane end, nullif(o.lane, 'analysis'),
+                laneway.lane_of(j.job_type)) as lane,
        case when o.seq is not null then o.status
+            when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
             when l.seq is not null then 'running'
-            when w.seq is not null or d.seq is not null then 'approved' end as status,
-       coalesce(o.priority, -l.rank, -w.rank, -d.rank, j.priority) as priority,
+            when coalesce(w.seq, d.seq, b.seq) is not null then 'approved'
+            when a.seq is not null then 'awaiting_approval' end as status,
+       coalesce(o.priority, -l.rank, -w.rank, -d.rank, -b.rank, -a.rank, j.priority) as priority,
        j.payload, o.result, o.error,
        case when p.seq is not null then jsonb_build_object(
             'stage', p.stage, 'done', p.done, 'total', p.total,
             'percent', round((100 * p.done / nullif(p.total, 0))::numeric, 1), 'message', p.message) end as progress,
-       p.checkpoint, null::jsonb as analysis,
-       coalesce(o.attempt, l.attempt, w.attempt, d.attempt, 0) as attempt,
-       coalesce(o.retries, l.retries, w.retries, d.retries, 0) as retries,
-       j.max_retries, j.workspace, coalesce(j.tags, '{}') as tags, j.unique_key, j.created_at, j.created_by,
-       j.created_at as approved_at, null::text as approved_by, null::timestamptz as expires_at,
+       p.checkpoint, v.analysis,
+       coalesce(o.attempt, l.attempt, w.attempt, d.attempt, b.attempt, a.attempt, 0) as attempt,
+       coalesce(o.retries, l.retries, w.retries, d.retries, b.retries, 0) as retries,
+       j.max_retries, j.workspace, coalesce(j.tags, '{}') as tags, j.unique_key, j.concurrency_key,
+       j.created_at, j.created_by,
+       case when v.decision in ('approved', 'automatic') then v.decided_at
+            when v.decision is not null or a.seq is not null
+                 or coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then null
+            -- Ended before it ran: it was approved if nothing had to be said first.
+            when o.seq is not null and coalesce(o.lane, 'analysis') = 'analysis'
+                 and (v.seq is not null or exists (select from laneway.job_types t where t.name = j.job_type
+                                                      and (t.has_analysis or t.approval <> 'never'))) then null
+            else coalesce(v.analyzed_at, j.created_at) end as approved_at,
+       case when v.decision in ('approved', 'automatic') then v.decided_by end as approved_by, a.expires_at,
        coalesce(d.run_at, j.run_at, j.created_at) as run_at,
        coalesce(l.worker_id, o.worker_id) as claimed_by, k.name as worker,
        coalesce(l.claimed_at, o.claimed_at) as claimed_at, l.lease_until,
@@ -26,6 +39,9 @@ select j.seq, j.id, j.job_type,
   left join laneway.lease l on l.seq = j.seq
   left join laneway.ready w on w.seq = j.seq
   left join laneway.delayed d on d.seq = j.seq
+  left join laneway.key_waiters b on b.seq = j.seq
+  left join laneway.awaiting a on a.seq = j.seq
+  left join laneway.approvals v on v.seq = j.seq
   left join laneway.progress p on p.seq = j.seq
   left join laneway.workers k on k.id = coalesce(l.worker_id, o.worker_id);
 
@@ -33,7 +49,7 @@ select j.seq, j.id, j.job_type,
 create or replace view laneway.jobs_as_text as
 select seq, id, job_type, lane, status, priority, payload::text as payload, result::text as result,
        error::text as error, progress::text as progress, checkpoint::text as checkpoint, analysis::text as analysis,
-       attempt, retries, max_retries, workspace, tags, unique_key, created_at, created_by, approved_at, approved_by,
+       attempt, retries, max_retries, workspace, tags, unique_key, concurrency_key, created_at, created_by, approved_at, approved_by,
        expires_at, run_at, claimed_by, worker, claimed_at, lease_until, last_progress_at, cancel_requested_at,
        cancel_by, cancel_reason, started_at, finished_at
   from laneway.jobs_view;

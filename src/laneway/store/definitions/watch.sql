@@ -17,10 +17,11 @@ end $$;
 
 -- The watchdog's pass: renews leadership, then takes back lapsed and stalled leases of one lane, so
 -- that two passes never lock slot counters in different order. Null epoch: not the leader, nothing
--- done. `more`: call again at once.
+-- done. `more`: call again at once. `has_duties`: some job is too old, has waited too long for its
+-- approval, or ended in a handler's transaction and was not settled.
 create or replace function laneway.watch(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
-    out epoch bigint, out reclaimed integer, out job_types text[], out more boolean)
+    out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean)
 language plpgsql volatile as $$
 declare
     v_now      timestamptz := coalesce(p_now, clock_timestamp());
@@ -34,6 +35,9 @@ begin
     more := false;
     epoch := laneway.lead(p_holder, p_ttl_s, p_now);
     if epoch is null then return; end if;
+    has_duties := (select true from laneway.deadlines d where d.at <= v_now limit 1)
+               or (select true from laneway.awaiting a where a.expires_at <= v_now limit 1)
+               or (select true from laneway.self_finished limit 1);
     -- The lane of one that can be had: those that somebody holds must not hide the others.
     select o.lane into v_lane from laneway.overdue(v_now) o
      cross join lateral (select l.seq from laneway.lease l where l.seq = o.seq and l.attempt = o.attempt
@@ -50,9 +54,9 @@ begin
                                  offset 0 for update skip locked) l
              where o.lane = v_lane limit p_limit) x;
     if v_seqs is null then return; end if;
-    perform laneway.settle(v_seqs, v_attempts, v_verdicts, array_fill(null::text, array[cardinality(v_seqs)]), v_errors,
-                           array_fill(null::double precision, array[cardinality(v_seqs)]),
-                           array_fill(null::double precision, array[cardinality(v_seqs)]), p_now);
+    job_types := job_types || array(
+        select distinct s.status from laneway.settle(v_seqs, v_attempts, v_verdicts, null, v_errors, null, null, p_now) s
+         where s.answer in ('promoted', 'freed'));
     reclaimed := cardinality(v_seqs);
     more := exists (select from laneway.overdue(v_now));
 end $$;
@@ -80,7 +84,7 @@ $$;
 
 -- Ends what a dead worker process held. One that died by itself: all are charged as lost, for any may
 -- have killed it. One that was killed because its event loop hung: the culprit is charged; if none is
--- known, what ran in its threads, which alone can hang a loop from outside. The rest goes back without
+-- known, what ran in its threads, which alone can hang a loop from outside, and analyses. The rest goes back without
 -- charge. Only its supervisor may know that it is dead.
 create or replace function laneway.bury(p_worker uuid, p_hung boolean, p_culprit bigint, p_message text)
 returns integer language plpgsql volatile as $$
@@ -92,17 +96,17 @@ declare
 begin
     select array_agg(x.seq), array_agg(x.attempt), array_agg(x.charged) into v_seqs, v_attempts, v_charged
       from (select l.seq, l.attempt, not p_hung or l.seq = p_culprit
-                   or (p_culprit is null and exists (select from laneway.job_types t
-                                                      where t.name = l.job_type and t.isolation = 'thread')) as charged
+                   or (p_culprit is null and (l.job_type like E'\x01%' or exists (
+                        select from laneway.job_types t where t.name = l.job_type and t.isolation = 'thread'))) as charged
               from laneway.lease l where l.worker_id = p_worker order by l.seq for update skip locked) x;
     v_n := coalesce(cardinality(v_seqs), 0);
     if v_n > 0 then
-        perform laneway.settle(v_seqs, v_attempts,
+        perform laneway.wake(array(select s.status from laneway.settle(v_seqs, v_attempts,
             array(select case when c then 'lost' else 'release' end from unnest(v_charged) with ordinality u (c, n) order by n),
             null,
             array(select case when c then json_build_object('type', 'WorkerLost', 'message', p_message)::text end
                     from unnest(v_charged) with ordinality u (c, n) order by n),
-            null, null);
+            null, null) s where s.answer in ('promoted', 'freed')));
     end if;
     update laneway.workers w set stopped_at = clock_timestamp() where w.id = p_worker;
     return v_n;

@@ -1,4 +1,5 @@
 -- Sets the pause gate; once this commits, no claim does until it is opened again.
 update laneway.control
-   set paused = %(paused)s::boolean, paused_by = %(by)s,
+   set paused = %(paused)s::boolean, paused_by = said.actor,
        paused_at = case when %(paused)s::boolean then clock_timestamp() end
+  from (select set_config('laneway.actor', %(by)s::text, true) as actor) said

@@ -1,25 +1,31 @@
 -- Publishes what a worker knows of its job types; the newest publication wins, unchanged rows are not rewritten.
-insert into laneway.job_types as t (name, arguments, lane, priority, max_retries, timeout_s, isolation, stale,
-                                    retry_base_s, retry_cap_s, retry_factor, retry_jitter, limits, published_at)
-select p.name, p.arguments::jsonb, p.lane, coalesce(p.priority, o.priority, 0), p.max_retries, p.timeout_s, p.isolation, p.stale,
-       p.retry_base_s, p.retry_cap_s, p.retry_factor, p.retry_jitter, '{}', clock_timestamp()
-  from unnest(%(names)s::text[], %(arguments)s::text[], %(lanes)s::text[], %(priorities)s::integer[],
-              %(max_retries)s::integer[], %(timeouts)s::double precision[], %(isolations)s::text[],
-              %(stales)s::text[], %(bases)s::double precision[], %(caps)s::double precision[],
-              %(factors)s::double precision[], %(jitters)s::double precision[])
-       as p (name, arguments, lane, priority, max_retries, timeout_s, isolation, stale, retry_base_s,
-             retry_cap_s, retry_factor, retry_jitter)
-  left join laneway.job_types o on o.name = p.name
+with given as (
+    select * from jsonb_to_recordset(%(types)s::jsonb) as p (
+        name text, arguments jsonb, lane text, priority integer, max_retries integer, timeout_s double precision,
+        isolation text, stale text, retry_base_s double precision, retry_cap_s double precision,
+        retry_factor double precision, retry_jitter double precision, limits text[], has_analysis boolean,
+        approval text, approval_below numeric, approval_unit text, two_person boolean,
+        approval_expires_s double precision, max_age_s double precision, keep_completed_s double precision,
+        keep_cancelled_s double precision, keep_failed_s double precision, keep_count integer)
+)
+insert into laneway.job_types as t (
+    name, arguments, lane, priority, max_retries, timeout_s, isolation, stale, retry_base_s, retry_cap_s, retry_factor,
+    retry_jitter, limits, has_analysis, approval, approval_below, approval_unit, two_person, approval_expires_s,
+    max_age_s, keep_completed_s, keep_cancelled_s, keep_failed_s, keep_count, published_at)
+select p.name, p.arguments, p.lane, coalesce(p.priority, o.priority, 0), p.max_retries, p.timeout_s, p.isolation,
+       p.stale, p.retry_base_s, p.retry_cap_s, p.retry_factor, p.retry_jitter, p.limits, p.has_analysis, p.approval,
+       p.approval_below, p.approval_unit, p.two_person, p.approval_expires_s, p.max_age_s, p.keep_completed_s,
+       p.keep_cancelled_s, p.keep_failed_s, p.keep_count, clock_timestamp()
+  from given p left join laneway.job_types o on o.name = p.name
  order by p.name
 on conflict (name) do update
-   set arguments = excluded.arguments, lane = excluded.lane, priority = excluded.priority,
-       max_retries = excluded.max_retries, timeout_s = excluded.timeout_s, isolation = excluded.isolation,
-       stale = excluded.stale, retry_base_s = excluded.retry_base_s, retry_cap_s = excluded.retry_cap_s,
-       retry_factor = excluded.retry_factor, retry_jitter = excluded.retry_jitter, published_at = excluded.published_at
- where (t.arguments, t.lane, t.priority, t.max_retries, t.timeout_s, t.isolation, t.stale, t.retry_base_s,
-        t.retry_cap_s, t.retry_factor, t.retry_jitter)
-       is distinct from
-       (excluded.arguments, excluded.lane, excluded.priority, excluded.max_retries, excluded.timeout_s,
+   set (arguments, lane, priority, max_retries, timeout_s, isolation, stale, retry_base_s, retry_cap_s, retry_factor,
+        retry_jitter, limits, has_analysis, approval, approval_below, approval_unit, two_person, approval_expires_s,
+        max_age_s, keep_completed_s, keep_cancelled_s, keep_failed_s, keep_count, published_at)
+     = (excluded.arguments, excluded.lane, excluded.priority, excluded.max_retries, excluded.timeout_s,
         excluded.isolation, excluded.stale, excluded.retry_base_s, excluded.retry_cap_s, excluded.retry_factor,
-        excluded.retry_jitter)
-    or t.published_at is null
+        excluded.retry_jitter, excluded.limits, excluded.has_analysis, excluded.approval, excluded.approval_below,
+        excluded.approval_unit, excluded.two_person, excluded.approval_expires_s, excluded.max_age_s,
+        excluded.keep_completed_s, excluded.keep_cancelled_s, excluded.keep_failed_s, excluded.keep_count,
+        excluded.published_at)
+ where to_jsonb(t) - 'published_at' is distinct from to_jsonb(excluded) - 'published_at' or t.published_at is null

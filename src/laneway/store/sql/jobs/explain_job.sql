@@ -1,42 +1,42 @@
--- What decides whether one job can start, as of one snapshot. `ahead` stops counting at the bound.
+-- What decides whether one job can start, by the rules of the claim. `ahead` stops counting at the bound.
 select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        (select coalesce(sum(u.running), 0) from laneway.slot_usage u where u.lane = k.lane)::integer as slots_used,
        array(select h.id from laneway.lease l join laneway.jobs h on h.seq = l.seq
               where l.lane = k.lane and n.max_slots is not null
               order by l.claimed_at, l.seq limit %(holders)s::integer) as holders,
-       extract(epoch from d.run_at - clock_timestamp())::double precision as due_in_s,
-       case when w.seq is not null then (
-           with recursive types as (
-               (select r.job_type from laneway.ready r order by r.job_type limit 1)
-               union all
-               select (select r.job_type from laneway.ready r where r.job_type > t.job_type
-                        order by r.job_type limit 1)
-                 from types t where t.job_type is not null)
-           select count(*) from (
-               select from (select t.job_type from types t
-                             where t.job_type is not null and laneway.lane_of(t.job_type) = k.lane) t
-                cross join (values (true), (false)) f (fresh)
-                cross join lateral (
-                   select from laneway.ready r
-                    where r.job_type = t.job_type and r.fresh = f.fresh and (r.rank, r.seq) < (w.rank, w.seq)
-                    order by r.rank, r.seq limit %(bound)s::integer + 1) a
-                limit %(bound)s::integer + 1) b)::integer end as ahead,
+       extract(epoch from coalesce(d.run_at, case when a.seq is not null then j.run_at end)
+                          - clock_timestamp())::double precision as due_in_s,
+       s.ahead, s.can_run, s.limits::text,
+       (select jsonb_object_agg(m.name, h.ids)::text
+          from (select x ->> 'name' as name from jsonb_array_elements(s.limits) x) m
+         cross join lateral (select jsonb_agg(y.id) as ids from (
+            select b.id from laneway.lease l join laneway.jobs b on b.seq = l.seq
+             where m.name = any (l.limits) order by l.claimed_at, l.seq limit %(holders)s::integer) y) h) as limit_holders,
+       (select b.id from laneway.jobs b where b.seq = s.key_holder) as key_holder, s.key_waits,
+       (select count(*) from (select from laneway.key_waiters w join laneway.key_waiters me on me.seq = j.seq
+                               where w.workspace = me.workspace and w.concurrency_key = me.concurrency_key
+                                 and (w.rank, w.seq) < (me.rank, me.seq) limit %(bound)s::integer + 1) x)::integer as key_ahead,
        extract(epoch from clock_timestamp() - l.lease_until)::double precision as lapsed_s,
        coalesce(p.published_at is not null, false) as is_published,
-       v.live, v.knowing, v.serving
+       coalesce(p.two_person, false) as two_person,
+       v.live, v.knowing, v.serving, f.per_s, f.run_s
   from laneway.jobs j
  cross join laneway.control c
   left join laneway.ready w on w.seq = j.seq
   left join laneway.delayed d on d.seq = j.seq
   left join laneway.lease l on l.seq = j.seq
+  left join laneway.awaiting a on a.seq = j.seq
   left join laneway.job_types p on p.name = j.job_type
- cross join lateral (select coalesce(l.lane, laneway.lane_of(j.job_type)) as lane) k
+ cross join lateral (select laneway.lane_of(j.job_type) as own,
+                            coalesce(l.lane, laneway.lane_of(coalesce(w.job_type, d.job_type, j.job_type))) as lane) k
   left join laneway.worker_lanes n on n.name = k.lane
+ cross join lateral laneway.standing(j.seq, %(bound)s::integer) s
+ cross join lateral laneway.recent_pace(k.lane, j.job_type) f
  cross join lateral (
     select count(*)::integer as live,
            count(*) filter (where j.job_type = any (x.job_types))::integer as knowing,
            count(*) filter (where j.job_type = any (x.job_types)
-                              and (x.lanes is null or k.lane = any (x.lanes)))::integer as serving
+                              and (x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)))::integer as serving
       from laneway.workers x
      where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds') v
  where j.id = %(id)s::uuid

@@ -1,5 +1,6 @@
 -- The clock, the numbers in submit order and the job types' defaults that a batch of new jobs needs.
 select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
        array(select nextval('laneway.jobs_seq_seq') from generate_series(1, %(count)s::integer)),
-       (select json_object_agg(t.name, json_build_array(t.priority, t.max_retries))::text
+       (select json_object_agg(t.name, json_build_array(
+                   t.priority, t.max_retries, t.has_analysis or t.approval <> 'never', t.max_age_s is not null, t.two_person))::text
           from laneway.job_types t where t.name = any (%(job_types)s::text[]))

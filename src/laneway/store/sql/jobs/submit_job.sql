@@ -7,5 +7,6 @@ select job_id, status, duplicate
                       unique_key => %(unique_key)s::text, workspace => %(workspace)s::text,
                       tags => %(tags)s::text[], max_retries => %(max_retries)s::integer,
                       created_by => %(created_by)s::text, wake => %(wake)s::boolean, id => %(id)s::uuid,
-                      traceparent => %(traceparent)s::text,
+                      traceparent => %(traceparent)s::text, concurrency_key => %(concurrency_key)s::text,
+                      needs => %(needs)s::text, max_age => %(max_age)s::double precision,
                       max_payload_bytes => 2147483647, max_key_bytes => 2147483647)

@@ -9,8 +9,8 @@ update laneway.worker_lanes l
        lease_seconds         = case when 'lease_seconds' = any (c.columns)
                                     then %(lease_seconds)s::integer else l.lease_seconds end,
        enabled               = case when 'enabled' = any (c.columns) then %(enabled)s::boolean else l.enabled end,
-       updated_by            = %(by)s
-  from (select %(columns)s::text[] as columns) c
+       updated_by            = c.actor
+  from (select %(columns)s::text[] as columns, set_config('laneway.actor', %(by)s::text, true) as actor) c
  where l.name = %(name)s
 returning l.name, l.job_types, l.max_slots, l.poll_interval_ms, l.stale_timeout_minutes, l.lease_seconds,
           l.enabled, l.updated_at, l.updated_by

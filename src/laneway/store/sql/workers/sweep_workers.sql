@@ -1,10 +1,18 @@
--- Forgets slot counters and rows of workers long gone, only where nothing hangs on them, while this holder leads.
+-- Forgets counters and rows of workers long gone, only where nothing hangs on them, while this holder leads.
 with mandate as materialized (
     select from laneway.leader where holder = %(holder)s::uuid and held_until > clock_timestamp()
 ), idle as (
     delete from laneway.slot_usage u using laneway.workers w
      where w.id = u.worker_id and u.running = 0 and exists (select from mandate)
        and coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '10 minutes'
+), unlimited as (
+    delete from laneway.limit_usage u using laneway.workers w
+     where w.id = u.worker_id and u.running = 0 and exists (select from mandate)
+       and coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '10 minutes'
+), past as (
+    -- The longest period is a day; sites that start nothing any more leave theirs behind.
+    delete from laneway.limit_starts s
+     where s.slice < extract(epoch from clock_timestamp() - interval '3 days') * 1000000 and exists (select from mandate)
 )
 delete from laneway.workers w
  where coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '90 days'

@@ -1,0 +1,90 @@
+"""The drain with jobs among the others that must wait: for a limit, for a key, in front of all."""
+
+from __future__ import annotations
+
+from bench import load, timing
+from bench.app import HOLD, LIMIT, LIMITED, NOOP
+from bench.figures import Figures
+from bench.load import Kind, all_of
+from bench.scale import Scale, say
+from bench.server import Database, Server
+from bench.workers import Workers
+
+DRAIN_S = 300.0
+# A third of what a worker of 1,000 has in hand is more: claims meet it all the time.
+CEILING = 200
+KEYS = 100
+BUSY = "busy"
+
+
+def _a_third_limited(n: int) -> tuple[str, str | None]:
+    return (LIMITED, None) if n % 3 == 0 else (NOOP, None)
+
+
+def _a_tenth_keyed(n: int) -> tuple[str, str | None]:
+    return NOOP, f"key {n // 10 % KEYS}" if n % 10 == 0 else None
+
+
+def drain(database: Database, count: int, kind: Kind) -> float:
+    """Jobs per second of one idle, warm worker that finds all the jobs at once."""
+    database.empty()
+    database.tune_limit(LIMIT, CEILING)
+    with Workers(database) as running:
+        running.warm_up()
+        database.shut_gate()
+        first, last = load.fill(database, count, kind)
+        database.settle_down()
+        database.open_gate()
+        running.await_drained(last, DRAIN_S)
+    return timing.rate(database, first - 1, count)
+
+
+def drain_behind(database: Database, count: int, blocked: int) -> float:
+    """The same behind jobs that cannot run: half under a limit of none, half on a busy key."""
+    database.empty()
+    database.tune_limit(LIMIT, 0)
+    with Workers(database) as running:
+        running.warm_up()
+        load.fill(database, 1, all_of(HOLD, BUSY), "{}")
+        database.conn.execute("select pg_notify('laneway', 'wake *')")
+        running.await_running(1, DRAIN_S)
+        database.shut_gate()
+        load.fill(database, blocked // 2, all_of(LIMITED))
+        load.fill(database, blocked // 2, all_of(NOOP, BUSY))
+        database.open_gate()
+        running.await_parked(blocked // 2, DRAIN_S)
+        database.shut_gate()
+        first, last = load.fill(database, count)
+        database.settle_down()
+        database.open_gate()
+        running.await_ended(last, DRAIN_S)
+        running.await_running_at_most(1, DRAIN_S)
+        return timing.rate(database, first - 1, count)
+
+
+def measure(server: Server, figures: Figures, scale: Scale) -> None:
+    database = server.database("bench_life")
+    plain: list[float] = []
+    limited: list[float] = []
+    keyed: list[float] = []
+    for turn in range(scale.runs):
+        plain.append(drain(database, scale.drain, all_of(NOOP)))
+        limited.append(drain(database, scale.drain, _a_third_limited))
+        keyed.append(drain(database, scale.drain, _a_tenth_keyed))
+        say(
+            f"life {turn + 1}: plain {plain[-1]:,.0f}/s, a third limited {limited[-1]:,.0f}/s,"
+            f" a tenth keyed {keyed[-1]:,.0f}/s"
+        )
+    figures.ratio("limits_vs_plain", limited, plain)
+    figures.ratio("keys_vs_plain", keyed, plain)
+    beside: list[float] = []
+    behind: list[float] = []
+    for turn in range(scale.blocked_runs):
+        beside.append(drain(database, scale.drain, all_of(NOOP)))
+        behind.append(drain_behind(database, scale.drain, scale.blocked))
+        say(
+            f"life {turn + 1}: plain {beside[-1]:,.0f}/s,"
+            f" behind {scale.blocked:,} that cannot run {behind[-1]:,.0f}/s"
+        )
+    figures.ratio("blocked_backlog_vs_plain", behind, beside)
+    server.drop(database)

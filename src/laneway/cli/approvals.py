@@ -1,0 +1,83 @@
+"""Jobs that wait for an approval, and what was decided about one, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from laneway.cli import tables
+from laneway.cli.output import seconds, to_json, visible
+
+if TYPE_CHECKING:
+    from laneway.control.approval import Review
+    from laneway.domain.job import Job
+
+
+def awaiting(items: Iterable[Job]) -> Table:
+    table = tables.columns(
+        "ID", "TYPE", "COST", "WARNINGS", "PRIO", "BY", "AGE", "EXPIRES IN",
+        right=("COST", "WARNINGS", "PRIO", "AGE", "EXPIRES IN"),
+    )  # fmt: skip
+    now = datetime.now(UTC)
+    for job in items:
+        table.add_row(
+            str(job.id),
+            visible(job.job_type),
+            visible(job.cost) if job.cost else "-",
+            str(len(_warnings(job)) or "-"),
+            str(job.priority),
+            visible(job.created_by or "-"),
+            seconds((now - job.created_at).total_seconds() if job.created_at else None),
+            seconds((job.expires_at - now).total_seconds() if job.expires_at else None),
+        )
+    return table
+
+
+def review(seen: Review) -> RenderableType:
+    """One job, what its analysis said, who decided what, then its attempts."""
+    job = seen.job
+    if job.analysis is None and job.expires_at is None and not seen.decisions:
+        return tables.job(job)
+    grid = tables.fields()
+    for name, value in _analysis(job):
+        grid.add_row(name, visible(value))
+    if job.expires_at is not None:
+        grid.add_row("seal", seen.seal)
+        if seen.two_person:
+            grid.add_row("two_person", visible(f"not {_own(job)}"))
+    parts: list[RenderableType] = [grid]
+    for one in seen.decisions:
+        at = one.decided_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        why = f": {one.comment}" if one.comment else ""
+        parts.append(Text(visible(f"{one.decision} {at} by {one.decided_by}{why}")))
+    return tables.job(job, Group(*parts))
+
+
+def _own(job: Job) -> str:
+    """Whose approval does not count."""
+    by = job.created_by or "anybody's, as nobody knows who submitted it"
+    name = by.removeprefix("schedule:")
+    return by if name == by else f"who wrote the schedule {name}"
+
+
+def _analysis(job: Job) -> Iterator[tuple[str, str]]:
+    said = job.analysis
+    if isinstance(said, dict) and said.get("plan") is not None:
+        plan = said["plan"]
+        yield "plan", plan if isinstance(plan, str) else to_json(plan)
+    elif said is not None and not isinstance(said, dict):
+        yield "analysis", to_json(said)
+    if job.cost:
+        yield "cost", str(job.cost)
+    for warning in _warnings(job):
+        yield "warning", warning
+
+
+def _warnings(job: Job) -> list[str]:
+    said = job.analysis.get("warnings") if isinstance(job.analysis, dict) else None
+    return [str(one) for one in said] if isinstance(said, list) else []

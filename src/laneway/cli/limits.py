@@ -1,0 +1,86 @@
+"""`laneway limits …`"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from laneway.cli import history, inputs, session
+from laneway.cli.groups import group
+from laneway.cli.inputs import Json
+from laneway.cli.output import note, show, show_json, show_json_lines
+
+app = group("Look at limits and tune them while jobs run.")
+
+Name = Annotated[str, typer.Argument(metavar="LIMIT", help="The limit's name.")]
+
+
+@app.command()
+def ls(json: Json = False) -> None:
+    """List the limits with how often each is held, and how many jobs that need it wait."""
+    from laneway.control import limits
+
+    found = session.run(limits.inspect)
+    if json:
+        show_json_lines(each.to_dict() for each in found)
+        return
+    from laneway.cli import tables
+
+    show(tables.limits(found))
+
+
+@app.command("set")
+def set_(
+    limit: Name,
+    max_concurrent: Annotated[
+        str | None,
+        typer.Option(metavar="N", parser=inputs.slots, help="In use at once; or `unbounded`."),
+    ] = None,
+    rate: Annotated[
+        Any,
+        typer.Option(
+            metavar="N/PERIOD",
+            parser=inputs.rate,
+            help="Starts per period, like 60/1m; or `none`.",
+        ),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="SCOPE", help="What counts together: cluster, host or process."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change a limit, or create it: one at a time in the whole cluster unless said otherwise."""
+    from laneway.control import limits
+
+    change: dict[str, object] = {}
+    if max_concurrent is not None:
+        change["max_concurrent"] = None if max_concurrent == "unbounded" else int(max_concurrent)
+    if rate is not None:
+        change["rate_count"], change["rate_period_s"] = rate
+    if scope is not None:
+        change["scope"] = scope
+    by = session.principal()
+    tuned = session.run(lambda db: limits.tune(db, limit, change, by=by))
+    if json:
+        show_json(tuned.limit.to_dict())
+    else:
+        done = "created" if tuned.is_new else f"changed {', '.join(sorted(change))}"
+        note(f"limit {limit}: {done}")
+
+
+@app.command()
+def delete(limit: Name, json: Json = False) -> None:
+    """Delete a limit that no handler needs; `rollback` brings it back."""
+    from laneway.control import limits
+
+    by = session.principal()
+    session.run(lambda db: limits.delete(db, limit, by=by))
+    if json:
+        show_json({"name": limit, "deleted": True})
+    else:
+        note(f"limit {limit}: deleted")
+
+
+history.add_commands(app, "limit")

@@ -1,0 +1,194 @@
+"""The operator's verbs of `laneway jobs`, on jobs by their ids or on all that match a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from laneway.cli import inputs, selection, session
+from laneway.cli.exits import ExitCode, report
+from laneway.cli.inputs import JobIds, Json
+from laneway.cli.output import note, show_json, visible
+from laneway.cli.selection import Chosen, check_either, selecting
+
+if TYPE_CHECKING:
+    from laneway.domain.job import Job
+    from laneway.store.database import Database
+
+
+@selecting
+def approve(
+    chosen: Chosen,
+    job_ids: JobIds = None,
+    comment: Annotated[str | None, typer.Option(help="Why; kept with the decision.")] = None,
+    seal: Annotated[
+        str | None, typer.Option(help="Only if `jobs show` still says this seal; for one job.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Let jobs run that wait for an approval."""
+    check_either(job_ids, chosen)
+    if seal is not None and len(job_ids or ()) != 1:
+        raise typer.BadParameter("--seal goes with the id of one job")
+    if not job_ids:
+        selection.bulk("approve", "approved", chosen, json, reason=comment)
+    from laneway.control import approval
+
+    by = session.principal()
+    _each(
+        job_ids,
+        lambda db, job_id: approval.approve(db, job_id, by=by, comment=comment, seal=seal),
+        json,
+        lambda job: "approved",
+    )
+
+
+@selecting
+def reject(
+    chosen: Chosen,
+    reason: Annotated[str, typer.Option(help="Why; kept with the job.")],
+    job_ids: JobIds = None,
+    json: Json = False,
+) -> None:
+    """Cancel jobs that wait for an approval."""
+    check_either(job_ids, chosen)
+    if not job_ids:
+        selection.bulk("reject", "rejected", chosen, json, reason=reason)
+    from laneway.control import approval
+
+    by = session.principal()
+    _each(
+        job_ids,
+        lambda db, job_id: approval.reject(db, job_id, by=by, reason=reason),
+        json,
+        lambda job: "rejected",
+    )
+
+
+@selecting
+def cancel(
+    chosen: Chosen,
+    job_ids: JobIds = None,
+    reason: Annotated[str | None, typer.Option(help="Why; kept with the job.")] = None,
+    json: Json = False,
+) -> None:
+    """Cancel waiting jobs at once; ask the workers of running ones to stop."""
+    check_either(job_ids, chosen)
+    if not job_ids:
+        selection.bulk("cancel", "cancelled", chosen, json, reason=reason)
+    from laneway.control import jobs
+
+    by = session.principal()
+    _each(
+        job_ids,
+        lambda db, job_id: jobs.cancel(db, job_id, by=by, reason=reason),
+        json,
+        lambda job: (
+            "cancelled" if job.status.value == "cancelled" else f"{job.worker} was asked to stop"
+        ),
+    )
+
+
+@selecting
+def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
+    """Let failed or cancelled jobs wait again, with a new retry budget."""
+    check_either(job_ids, chosen)
+    if not job_ids:
+        selection.bulk("retry", "retried", chosen, json)
+    from laneway.control import jobs
+
+    by = session.principal()
+    _each(
+        job_ids,
+        lambda db, job_id: jobs.retry(db, job_id, by=by),
+        json,
+        lambda job: "waits again",
+    )
+
+
+@selecting
+def reprioritize(
+    chosen: Chosen,
+    job_id: Annotated[
+        UUID | None, typer.Argument(metavar="ID", parser=inputs.job_id, help="A job's id, in full.")
+    ] = None,
+    its_priority: Annotated[
+        int | None, typer.Argument(metavar="PRIORITY", help="Higher runs first.")
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", help="The same, and the way to say it with a filter.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Give waiting jobs another priority (after -- when it is negative)."""
+    job_ids = None if job_id is None else [job_id]
+    check_either(job_ids, chosen)
+    given = [each for each in (its_priority, priority) if each is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("give the priority once: ID PRIORITY, or --priority N")
+    (wanted,) = given
+    if not job_ids:
+        selection.bulk("reprioritize", "reprioritized", chosen, json, priority=wanted)
+    from laneway.control import jobs
+
+    by = session.principal()
+    _each(
+        job_ids,
+        lambda db, each: jobs.reprioritize(db, each, wanted, by=by),
+        json,
+        lambda job: f"priority {job.priority}",
+    )
+
+
+@selecting
+def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
+    """Delete jobs that have ended, with their history."""
+    check_either(job_ids, chosen, can_dry_run=True)
+    if not job_ids:
+        selection.bulk("delete", "deleted", chosen, json)
+    from laneway.control import jobs
+
+    count = len(job_ids or ())
+    if not chosen.dry_run:
+        selection.confirm(f"Delete {count} job{'s' if count > 1 else ''}?", yes=chosen.yes)
+    by = session.principal()
+
+    async def verb(db: Database, job_id: UUID) -> Job:
+        job = await jobs.check_deletable(db, job_id)
+        if not chosen.dry_run:
+            await jobs.delete(db, job_id, by=by)
+        return job
+
+    said = "would be deleted" if chosen.dry_run else "deleted"
+    _each(job_ids, verb, json, lambda job: said)
+
+
+def _each(
+    job_ids: list[UUID] | None,
+    verb: Callable[[Database, UUID], Awaitable[Job]],
+    json: bool,
+    said: Callable[[Job], str],
+) -> None:
+    """The verb on every job; one that is refused does not keep the others from it."""
+    from laneway.errors import DatabaseUnavailable, LanewayError
+
+    async def all_of_them(db: Database) -> ExitCode:
+        code = ExitCode.OK
+        for job_id in job_ids or ():
+            try:
+                job = await verb(db, job_id)
+            except DatabaseUnavailable:
+                raise
+            except LanewayError as error:
+                code = report(error)
+                continue
+            if json:
+                show_json(job.to_dict())
+            else:
+                note(f"job {job_id}: {visible(said(job))}")
+        return code
+
+    raise typer.Exit(session.run(all_of_them))

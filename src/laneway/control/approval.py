@@ -1,0 +1,77 @@
+"""What people decide about jobs that wait for them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from laneway.control import jobs, signals
+from laneway.domain import operator
+from laneway.domain.approval import Decision
+from laneway.domain.filter import JobFilter
+from laneway.domain.job import Job
+from laneway.domain.states import Status
+from laneway.errors import NotFound
+from laneway.store import approvals as store
+from laneway.store.database import Database
+
+log = logging.getLogger("laneway.control")
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A job with all that was decided about it, and the seal to approve it by as it is shown."""
+
+    job: Job
+    seal: str
+    two_person: bool
+    decisions: tuple[Decision, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            **self.job.to_dict(),
+            "seal": self.seal,
+            "two_person": self.two_person,
+            "decisions": [one.to_dict() for one in self.decisions],
+        }
+
+
+async def pending(
+    db: Database, wanted: JobFilter | None = None, *, limit: int = 50, cursor: str | None = None
+) -> jobs.JobPage:
+    """One page of the jobs that wait for an approval, newest first; `cost` is on each."""
+    asked = replace(wanted or JobFilter(), status=Status.AWAITING_APPROVAL)
+    return await jobs.listing(db, asked, limit=limit, cursor=cursor)
+
+
+async def review(db: Database, job_id: UUID) -> Review:
+    """One job with its attempts and decisions."""
+    # The seal first: should the job change before it is read, approving by this seal is refused.
+    found = await db.run(store.sealed(job_id))
+    if found is None:
+        raise NotFound(f"no job {job_id}")
+    decided = await db.run(store.decisions(job_id))
+    job = await jobs.show(db, job_id)
+    return Review(job, found.seal, found.two_person, tuple(decided))
+
+
+async def approve(
+    db: Database, job_id: UUID, *, by: str, comment: str | None = None, seal: str | None = None
+) -> Job:
+    """Lets a job run; with the seal of a review, only if it is still what was shown there."""
+    operator.check_decision(by, comment)
+    answer = await db.run(store.approve(job_id, by, comment, seal))
+    operator.after_decision(job_id, answer.found_in, answer.refusal, "approve")
+    await signals.wake(db, [str(answer.job_type)])
+    log.info("job %s: approved by %s", job_id, by)
+    return await jobs.show(db, job_id)
+
+
+async def reject(db: Database, job_id: UUID, *, by: str, reason: str) -> Job:
+    """Cancels a job that waits for an approval."""
+    operator.check_rejection(by, reason)
+    answer = await db.run(store.reject(job_id, by, reason))
+    operator.after_decision(job_id, answer.found_in, answer.refusal, "reject")
+    log.info("job %s: rejected by %s", job_id, by)
+    return await jobs.show(db, job_id)

@@ -1,0 +1,276 @@
+"""One verb on all jobs that match a filter; a dry run counts first.
+
+Newest first, in batches by keyset, every job by the statement of the single verb and in a
+transaction of its own: a run that was interrupted has done what it had done, and run again it goes
+on, for jobs that are done match no longer. Jobs newer than the preview, or than the beginning where
+there was none, are not touched.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from laneway.control import signals
+from laneway.domain import operator
+from laneway.domain.filter import JobFilter
+from laneway.domain.job import Job, check_priority
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput, Refused
+from laneway.store import approvals
+from laneway.store import jobs as store
+from laneway.store.database import Database
+
+log = logging.getLogger("laneway.control")
+
+BATCH: Final = 200
+COUNT_BOUND: Final = 100_000
+SAMPLE: Final = 5
+
+
+class Verb(StrEnum):
+    """What can be done to many jobs at once."""
+
+    CANCEL = "cancel"
+    RETRY = "retry"
+    DELETE = "delete"
+    REPRIORITIZE = "reprioritize"
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+_WAITING: Final = (Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
+# Where each verb works, in the order jobs move, so that none slips past; all are tried unless the
+# filter names one.
+STATUSES: Final[dict[Verb, tuple[Status, ...]]] = {
+    Verb.CANCEL: (*_WAITING, Status.RUNNING),
+    Verb.RETRY: (Status.FAILED, Status.CANCELLED),
+    Verb.DELETE: (Status.COMPLETED, Status.FAILED, Status.CANCELLED),
+    Verb.REPRIORITIZE: _WAITING,
+    Verb.APPROVE: (Status.AWAITING_APPROVAL,),
+    Verb.REJECT: (Status.AWAITING_APPROVAL,),
+}
+# What somebody cancelled comes back only when it is named.
+_UNLESS_NAMED: Final = {Verb.RETRY: (Status.FAILED,)}
+
+_GONE: Final = "is no longer there"
+_DUPLICATE: Final = "another job that has not ended holds its unique_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A verb, the jobs it is for, and what the verb needs to know.
+
+    An empty filter means every job there is, and must be meant: `everything`. `reason` is kept with
+    cancelled, rejected (which need one) and approved jobs.
+    """
+
+    verb: Verb
+    wanted: JobFilter
+    everything: bool = False
+    reason: str | None = None
+    priority: int | None = None
+
+    def check(self, by: str) -> Order:
+        """This order, or InvalidInput or Refused by the rule it breaks."""
+        self.wanted.check()
+        operator.check_words(by, self.reason)
+        if self.wanted.is_empty and not self.everything:
+            raise Refused(f"{self.verb} without a filter takes every job: say all if it is meant")
+        allowed = STATUSES[self.verb]
+        if self.wanted.status is not None and self.wanted.status not in allowed:
+            raise InvalidInput("status", f"{self.verb} takes jobs that are {', '.join(allowed)}")
+        if self.verb is Verb.REJECT and not self.reason:
+            raise InvalidInput("reason", "is required to reject")
+        if self.verb is Verb.REPRIORITIZE:
+            check_priority(self.priority)
+        return self
+
+    @property
+    def parts(self) -> list[JobFilter]:
+        """The filter once for every status the verb works in."""
+        if self.wanted.status is not None:
+            return [self.wanted]
+        statuses = _UNLESS_NAMED.get(self.verb, STATUSES[self.verb])
+        return [replace(self.wanted, status=status) for status in statuses]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an order would do; `is_more`: counting stopped at the bound.
+
+    `upto` is the number of the newest job there was: given to `run`, it takes no newer one.
+    """
+
+    verb: Verb
+    matched: int
+    is_more: bool
+    sample: tuple[Job, ...]
+    upto: int
+
+    @property
+    def count(self) -> str:
+        """The number as people read it."""
+        return f"{self.matched:,} or more" if self.is_more else f"{self.matched:,}"
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "verb": self.verb.value,
+            "dry_run": True,
+            "matched": self.matched,
+            "is_more": self.is_more,
+            "sample": [str(job.id) for job in self.sample],
+            "upto": self.upto,
+        }
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an order has done so far: jobs done, and jobs refused by reason."""
+
+    verb: Verb
+    done: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "verb": self.verb.value,
+            "dry_run": False,
+            "done": self.done,
+            "refused": dict(self.refused),
+        }
+
+
+async def preview(db: Database, order: Order, *, by: str) -> Preview:
+    """Counts the jobs an order is for, up to a bound, and shows a few of the newest."""
+    order.check(by)
+    upto = await db.run(store.newest())
+    matched = 0
+    sample: list[Job] = []
+    for wanted in order.parts:
+        left, room = COUNT_BOUND + 1 - matched, SAMPLE - len(sample)
+        matched += await db.run(store.count(wanted, limit=left, before=upto + 1))
+        if room:
+            sample += (await db.run(store.listing(wanted, limit=room, before=upto + 1))).items
+        if matched > COUNT_BOUND:
+            return Preview(order.verb, COUNT_BOUND, True, tuple(sample), upto)
+    return Preview(order.verb, matched, False, tuple(sample), upto)
+
+
+async def run(
+    db: Database, order: Order, *, by: str, upto: int | None = None
+) -> AsyncGenerator[Tally]:
+    """Does it; yields the tally after every batch, the same one each time.
+
+    With the `upto` of a preview, only to jobs that were there then.
+    """
+    order.check(by)
+    if upto is None:
+        upto = await db.run(store.newest())
+    elif type(upto) is not int or not 0 <= upto < 2**63 - 1:
+        raise InvalidInput("upto", "must be what a preview says")
+    tally = Tally(order.verb)
+    act = _act(db, order, by)
+    log.info("%s in bulk by %s: %s", order.verb, by, order.wanted)
+    for wanted in order.parts:
+        before = upto + 1
+        while True:
+            page = await db.run(store.matching(wanted, limit=BATCH, before=before))
+            told = _Told()
+            try:
+                for job_id in page.ids:
+                    refusal = await act(job_id, told)
+                    if refusal is None:
+                        tally.done += 1
+                    else:
+                        tally.refused[refusal] += 1
+            finally:
+                await told.tell(db)
+            if page.ids:
+                yield tally
+            if page.next_cursor is None:
+                break
+            before = page.next_cursor
+    log.info("%s in bulk by %s: %s done, %s refused", order.verb, by, tally.done,
+             tally.refused.total())  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Told:
+    """Whom a batch concerns; told once for all of it."""
+
+    workers: set[UUID] = field(default_factory=set)
+    job_types: set[str] = field(default_factory=set)
+
+    async def tell(self, db: Database) -> None:
+        for worker_id in self.workers:
+            await signals.ask_to_stop(db, worker_id)
+        if self.job_types:
+            await signals.wake(db, self.job_types)
+
+
+_Act = Callable[[UUID, _Told], Awaitable[str | None]]
+
+
+def _act(db: Database, order: Order, by: str) -> _Act:
+    """The verb on one job: None when it was done, else why not."""
+    reason, priority = order.reason, order.priority or 0
+
+    async def cancel(job_id: UUID, told: _Told) -> str | None:
+        met = await db.run(store.cancel(job_id, by, reason))
+        if met.concerns is not None:
+            told.workers.add(met.concerns)
+        return _refusal(order.verb, met.found_in)
+
+    async def retry(job_id: UUID, told: _Told) -> str | None:
+        met = await db.run(store.retry(job_id))
+        refusal = _refusal(order.verb, met.found_in)
+        if refusal is None and met.concerns is not None:
+            told.job_types.add(met.concerns)
+        return refusal
+
+    async def delete(job_id: UUID, told: _Told) -> str | None:
+        if await db.run(store.delete(job_id)) is not None:
+            return None
+        job = await db.run(store.get(job_id))
+        return _GONE if job is None else f"is {job.status}"
+
+    async def reprioritize(job_id: UUID, told: _Told) -> str | None:
+        return _refusal(order.verb, (await db.run(store.reprioritize(job_id, priority))).found_in)
+
+    async def approve(job_id: UUID, told: _Told) -> str | None:
+        met = await db.run(approvals.approve(job_id, by, reason, None))
+        refusal = _refusal(order.verb, met.found_in) or _undecided(met.refusal)
+        if refusal is None and met.job_type is not None:
+            told.job_types.add(met.job_type)
+        return refusal
+
+    async def reject(job_id: UUID, told: _Told) -> str | None:
+        met = await db.run(approvals.reject(job_id, by, reason or ""))
+        return _refusal(order.verb, met.found_in) or _undecided(met.refusal)
+
+    return {
+        Verb.CANCEL: cancel,
+        Verb.RETRY: retry,
+        Verb.DELETE: delete,
+        Verb.REPRIORITIZE: reprioritize,
+        Verb.APPROVE: approve,
+        Verb.REJECT: reject,
+    }[order.verb]
+
+
+def _undecided(refusal: str | None) -> str | None:
+    return None if refusal is None else operator.REFUSALS[refusal]
+
+
+def _refusal(verb: Verb, found_in: str | None) -> str | None:
+    if found_in is None:
+        return _GONE
+    if found_in == "duplicate":
+        return _DUPLICATE
+    return None if found_in in STATUSES[verb] else f"is {found_in}"

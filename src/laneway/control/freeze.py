@@ -1,0 +1,177 @@
+"""Draining lanes until they are quiet, and making them again what they were."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from laneway.control import signals
+from laneway.domain.approval import seconds_of
+from laneway.domain.lane import check_lane_name
+from laneway.domain.operator import check_words
+from laneway.errors import InvalidInput, LanewayError, NotFound, Refused
+from laneway.store import freeze as store
+from laneway.store import lanes as lane_store
+from laneway.store.database import Database
+from laneway.store.freeze import FrozenLane, LaneWatch, Thawed
+
+log = logging.getLogger("laneway.control")
+
+DEADLINE_S: Final = 600.0
+JOBS_NAMED: Final = 20
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """How far a freeze came: what still runs in each lane, and whether it was taken back."""
+
+    lanes: tuple[LaneWatch, ...]
+    waited_s: float
+    is_thawed: bool = False
+
+    @property
+    def running(self) -> int:
+        return sum(each.running for each in self.lanes)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing runs in the lanes, and nothing starts until they are thawed."""
+        return not self.running and not self.is_thawed
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "is_quiet": self.is_quiet,
+            "is_thawed": self.is_thawed,
+            "running": self.running,
+            "waited_s": round(self.waited_s, 3),
+            "lanes": [_watch_to_dict(each) for each in self.lanes],
+        }
+
+
+def _watch_to_dict(seen: LaneWatch) -> dict[str, object]:
+    return {
+        "lane": seen.lane,
+        "running": seen.running,
+        "jobs": [
+            {
+                "id": str(job.id),
+                "job_type": job.job_type,
+                "attempt": job.attempt,
+                "worker": job.worker,
+                "held_s": round(job.held_s, 3),
+            }
+            for job in seen.jobs
+        ],
+    }
+
+
+async def freeze(
+    db: Database,
+    lanes: Sequence[str] | None = None,
+    *,
+    by: str,
+    deadline: float = DEADLINE_S,
+    or_thaw: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Freeze:
+    """Drains lanes (None: all that are enabled) and waits until no job runs in them.
+
+    After `deadline` seconds it answers what still runs; the lanes stay drained, unless `or_thaw`,
+    which takes back what this freeze drained however it ends, but quiet. A second freeze goes on
+    waiting and keeps the memory of the first. `clock` and `pause` are for tests.
+    """
+    check_words(by, None)
+    if not 0 <= seconds_of(deadline, "deadline") < math.inf:
+        raise InvalidInput("deadline", "must be a number of seconds, 0 or more")
+    named = _check_names(lanes)
+    ours = await _not_yet_frozen(db, named)
+    try:
+        drained = await db.run(store.freeze(named, by))
+        log.info("lanes %s: frozen by %s", ", ".join(drained) or "none", by)
+        seen = await _until_quiet(db, drained, deadline, clock, pause)
+    except (asyncio.CancelledError, LanewayError):
+        # Also before the answer came: the database may have drained them by then.
+        if or_thaw:
+            await _thaw(db, ours, by)
+        raise
+    if seen.is_quiet or not or_thaw:
+        return seen
+    await _thaw(db, ours, by)
+    return Freeze(seen.lanes, seen.waited_s, is_thawed=True)
+
+
+def _check_names(lanes: Sequence[str] | None) -> list[str] | None:
+    if lanes is None:
+        return None
+    # A text is a sequence of texts too, and its letters would be the lanes.
+    if isinstance(lanes, str) or not isinstance(lanes, Sequence):
+        raise InvalidInput("lanes", "must be a list of names")
+    return [check_lane_name(name, "lane") for name in lanes]
+
+
+async def _not_yet_frozen(db: Database, named: Sequence[str] | None) -> list[str]:
+    """The lanes that this freeze would freeze: what another one holds is not ours to thaw."""
+    known = (await db.run(lane_store.read())).lanes
+    for name in named or ():
+        if name not in known:
+            raise NotFound(f"no lane {name}")
+    held = {each.lane for each in await db.run(store.frozen())}
+    wanted = known if named is None else named
+    return [name for name in wanted if known[name].enabled or name not in held]
+
+
+async def _until_quiet(
+    db: Database,
+    lanes: Sequence[str],
+    deadline: float,
+    clock: Callable[[], float],
+    pause: Callable[[float], Awaitable[None]],
+) -> Freeze:
+    began = clock()
+    wait = _FIRST_PAUSE
+    while True:
+        watched = await db.run(store.watch(lanes, JOBS_NAMED))
+        resumed = [each.lane for each in watched if each.enabled]
+        if resumed:
+            raise Refused(f"somebody resumed {', '.join(resumed)} meanwhile: it is not frozen")
+        seen = Freeze(tuple(watched), clock() - began)
+        if seen.is_quiet or seen.waited_s >= deadline:
+            return seen
+        await pause(min(wait, deadline - seen.waited_s))
+        wait = min(wait * 1.5, _LONGEST_PAUSE)
+
+
+async def thaw(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> list[Thawed]:
+    """Makes frozen lanes (None: all) again what they were before, and forgets.
+
+    A lane that was resumed by hand meanwhile stays enabled.
+    """
+    check_words(by, None)
+    wanted = _check_names(lanes)
+    if wanted is not None:
+        known = {each.lane for each in await db.run(store.frozen())}
+        for name in wanted:
+            if name not in known:
+                raise Refused(f"the lane {name} is not frozen")
+    return await _thaw(db, wanted, by)
+
+
+async def _thaw(db: Database, lanes: Sequence[str] | None, by: str) -> list[Thawed]:
+    thawed = await db.run(store.thaw(lanes, by))
+    log.info("lanes %s: thawed by %s", ", ".join(each.lane for each in thawed) or "none", by)
+    if any(each.enabled for each in thawed):
+        await signals.wake(db, None)
+    return thawed
+
+
+async def frozen(db: Database) -> list[FrozenLane]:
+    """The lanes that are frozen, and what each was before."""
+    return await db.run(store.frozen())

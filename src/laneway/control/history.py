@@ -1,0 +1,87 @@
+"""What was changed in the control plane, by whom, and the way back.
+
+Triggers keep every change of lanes, limits, schedules and the pause gate, plain SQL included.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from laneway.control import signals
+from laneway.domain.change import KINDS, RESTORABLE, Change
+from laneway.domain.lane import check_lane_name
+from laneway.domain.operator import check_page, check_words
+from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import history as store
+from laneway.store.database import Database
+
+log = logging.getLogger("laneway.control")
+
+_LARGEST_ID = 2**63 - 2
+
+
+async def history(
+    db: Database,
+    kind: str | Sequence[str],
+    name: str | None = None,
+    *,
+    limit: int = 50,
+    before: int | None = None,
+) -> list[Change]:
+    """Changes newest first: of one object, or of all of a kind; `before` asks for older ones."""
+    kinds = [kind] if isinstance(kind, str) else list(kind)
+    for each in kinds:
+        _check_kind(each, KINDS)
+    check_page(limit)
+    newest = store.NEWEST if before is None else _check_id(before, "before")
+    wanted = check_lane_name(name) if name is not None else None
+    return await db.run(store.listing(kinds, wanted, limit=limit, before=newest))
+
+
+async def rollback(
+    db: Database, kind: str, name: str, *, to: int | None = None, by: str
+) -> Change | None:
+    """Puts an object back to what it was before its newest change, or right after the change `to`.
+
+    `to=0` means before the first change that is kept. What was created is deleted, what was deleted
+    is there again. It is a change like any other, answered here; None when it was so already.
+    """
+    check_words(by, None)
+    _check_kind(kind, RESTORABLE)
+    check_lane_name(name)
+    if to is not None:
+        _check_id(to, "to")
+    try:
+        answer = await db.run(store.roll_back(kind, name, to, by))
+    except InvalidInput as error:
+        # The state was valid once; what the rules of today have against it is a fact, not an input.
+        raise Refused(f"the {kind} {name} cannot be rolled back: {error}") from error
+    if answer.answer == "no_object":
+        raise NotFound(f"no {kind} {name}, and no change of it is kept")
+    if answer.answer == "no_change":
+        which = f"change {to}" if to else "change"
+        raise NotFound(f"no {which} of the {kind} {name} is kept")
+    if answer.answer == "needed":
+        raise Refused(
+            f"the {kind} {name} cannot be rolled back, because that would delete it: "
+            f"{answer.hindrance}"
+        )
+    if answer.id is None:
+        return None
+    (change,) = await db.run(store.listing([kind], limit=1, before=answer.id + 1))
+    log.info("%s %s: rolled back (%s) by %s", kind, name, change.verb, by)
+    if kind != "schedule":
+        await signals.wake(db, None)
+    return change
+
+
+def _check_kind(kind: str, known: tuple[str, ...]) -> None:
+    if kind not in known:
+        raise InvalidInput("kind", f"must be one of {', '.join(known)}")
+
+
+def _check_id(value: int, field: str) -> int:
+    if type(value) is not int or not 0 <= value <= _LARGEST_ID:
+        raise InvalidInput(field, "must be the id of a change, as the history shows it")
+    return value

@@ -1,0 +1,100 @@
+"""What people do with limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from laneway.control import signals
+from laneway.domain.limit import Limit, check_limit_name, validate_limit_change
+from laneway.domain.operator import check_words
+from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import limits as store
+from laneway.store.database import Database
+from laneway.store.limits import LimitLoad
+
+log = logging.getLogger("laneway.control")
+
+WAITING_BOUND: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """A limit, how often it is held now, and how many due jobs of types that need it wait.
+
+    `busiest` is what the site with the most holds; `max_concurrent` counts for each site.
+    """
+
+    limit: Limit
+    running: int
+    busiest: int
+    waiting: int
+    is_capped: bool
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            **self.limit.to_dict(),
+            "running": self.running,
+            "busiest": self.busiest,
+            "waiting": self.waiting,
+            "waiting_is_capped": self.is_capped,
+        }
+
+
+class Tuned(NamedTuple):
+    """A limit as it is now, and whether it was not there before."""
+
+    limit: Limit
+    is_new: bool
+
+
+async def inspect(db: Database) -> list[LimitStatus]:
+    """Every limit with its use, by name."""
+    return [_status(load) for load in await db.run(store.read(WAITING_BOUND))]
+
+
+async def get(db: Database, name: str) -> LimitStatus:
+    """One limit with its use."""
+    found = await db.run(store.read(WAITING_BOUND, check_limit_name(name)))
+    if not found:
+        raise NotFound(f"no limit {name}")
+    return _status(found[0])
+
+
+def _status(load: LimitLoad) -> LimitStatus:
+    waiting = min(load.waiting, WAITING_BOUND)
+    return LimitStatus(load.limit, load.running, load.busiest, waiting, load.waiting > waiting)
+
+
+async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Tuned:
+    """Changes what `change` names, in force at every worker's next claim; creates what is new."""
+    check_words(by, None)
+    check_limit_name(name)
+    checked = validate_limit_change(change)
+    if not checked:
+        raise InvalidInput("limit", "nothing to change was given")
+    changed = await db.run(store.tune(name, checked, by))
+    made = None
+    if changed is None:
+        made = await db.run(store.create(Limit.of({"name": name, **checked}), by))
+        # None: somebody else made it a moment ago.
+        changed = made or await db.run(store.tune(name, checked, by))
+    if changed is None:
+        raise Refused(f"the limit {name} is being created and deleted by others: try again")
+    log.info("limit %s: %s, by %s", name, checked, by)
+    # Nobody here knows which types have waited for it.
+    await signals.wake(db, None)
+    return Tuned(changed, made is not None)
+
+
+async def delete(db: Database, name: str, *, by: str) -> None:
+    """Deletes a limit that nothing needs."""
+    check_words(by, None)
+    answer = await db.run(store.delete(check_limit_name(name), by))
+    if answer.hindrance is not None:
+        raise Refused(f"the limit {name} cannot be deleted: {answer.hindrance}")
+    if not answer.is_gone:
+        raise NotFound(f"no limit {name}")
+    log.info("limit %s: deleted by %s", name, by)

@@ -1,0 +1,206 @@
+"""What an analysis says, and which jobs need somebody's consent because of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, Literal, NamedTuple
+
+from laneway.domain.states import Status
+from laneway.domain.text import check_text
+from laneway.errors import InvalidInput
+
+TOKENS: Final = "tokens"
+DAY_S: Final = 86400.0
+LONGEST_S: Final = 366 * DAY_S
+MOST_WARNINGS: Final = 100
+LARGEST_AMOUNT: Final = 1_000_000_000_000_000
+NEEDS_SUBMITTER: Final = "must be given, jobs of this type are approved by somebody else"
+# The sub-queue of a type's analyses: no job type begins with a control character.
+ANALYSIS_PREFIX: Final = "\x01"
+
+Policy = Literal["never", "always", "below"]
+Number = int | float | Decimal
+
+
+def analysis_of(job_type: str) -> str:
+    """The name under which the analyses of a job type wait, run and are claimed."""
+    return ANALYSIS_PREFIX + job_type
+
+
+def is_analysis(name: str) -> bool:
+    return name.startswith(ANALYSIS_PREFIX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """Plan and cost estimate of a job: money with its currency, or tokens."""
+
+    plan: Any = None
+    cost: Number | None = None
+    currency: str | None = None
+    tokens: int | None = None
+    warnings: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As stored; InvalidInput names the field that is wrong."""
+        if isinstance(self.warnings, str) or len(self.warnings) > MOST_WARNINGS:
+            raise InvalidInput("warnings", f"must be a list of at most {MOST_WARNINGS} texts")
+        for i, text in enumerate(self.warnings):
+            check_text(text, f"warnings[{i}]", max_bytes=2000)
+        return {"plan": self.plan, "cost": self._cost(), "warnings": list(self.warnings)}
+
+    def _cost(self) -> dict[str, Any] | None:
+        if self.cost is not None and self.tokens is not None:
+            raise InvalidInput("tokens", "is instead of cost, not beside it")
+        if self.cost is not None:
+            amount = _amount("cost", self.cost)
+            return {"amount": amount, "currency": check_currency(self.currency, "currency")}
+        if self.currency is not None:
+            raise InvalidInput("currency", "needs a cost")
+        if self.tokens is not None:
+            return {"tokens": _amount("tokens", self.tokens)}
+        return None
+
+
+class Cost(NamedTuple):
+    """How much of what: a currency, or tokens."""
+
+    amount: Decimal
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.amount:,f} {self.unit}"
+
+
+def cost_of(analysis: object) -> Cost | None:
+    """The cost that a stored analysis says, None where it says none."""
+    told = analysis.get("cost") if isinstance(analysis, Mapping) else None
+    if not isinstance(told, Mapping):
+        return None
+    amount, unit = told.get("amount"), told.get("currency")
+    if amount is None:
+        amount, unit = told.get("tokens"), TOKENS
+    is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    return Cost(Decimal(str(amount)), str(unit)) if is_number else None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who decided what about a job, when and why; `seal` is of what it was about."""
+
+    decision: str
+    decided_at: datetime
+    decided_by: str | None
+    comment: str | None
+    seal: str | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "decision": self.decision,
+            "decided_at": self.decided_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+            "decided_by": self.decided_by,
+            "comment": self.comment,
+            "seal": self.seal,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """Who must agree before a job of a type runs.
+
+    Approval() asks for every job; `below_cost` (with `currency`) or `below_tokens` let jobs through
+    whose analysis says no more than that. `two_person`: not the one who submitted it. `expires`:
+    seconds (or a timedelta) until a job nobody decided about is cancelled.
+    """
+
+    below_cost: Number | None = None
+    currency: str | None = None
+    below_tokens: int | None = None
+    two_person: bool = False
+    expires: float | timedelta = DAY_S
+
+    def __post_init__(self) -> None:
+        if self.below_cost is not None and self.below_tokens is not None:
+            raise InvalidInput("below_tokens", "is instead of below_cost, not beside it")
+        if self.below_cost is not None:
+            _amount("below_cost", self.below_cost)
+            check_currency(self.currency, "currency")
+        elif self.currency is not None:
+            raise InvalidInput("currency", "needs below_cost")
+        if self.below_tokens is not None:
+            _amount("below_tokens", self.below_tokens)
+        if not 0 < seconds_of(self.expires, "expires") <= LONGEST_S:
+            raise InvalidInput("expires", "must be more than 0 seconds and at most a year")
+
+    @property
+    def policy(self) -> Policy:
+        return "always" if self.below is None else "below"
+
+    @property
+    def below(self) -> Number | None:
+        return self.below_cost if self.below_cost is not None else self.below_tokens
+
+    @property
+    def unit(self) -> str | None:
+        """What `below` counts."""
+        return self.currency or (TOKENS if self.below_tokens is not None else None)
+
+    @property
+    def expires_s(self) -> float:
+        return seconds_of(self.expires)
+
+    def lets_through(self, cost: Cost | None) -> bool:
+        """Whether nobody need be asked about a job that costs so much; without a cost, somebody."""
+        if self.below is None or cost is None:
+            return False
+        return cost.unit == self.unit and cost.amount <= Decimal(str(self.below))
+
+
+def status_after_analysis(approval: Approval | None, analysis: object) -> Status:
+    """What becomes of an analysed job by the policy of its type; laneway.admit is the same rule."""
+    if approval is None or approval.lets_through(cost_of(analysis)):
+        return Status.APPROVED
+    return Status.AWAITING_APPROVAL
+
+
+def as_approval(given: object) -> Approval | None:
+    """What a handler says of approval: True, "always", an Approval; False, None or "never"."""
+    if isinstance(given, Approval):
+        return given
+    if given is True or given == "always":
+        return Approval()
+    if given is None or given is False or given == "never":
+        return None
+    raise InvalidInput("approval", 'must be True, False, "always", "never" or an Approval')
+
+
+def seconds_of(duration: object, field: str = "duration") -> float:
+    """A duration in seconds; InvalidInput where it is none."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    try:
+        if isinstance(duration, (int, float)) and not isinstance(duration, bool):
+            return float(duration)
+    except OverflowError:
+        return math.inf
+    raise InvalidInput(field, "must be a number of seconds, or a timedelta")
+
+
+def check_currency(text: object, field: str) -> str:
+    if not isinstance(text, str) or not re.fullmatch("[A-Z]{3}", text):
+        raise InvalidInput(field, "must be three capital letters, like USD")
+    return text
+
+
+def _amount(field: str, value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        raise InvalidInput(field, "must be a number")
+    is_finite = value.is_finite() if isinstance(value, Decimal) else value == value
+    if not is_finite or not 0 <= value <= LARGEST_AMOUNT:
+        raise InvalidInput(field, "must be from 0 to 1e15")
+    return value if isinstance(value, int) else float(value)

@@ -1,0 +1,53 @@
+"""A change of the control plane: who changed what, from what to what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+
+# What has a history, and what can be put back; the pause gate has verbs of its own for that.
+KINDS: Final = ("lane", "limit", "schedule", "gate")
+RESTORABLE: Final = ("lane", "limit", "schedule")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of the history. `before` is None for a creation, `after` for a deletion."""
+
+    id: int
+    at: datetime
+    by: str
+    kind: str
+    name: str
+    before: Mapping[str, object] | None
+    after: Mapping[str, object] | None
+
+    @property
+    def verb(self) -> Literal["created", "changed", "deleted"]:
+        if self.before is None:
+            return "created"
+        return "deleted" if self.after is None else "changed"
+
+    @property
+    def differences(self) -> dict[str, tuple[object, object]]:
+        """The settings that differ, each with its value before and after; none if it was created
+        or deleted."""
+        if self.before is None or self.after is None:
+            return {}
+        names = [*self.after, *(name for name in self.before if name not in self.after)]
+        pairs = {name: (self.before.get(name), self.after.get(name)) for name in names}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "at": self.at.isoformat(),
+            "by": self.by,
+            "kind": self.kind,
+            "name": self.name,
+            "verb": self.verb,
+            "before": self.before,
+            "after": self.after,
+        }

@@ -1,0 +1,154 @@
+"""When a cron expression comes round in a time zone. Slots are moments in UTC."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice, takewhile
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from laneway.domain.text import check_text
+from laneway.errors import InvalidInput
+
+CRON_BYTES: Final = 200
+ZONE_BYTES: Final = 64
+
+ALIASES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_FIELDS: Final = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
+# They say another time on every machine.
+_NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
+# A day that no calendar lacks, to try an expression on.
+_SOME_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
+# Twice what a schedule may catch up on.
+_COUNTED: Final = 2000
+
+
+class Timing(NamedTuple):
+    """An expression and the zone it is meant in, both checked."""
+
+    cron: str
+    timezone: str
+
+
+def check_cron(value: object, field: str = "cron") -> str:
+    """Five fields, six with seconds first, or an alias such as @daily; it must come round."""
+    text = check_text(value, field, max_bytes=CRON_BYTES)
+    if text.startswith("@"):
+        if text not in ALIASES:
+            raise InvalidInput(field, f"{text} is unknown; there are {', '.join(ALIASES)}")
+        return text
+    parts = text.split()
+    if len(parts) not in (5, 6):
+        raise InvalidInput(
+            field,
+            "must have five fields (minute hour day-of-month month day-of-week), "
+            f"or six with seconds first, not {len(parts)}",
+        )
+    try:
+        next(CronSim(text, _SOME_DAY))
+    except CronSimError as error:
+        raise InvalidInput(field, _blame(str(error), parts)) from None
+    except StopIteration:
+        raise InvalidInput(field, "never comes round") from None
+    except (AssertionError, ValueError, OverflowError):
+        raise InvalidInput(field, "is not a cron expression") from None
+    return text
+
+
+def _blame(message: str, parts: list[str]) -> str:
+    bad = message.removeprefix("Bad ")
+    fields = _FIELDS[6 - len(parts) :]
+    if bad not in fields:
+        return "is not a cron expression"
+    part = parts[fields.index(bad)]
+    return f"its {bad} field is not valid: {part!r}"
+
+
+def check_timezone(value: object, field: str = "timezone") -> str:
+    """The name of a zone in the time zone database, such as Europe/Berlin."""
+    name = check_text(value, field, max_bytes=ZONE_BYTES)
+    try:
+        if name in _NO_ZONES:
+            raise ValueError
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        # ZoneInfo reads files: a name may be a directory, or not a path at all.
+        raise InvalidInput(
+            field, f"there is no time zone {name!r}; write UTC or a name such as Europe/Berlin"
+        ) from None
+    return name
+
+
+@lru_cache(maxsize=1024)
+def parse(cron: str, timezone: str) -> Timing:
+    """The timing of a row, however it came to be there; InvalidInput names the field."""
+    return Timing(ALIASES.get(check_cron(cron), cron), check_timezone(timezone))
+
+
+def slots_after(timing: Timing, moment: datetime) -> Iterator[datetime]:
+    """Every slot later than the moment, in order.
+
+    The clock change as Debian's cron has it (cronsim): a fixed time that is skipped runs when the
+    gap is over, one that comes twice runs the first time; expressions whose minute or hour begins
+    with `*`, and those with seconds, follow real time.
+    """
+    local = moment.astimezone(ZoneInfo(timing.timezone))
+    for at in CronSim(timing.cron, local):
+        slot = at.astimezone(UTC)
+        # In the repeated hour, a fixed time of its first turn is behind us.
+        if slot > moment:
+            yield slot
+
+
+def next_slot(timing: Timing, moment: datetime) -> datetime | None:
+    """The first slot later than the moment; None if there is none in fifty years."""
+    return next(slots_after(timing, moment), None)
+
+
+class Backlog(NamedTuple):
+    """The newest slots that are due, in order; how many there are in all, at least or exactly."""
+
+    newest: list[datetime]
+    total: int
+    is_exact: bool
+
+
+def backlog(timing: Timing, first: datetime, now: datetime, keep: int) -> Backlog:
+    """The slots from `first`, which is one, to now; its cost does not grow with a long absence."""
+
+    def due(start: datetime) -> Iterator[datetime]:
+        return takewhile(lambda slot: slot <= now, slots_after(timing, start))
+
+    if first > now:
+        return Backlog([], 0, True)
+    slots = [first, *islice(due(first), _COUNTED)]
+    if len(slots) <= _COUNTED:
+        return Backlog(slots[-keep:], len(slots), True)
+    span = timedelta(minutes=1)
+    while True:
+        start = max(first, now - span)
+        newest = deque(due(start), keep)
+        if len(newest) == keep or start == first:
+            return Backlog(list(newest), _COUNTED, False)
+        span *= 2
+
+
+def describe(cron: str) -> str:
+    """The expression in words; nothing for what is none."""
+    try:
+        return CronSim(ALIASES.get(cron, cron), _SOME_DAY).explain()
+    except (CronSimError, AssertionError, ValueError):
+        return ""

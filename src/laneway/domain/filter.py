@@ -1,0 +1,105 @@
+"""Which jobs a list shows and a bulk verb takes, the same at every door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Final
+
+from laneway.domain.approval import LARGEST_AMOUNT
+from laneway.domain.job import NAME_BYTES, TAG_BYTES
+from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.states import Status
+from laneway.domain.text import check_text
+from laneway.errors import InvalidInput
+
+QUERY_BYTES: Final = 1000
+LONGEST_AGE: Final = 100 * 366 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """None does not narrow; what is given must all hold.
+
+    `since` and `until` bound the submit, as `newer_than` and `older_than` (seconds ago) do by the
+    database's clock.
+    `worker` is the name or the id of the worker that runs or ran the job last. `q` is text to be
+    found, in either case, in id, job type, error or payload. `max_cost` takes jobs whose analysis
+    said a cost of at most that in `unit`; a job without a cost is not among them.
+    """
+
+    status: Status | None = None
+    lane: str | None = None
+    job_type: str | None = None
+    tag: str | None = None
+    worker: str | None = None
+    workspace: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    older_than: float | None = None
+    newer_than: float | None = None
+    q: str | None = None
+    max_cost: float | None = None
+    unit: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every job there is matches."""
+        return all(getattr(self, field.name) is None for field in fields(self))
+
+    def check(self) -> JobFilter:
+        """This filter, or InvalidInput with the field and the rule it breaks."""
+        if self.status is not None and self.status not in tuple(Status):
+            raise InvalidInput("status", f"must be one of {', '.join(Status)}")
+        if self.lane is not None:
+            check_lane_name(self.lane, "lane")
+        if self.job_type is not None:
+            check_job_type(self.job_type)
+        _check_texts(self)
+        for field in ("since", "until"):
+            _check_time(getattr(self, field), field)
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise InvalidInput("until", "must be after since")
+        _check_number(self.older_than, "older_than", LONGEST_AGE)
+        _check_number(self.newer_than, "newer_than", LONGEST_AGE)
+        if (
+            self.older_than is not None
+            and self.newer_than is not None
+            and self.older_than >= self.newer_than
+        ):
+            raise InvalidInput("older_than", "must be less than newer_than")
+        _check_number(self.max_cost, "max_cost", LARGEST_AMOUNT)
+        if self.unit is not None and self.max_cost is None:
+            raise InvalidInput("unit", "goes with max_cost")
+        if self.unit is None and self.max_cost is not None:
+            raise InvalidInput("unit", "must be given with max_cost")
+        return self
+
+
+def _check_texts(given: JobFilter) -> None:
+    for field, value, size in (
+        ("tag", given.tag, TAG_BYTES),
+        ("worker", given.worker, 2 * NAME_BYTES),
+        ("workspace", given.workspace, NAME_BYTES),
+        ("q", given.q, QUERY_BYTES),
+        ("unit", given.unit, NAME_BYTES),
+    ):
+        if value is not None:
+            check_text(value, field, max_bytes=size)
+
+
+def _check_time(value: object, field: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, datetime):
+        raise InvalidInput(field, f"must be a datetime, not {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise InvalidInput(field, "must carry a time zone")
+
+
+def _check_number(value: object, field: str, most: float) -> None:
+    if value is None:
+        return
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= most:  # type: ignore[operator]
+        raise InvalidInput(field, f"must be a number from 0 to {most:.0f}")

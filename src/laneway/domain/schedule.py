@@ -1,0 +1,229 @@
+"""Schedules: what they submit and when, and what becomes of slots that nobody served in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from laneway.domain import cron as cron_
+from laneway.domain.cron import Timing, check_cron, check_timezone
+from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE, NewJob
+from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key, encode
+from laneway.domain.settings import Check, check_flag, check_whole, optional, validate_settings
+from laneway.domain.text import check_text
+from laneway.errors import InvalidInput
+
+MISSED: Final = ("skip", "coalesce", "catch_up")
+GRACE: Final = timedelta(seconds=60)
+CHECK_NAME_BYTES: Final = 128
+CATCH_UP_RANGE: Final = (1, 1000)
+# How many slots one transaction records.
+BATCH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One turn of a schedule and what came of it."""
+
+    slot: datetime
+    manual: bool
+    outcome: str
+    job_id: UUID | None
+    note: str | None
+    at: datetime
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "slot": self.slot.isoformat(),
+            "manual": self.manual,
+            "outcome": self.outcome,
+            "job_id": str(self.job_id) if self.job_id else None,
+            "note": self.note,
+            "at": self.at.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A rule that submits jobs of a type on a cron, where it stands, and its newest slot."""
+
+    name: str
+    job_type: str
+    cron: str
+    payload: Any = None
+    timezone: str = "UTC"
+    missed: str = "coalesce"
+    catch_up: int = 10
+    check_name: str | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    concurrency_key: str | None = None
+    workspace: str = DEFAULT_WORKSPACE
+    tags: tuple[str, ...] = ()
+    enabled: bool = True
+    error: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    updated_by: str | None = None
+    next_at: datetime | None = None
+    check_failures: int = 0
+    last: Slot | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> Schedule:
+        """A new schedule from untrusted settings; what is not named takes its default."""
+        checked = validate_schedule_change(settings, new=True)
+        return cls(**checked)  # type: ignore[arg-type]
+
+    def to_dict(self) -> dict[str, object]:
+        """The schedule as JSON values."""
+        return {
+            "name": self.name,
+            "job_type": self.job_type,
+            "payload": {} if self.payload is None else self.payload,
+            "cron": self.cron,
+            "timezone": self.timezone,
+            "missed": self.missed,
+            "catch_up": self.catch_up,
+            "check_name": self.check_name,
+            "priority": self.priority,
+            "max_retries": self.max_retries,
+            "concurrency_key": self.concurrency_key,
+            "workspace": self.workspace,
+            "tags": list(self.tags),
+            "enabled": self.enabled,
+            "error": self.error,
+            "next_at": _iso(self.next_at),
+            "check_failures": self.check_failures,
+            "last": self.last.to_dict() if self.last else None,
+            "created_at": _iso(self.created_at),
+            "updated_at": _iso(self.updated_at),
+            "updated_by": self.updated_by,
+        }
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
+def check_schedule_name(value: object, field: str = "name") -> str:
+    """A schedule's name: 1 to 63 bytes, a lower-case letter, then a-z 0-9 _ . -"""
+    return check_lane_name(value, field)
+
+
+def check_check_name(value: object, field: str = "check_name") -> str:
+    """The name under which workers know a check."""
+    return check_text(value, field, max_bytes=CHECK_NAME_BYTES)
+
+
+def encode_payload(payload: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
+    """The payload of a schedule's jobs as JSON."""
+    return encode({} if payload is None else payload, limits=limits)
+
+
+def validate_schedule_change(
+    change: Mapping[str, object], *, new: bool = False, limits: PayloadLimits = DEFAULT_LIMITS
+) -> dict[str, object]:
+    """The settings that a change names, checked; InvalidInput names field and rule.
+
+    A change of an existing schedule may not carry `name`; a new one (`new=True`) must, and
+    `job_type` and `cron`.
+    """
+    checks: dict[str, Check] = {
+        **_CHECKS,
+        "payload": lambda _, value: _payload(value, limits),
+        "concurrency_key": optional(lambda field, value: check_key(value, field, limits)),
+    }
+    required = ("name", "job_type", "cron") if new else ()
+    return validate_settings("schedule", change, checks, _FIELDS, required=required)
+
+
+def _payload(value: object, limits: PayloadLimits) -> object:
+    if not encode_payload(value, limits).startswith("{"):
+        raise InvalidInput("payload", "must be an object")
+    return value
+
+
+def _missed(field: str, value: object) -> str:
+    if not isinstance(value, str) or value not in MISSED:
+        raise InvalidInput(field, f"must be one of {', '.join(MISSED)}")
+    return value
+
+
+def _job_field(field: str, value: object) -> object:
+    """As a submit takes it."""
+    if field == "tags":
+        if not isinstance(value, (list, tuple)):
+            raise InvalidInput(field, "must be a list of texts")
+        value = tuple(value)
+    NewJob(id=UUID(int=0), job_type="x", **{field: value}).check()  # type: ignore[arg-type]
+    return value
+
+
+_CHECKS: Final[dict[str, Check]] = {
+    "name": lambda field, value: check_schedule_name(value, field),
+    "job_type": lambda field, value: check_job_type(value, field),
+    "cron": lambda field, value: check_cron(value, field),
+    "timezone": lambda field, value: check_timezone(value, field),
+    "missed": _missed,
+    "catch_up": check_whole(*CATCH_UP_RANGE),
+    "check_name": optional(lambda field, value: check_check_name(value, field)),
+    "priority": optional(check_whole(*PRIORITY_RANGE)),
+    "max_retries": optional(check_whole(*MAX_RETRIES_RANGE)),
+    "workspace": _job_field,
+    "tags": _job_field,
+    "enabled": check_flag,
+}
+_FIELDS: Final = frozenset(field.name for field in fields(Schedule))
+
+
+# Which slots have their turn ------------------------------------------------------------------
+
+
+class Turn(NamedTuple):
+    """Slots to fire now, oldest first, what is said of them, and where the schedule stands then.
+
+    `missed_at` is the newest of the slots that nobody will fire, `missed` says how many.
+    """
+
+    slots: tuple[datetime, ...]
+    note: str | None
+    missed_at: datetime | None
+    missed: str | None
+    next_at: datetime | None
+
+
+def decide(
+    timing: Timing, missed: str, catch_up: int, first: datetime, now: datetime, most: int = BATCH
+) -> Turn:
+    """What to do at `now` about a schedule whose first slot without an outcome is `first`.
+
+    skip: slots at most a minute late. coalesce: the newest. catch_up: the newest `catch_up`.
+    At most `most` at a time; what is left has its turn next.
+    """
+    in_grace = int(GRACE.total_seconds()) + 1
+    keep = {"skip": in_grace, "coalesce": 1}.get(missed, catch_up)
+    found = cron_.backlog(timing, first, now, keep + 1)
+    due = found.newest[-keep:]
+    if missed == "skip":
+        due = [slot for slot in due if now - slot <= GRACE]
+    older = found.total - len(due)
+    slots, left = tuple(due[:most]), due[most:]
+    next_at = left[0] if left else cron_.next_slot(timing, now)
+    if older <= 0:
+        return Turn(slots, None, None, None, next_at)
+    counted = f"{older} slots" if found.is_exact else f"more than {older} slots"
+    if older == 1:
+        counted = "1 slot"
+    if missed == "coalesce":
+        return Turn(slots, f"also for {counted} missed since {_minute(first)}", None, None, next_at)
+    missed_at = found.newest[-len(due) - 1]
+    return Turn(slots, None, missed_at, f"{counted} missed since {_minute(first)}", next_at)
+
+
+def _minute(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

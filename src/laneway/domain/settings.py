@@ -1,0 +1,68 @@
+"""What a change of a lane, a limit or a schedule may name, checked field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from laneway.domain.text import escape_text
+from laneway.errors import InvalidInput
+
+Check = Callable[[str, object], object]
+
+_SHOWN_CHARS = 63
+
+
+def validate_settings(
+    of: str,
+    change: object,
+    checks: Mapping[str, Check],
+    fields: Collection[str],
+    *,
+    required: Collection[str],
+) -> dict[str, object]:
+    """The settings that a change names, each as its check answers it.
+
+    What is `required` is so for a new one; without it, one that exists is changed, and its `name`
+    stays. `fields` that have no check are never taken from outside.
+    """
+    if not isinstance(change, Mapping):
+        raise InvalidInput(of, "must be an object")
+    checked: dict[str, object] = {}
+    for field, value in change.items():
+        if field == "name" and not required:
+            raise InvalidInput("name", "cannot be changed")
+        if field in checks:
+            checked[field] = checks[field](field, value)
+        elif field in fields:
+            raise InvalidInput(field, "is set by Laneway and cannot be given")
+        else:
+            known = ", ".join(sorted(name for name in checks if name != "name"))
+            shown = escape_text(str(field)[:_SHOWN_CHARS])
+            raise InvalidInput(shown, f"is no setting of a {of}; there are {known}")
+    for field in required:
+        if field not in checked:
+            raise InvalidInput(field, f"is required for a new {of}")
+    return checked
+
+
+def check_flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, "must be true or false")
+    return value
+
+
+def check_whole(low: int, high: int) -> Callable[[str, object], int]:
+    """A check for whole numbers of a range."""
+
+    def check(field: str, value: object) -> int:
+        # bool is an int to Python, and `true` slots would silently be one.
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+        return value
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """The check, or null."""
+    return lambda field, value: None if value is None else check(field, value)

@@ -1,0 +1,61 @@
+"""Decisions about jobs that wait for one, as statements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.domain.approval import Decision
+from laneway.store.statement import Row, Statement
+
+
+class Decided(NamedTuple):
+    """The state a decision met (None: no such job), and why it was not taken where it was not."""
+
+    found_in: str | None
+    refusal: str | None = None
+    job_type: str | None = None
+
+
+def _decided(rows: list[Row]) -> Decided:
+    return Decided(*rows[0]) if rows else Decided(None)
+
+
+def approve(job_id: UUID, by: str, comment: str | None, seal: str | None) -> Statement[Decided]:
+    """Lets a job run; with a seal, only if it is still what the approver was shown."""
+    return _decide(job_id, by, comment, seal, is_yes=True)
+
+
+def reject(job_id: UUID, by: str, reason: str) -> Statement[Decided]:
+    """Cancels a job that waits for an approval."""
+    return _decide(job_id, by, reason, None, is_yes=False)
+
+
+def _decide(
+    job_id: UUID, by: str, comment: str | None, seal: str | None, *, is_yes: bool
+) -> Statement[Decided]:
+    return Statement(
+        "approvals/decide_job",
+        _decided,
+        {"id": job_id, "approve": is_yes, "by": by, "comment": comment, "seal": seal},
+    )
+
+
+def decisions(job_id: UUID) -> Statement[list[Decision]]:
+    """Every decision about a job, oldest first."""
+    return Statement(
+        "approvals/read_decisions", lambda rows: [Decision(*r) for r in rows], {"id": job_id}
+    )
+
+
+class Sealed(NamedTuple):
+    """The fingerprint of a job as it is now, and whether its submitter may not approve it."""
+
+    seal: str
+    two_person: bool
+
+
+def sealed(job_id: UUID) -> Statement[Sealed | None]:
+    return Statement(
+        "approvals/read_seal", lambda rows: Sealed(*rows[0]) if rows else None, {"id": job_id}
+    )

@@ -1,0 +1,242 @@
+-- A fingerprint of what is to run and of what was said about it.
+create or replace function laneway.seal(p_payload jsonb, p_analysis jsonb) returns text
+language sql immutable as $$
+    select encode(sha256(convert_to(p_payload::text || E'\x1f' || coalesce(p_analysis::text, ''), 'UTF8')), 'hex')
+$$;
+
+-- approvals holds the decision in force; a retry may ask for another, so each one is kept.
+create or replace function laneway.keep_decision(p_seq bigint) returns void language sql volatile as $$
+    insert into laneway.decisions (seq, decision, decided_at, decided_by, comment, seal)
+    select a.seq, a.decision, a.decided_at, a.decided_by, a.comment, a.seal from laneway.approvals a where a.seq = p_seq
+$$;
+
+-- Where a new job goes that needs an analysis or an approval; answers its status. What the submitter's
+-- handler asks for is kept, so that no worker of an older release lets it run by publishing less.
+create or replace function laneway.place(p_seq bigint, p_now timestamptz, p_needs text) returns text
+language plpgsql volatile as $$
+declare
+    v record;
+begin
+    select j.job_type, j.priority, coalesce(t.has_analysis, false) as has_analysis into v
+      from laneway.jobs j left join laneway.job_types t on t.name = j.job_type where j.seq = p_seq;
+    if p_needs is not null then
+        insert into laneway.approvals (seq, asked) values (p_seq, p_needs);
+    end if;
+    if v.has_analysis or p_needs in ('analysis', 'both') then
+        insert into laneway.ready (seq, job_type, rank, ready_at)
+        values (p_seq, laneway.analysis_of(v.job_type), -v.priority, p_now);
+        return 'pending';
+    end if;
+    return laneway.ask(p_seq, -v.priority, 0, p_now);
+end $$;
+
+-- Lets a job wait for an approval, as long as its type says.
+create or replace function laneway.ask(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
+returns text language plpgsql volatile as $$
+begin
+    insert into laneway.awaiting (seq, job_type, workspace, rank, attempt, since, expires_at)
+    select j.seq, j.job_type, j.workspace, p_rank, p_attempt, p_now,
+           p_now + make_interval(secs => coalesce(t.approval_expires_s, 86400))
+      from laneway.jobs j left join laneway.job_types t on t.name = j.job_type where j.seq = p_seq;
+    return 'awaiting_approval';
+end $$;
+
+-- Makes a job claimable: at once, or when its run_at has come.
+create or replace function laneway.let_through(
+    p_seq bigint, p_job_type text, p_rank integer, p_attempt integer, p_sealed boolean, p_now timestamptz)
+returns void language plpgsql volatile as $$
+declare
+    v_run_at timestamptz := (select j.run_at from laneway.jobs j where j.seq = p_seq);
+begin
+    if v_run_at > p_now then
+        insert into laneway.delayed (seq, job_type, rank, attempt, sealed, run_at)
+        values (p_seq, p_job_type, p_rank, p_attempt, p_sealed, v_run_at);
+    else
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, sealed, ready_at)
+        values (p_seq, p_job_type, false, p_rank, p_attempt, p_sealed, p_now);
+    end if;
+end $$;
+
+-- What follows an analysis, or a retry, by the policy of the job's type: approved where
+-- the policy says never or the cost is at most its threshold, else awaiting_approval. The same rule as
+-- laneway.domain.approval.status_after_analysis.
+create or replace function laneway.admit(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
+returns text language plpgsql volatile as $$
+declare
+    v_job laneway.jobs;
+    v_type laneway.job_types;
+    v_said laneway.approvals;
+begin
+    select * into v_job from laneway.jobs j where j.seq = p_seq;
+    select * into v_type from laneway.job_types t where t.name = v_job.job_type;
+    select * into v_said from laneway.approvals a where a.seq = p_seq;
+    if coalesce(v_type.approval, 'never') = 'never' and (v_said.asked in ('approval', 'both')) is not true then
+        perform laneway.let_through(p_seq, v_job.job_type, p_rank, p_attempt, false, p_now);
+        return 'approved';
+    elsif v_type.approval = 'below' and v_said.cost <= v_type.approval_below
+          and v_said.unit = v_type.approval_unit then
+        update laneway.approvals a
+           set decision = 'automatic', decided_at = p_now, decided_by = 'policy',
+               comment = format('at most %s %s', v_type.approval_below, v_type.approval_unit),
+               seal = laneway.seal(v_job.payload, v_said.analysis)
+         where a.seq = p_seq;
+        perform laneway.keep_decision(p_seq);
+        perform laneway.let_through(p_seq, v_job.job_type, p_rank, p_attempt, true, p_now);
+        return 'approved';
+    end if;
+    return laneway.ask(p_seq, p_rank, p_attempt, p_now);
+end $$;
+
+-- Where a job goes that an operator retries: to run where it was approved as it is or needs no approval;
+-- to its analysis where there is none, or none of what it is now; else to who decides. Answers whom to wake.
+create or replace function laneway.readmit(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
+returns text language plpgsql volatile as $$
+declare
+    v_job laneway.jobs;
+    v_type laneway.job_types;
+    v_said laneway.approvals;
+    v_agreed boolean;
+    v_sealed boolean;
+begin
+    select * into v_job from laneway.jobs j where j.seq = p_seq;
+    select * into v_type from laneway.job_types t where t.name = v_job.job_type;
+    select * into v_said from laneway.approvals a where a.seq = p_seq;
+    v_agreed := coalesce(v_said.decision in ('approved', 'automatic'), false);
+    v_sealed := v_agreed and v_said.seal = laneway.seal(v_job.payload, v_said.analysis);
+    if (v_type.has_analysis or v_said.asked in ('analysis', 'both')) and not v_sealed
+       and (v_said.analysis is null or v_agreed) then
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, ready_at)
+        values (p_seq, laneway.analysis_of(v_job.job_type), false, p_rank, p_attempt, p_now);
+        return laneway.analysis_of(v_job.job_type);
+    elsif v_sealed or (coalesce(v_type.approval, 'never') = 'never'
+                       and (v_said.asked in ('approval', 'both')) is not true) then
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, sealed, ready_at)
+        values (p_seq, v_job.job_type, false, p_rank, p_attempt, v_sealed, p_now);
+        return v_job.job_type;
+    end if;
+    update laneway.approvals a set seal = null, decision = null, decided_at = null, decided_by = null, comment = null
+     where a.seq = p_seq;
+    perform laneway.admit(p_seq, p_rank, p_attempt, p_now);
+    return v_job.job_type;
+end $$;
+
+-- Stores what an analysis said. Its progress and steps were its own: the run begins without them.
+create or replace function laneway.note_analysis(p_seq bigint, p_analysis jsonb, p_now timestamptz)
+returns void language plpgsql volatile as $$
+declare
+    v_cost jsonb := p_analysis -> 'cost';
+    v_amount jsonb := coalesce(v_cost -> 'amount', v_cost -> 'tokens');
+    v_is_cost boolean := coalesce(jsonb_typeof(v_amount) = 'number', false);
+begin
+    insert into laneway.approvals as a (seq, analysis, cost, unit, analyzed_at)
+    values (p_seq, p_analysis, case when v_is_cost then v_amount::text::numeric end,
+            case when v_is_cost and v_cost ? 'amount' then v_cost ->> 'currency' when v_is_cost then 'tokens' end, p_now)
+    on conflict (seq) do update
+       set analysis = excluded.analysis, cost = excluded.cost, unit = excluded.unit, analyzed_at = excluded.analyzed_at,
+           seal = null, decision = null, decided_at = null, decided_by = null, comment = null;
+    delete from laneway.progress p where p.seq = p_seq;
+    delete from laneway.steps s where s.seq = p_seq;
+end $$;
+
+-- Whether a job is this person's own, or may be: of its submitter, and for a schedule's job of who wrote
+-- the schedule as it was then or is now. Where nobody knows who that was, it may be anybody.
+create or replace function laneway.is_own(p_created_by text, p_created_at timestamptz, p_by text) returns boolean
+language sql stable as $$
+    select case when p_created_by not like 'schedule:%' then p_by = p_created_by
+                else p_by = any (w.writers) or w.writers = '{}' end
+      from (select array_remove(array[
+                (select h.by from laneway.control_history h
+                  where h.kind = 'schedule' and h.name = substr(p_created_by, 10) and h.at <= p_created_at
+                  order by h.id desc limit 1),
+                (select s.updated_by from laneway.schedules s where s.name = substr(p_created_by, 10))],
+                null) as writers) w
+$$;
+
+-- Approves or rejects one job that waits for it. `found_in` is the state the verb met; refusal says
+-- why an awaiting job was not touched: two_person, or changed (not what the approver was shown). An
+-- approval that comes too late expires the job instead.
+create or replace function laneway.decide(
+    p_seq bigint, p_approve boolean, p_by text, p_comment text, p_seal text,
+    out found_in text, out refusal text, out job_type text)
+language plpgsql volatile as $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_row laneway.awaiting;
+    v_job laneway.jobs;
+    v_analysis jsonb;
+begin
+    if p_by is null then
+        raise exception using errcode = 'LW001', message = 'by: must be given, decisions are kept with who made them';
+    end if;
+    if p_by ~ '^\s|\s$' then
+        raise exception using errcode = 'LW001', message = 'by: must not begin or end with a blank';
+    end if;
+    if not p_approve and coalesce(p_comment, '') = '' then
+        raise exception using errcode = 'LW001', message = 'reason: must be given to reject';
+    end if;
+    -- The lock comes first, so that of two who decide the second meets what the first made of it.
+    select * into v_row from laneway.awaiting w where w.seq = p_seq for update;
+    if not found then
+        select v.status into found_in from laneway.jobs_view v where v.seq = p_seq;
+        return;
+    end if;
+    found_in := 'awaiting_approval';
+    select * into v_job from laneway.jobs j where j.seq = p_seq;
+    job_type := v_job.job_type;
+    if p_approve and v_row.expires_at <= v_now then
+        perform laneway.close_awaiting(p_seq, 'expired', 'laneway', null, v_now);
+        found_in := 'cancelled';
+        return;
+    end if;
+    select a.analysis into v_analysis from laneway.approvals a where a.seq = p_seq;
+    if p_seal is not null and p_seal <> laneway.seal(v_job.payload, v_analysis) then
+        refusal := 'changed'; return;
+    end if;
+    if p_approve and (select t.two_person from laneway.job_types t where t.name = v_job.job_type)
+       and laneway.is_own(v_job.created_by, v_job.created_at, p_by) then
+        refusal := 'two_person'; return;
+    end if;
+    perform laneway.close_awaiting(p_seq, case when p_approve then 'approved' else 'rejected' end, p_by, p_comment, v_now);
+end $$;
+
+-- Ends the wait for an approval by a decision: approved goes on, anything else cancels the job.
+create or replace function laneway.close_awaiting(
+    p_seq bigint, p_decision text, p_by text, p_comment text, p_now timestamptz)
+returns void language plpgsql volatile as $$
+declare
+    v_row laneway.awaiting;
+    v_job laneway.jobs;
+begin
+    delete from laneway.awaiting w where w.seq = p_seq returning * into v_row;
+    if not found then return; end if;
+    select * into v_job from laneway.jobs j where j.seq = p_seq;
+    insert into laneway.approvals as a (seq, seal, decision, decided_at, decided_by, comment)
+    values (p_seq, laneway.seal(v_job.payload, null), p_decision, p_now, p_by, p_comment)
+    on conflict (seq) do update
+       set seal = laneway.seal(v_job.payload, a.analysis), decision = excluded.decision,
+           decided_at = excluded.decided_at, decided_by = excluded.decided_by, comment = excluded.comment;
+    perform laneway.keep_decision(p_seq);
+    if p_decision = 'approved' then
+        perform laneway.let_through(p_seq, v_job.job_type, v_row.rank, v_row.attempt, true, p_now);
+        return;
+    end if;
+    perform laneway.end_waiting(
+        p_seq, 'cancelled', v_row.rank, v_row.attempt, 0, p_now, p_by,
+        case when p_decision = 'rejected' then concat('rejected: ', p_comment) else 'approval expired' end, null);
+end $$;
+
+-- Cancels jobs whose approval did not come in time. Answers how many.
+create or replace function laneway.expire_approvals(p_limit integer default 200, p_now timestamptz default null)
+returns integer language plpgsql volatile as $$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_seq bigint;
+    v_n integer := 0;
+begin
+    for v_seq in select w.seq from laneway.awaiting w where w.expires_at <= v_now
+                  order by w.expires_at limit p_limit for update skip locked loop
+        perform laneway.close_awaiting(v_seq, 'expired', 'laneway', null, v_now);
+        v_n := v_n + 1;
+    end loop;
+    return v_n;
+end $$;

@@ -1,0 +1,115 @@
+-- Keeps who changed what from what to what, through any door. Who: the setting laneway.actor, which
+-- Laneway's own statements make; else updated_by or paused_by if this change gave it another value
+-- (an old value is no sign of who came now); else the login. Runs with its owner's rights, so that
+-- whoever may change a lane need not be able to write history.
+create or replace function laneway.keep_history() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_old    jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
+    v_new    jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+    v_before jsonb := v_old - '{updated_at,updated_by,version}'::text[];
+    v_after  jsonb := v_new - '{updated_at,updated_by,version}'::text[];
+    v_signed text := coalesce(v_new ->> 'updated_by', v_new ->> 'paused_by');
+begin
+    if v_before is distinct from v_after then
+        if v_signed = coalesce(v_old ->> 'updated_by', v_old ->> 'paused_by') then v_signed := null; end if;
+        insert into laneway.control_history (by, kind, name, before, after)
+        values (coalesce(nullif(current_setting('laneway.actor', true), ''), v_signed, session_user),
+                tg_argv[0], coalesce(v_new ->> 'name', v_old ->> 'name', 'pause'), v_before, v_after);
+    end if;
+    return null;
+end $$;
+
+-- Whether a live worker knows a job type, or jobs of it wait or run. The rest is history: a type that
+-- was published once stays published.
+create or replace function laneway.is_in_use(p_job_type text) returns boolean language sql stable as $$
+    select exists (select from laneway.workers w
+                    where w.stopped_at is null and w.seen_at > clock_timestamp() - interval '45 seconds'
+                      and p_job_type = any (w.job_types))
+        or exists (select from laneway.ready r where r.job_type in (p_job_type, laneway.analysis_of(p_job_type)))
+        or exists (select from laneway.lease l where l.job_type in (p_job_type, laneway.analysis_of(p_job_type)))
+        or exists (select from laneway.key_waiters k where k.job_type = p_job_type)
+        or exists (select from laneway.awaiting a where a.job_type = p_job_type)
+        or exists (select from laneway.delayed d where d.job_type in (p_job_type, laneway.analysis_of(p_job_type)))
+$$;
+
+-- What keeps a lane or a limit from being deleted; null: nothing. Without its lane a job type would
+-- run in `default`, which has no bound; without its limit it would have none.
+create or replace function laneway.needed_by(p_kind text, p_name text) returns text language sql stable as $$
+    select case p_kind
+        when 'lane' then coalesce(
+            case when p_name in ('default', 'analysis') then 'there must always be one' end,
+            (select format('%s running in it', case count(*) when 1 then 'a job is' else count(*) || ' jobs are' end)
+               from laneway.lease l where l.lane = p_name having count(*) > 0),
+            (select format('it lists job types that are in use (%s); move them to another lane first',
+                           string_agg(t.name, ', ' order by t.name))
+               from laneway.worker_lanes l join laneway.job_types t on t.name = any (l.job_types)
+              where l.name = p_name having count(*) > 0))
+        when 'limit' then coalesce(
+            (select format('the handlers of %s need it', string_agg(t.name, ', ' order by t.name))
+               from laneway.job_types t
+              where p_name = any (t.limits) and laneway.is_in_use(t.name) having count(*) > 0),
+            (select format('it is held %s', case sum(u.running) when 1 then 'once' else sum(u.running) || ' times' end)
+               from laneway.limit_usage u where u.limit_name = p_name having sum(u.running) > 0)) end
+$$;
+
+-- Puts a lane, limit or schedule back to what it was before its newest change, or right after the
+-- change p_to (0: before the first that is kept), as one change more. Settings that the state of
+-- then does not know keep their present value. `answer`: done (as the change `id`), same (it is so
+-- already), needed (deleting it is not possible, see `hindrance`), no_object, no_change.
+create or replace function laneway.roll_back(p_kind text, p_name text, p_to bigint, p_by text,
+    out answer text, out id bigint, out hindrance text)
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+    v_table   regclass := case p_kind when 'lane' then 'laneway.worker_lanes' when 'limit' then 'laneway.limits'
+                                      when 'schedule' then 'laneway.schedules' end;
+    v_present jsonb;
+    v_state   jsonb;
+    v_columns text;
+begin
+    -- In the order in which every change of these takes its locks.
+    if p_kind = 'schedule' then
+        perform from laneway.schedules s where s.name = p_name for update;
+    else
+        perform pg_advisory_xact_lock(5577006791947779410);
+    end if;
+    execute format('select to_jsonb(t) from %s t where t.name = $1', v_table) into v_present using p_name;
+    if p_to > 0 then
+        select h.after into v_state from laneway.control_history h
+         where h.kind = p_kind and h.name = p_name and h.id = p_to;
+    else
+        select h.before into v_state from laneway.control_history h where h.kind = p_kind and h.name = p_name
+         order by case when p_to = 0 then h.id else -h.id end limit 1;
+    end if;
+    if not found then
+        answer := case when v_present is null and p_to is null then 'no_object' else 'no_change' end;
+        return;
+    end if;
+    perform set_config('laneway.actor', p_by, true);
+    if v_state is null then
+        if v_present is null then answer := 'same'; return; end if;
+        hindrance := laneway.needed_by(p_kind, p_name);
+        if hindrance is not null then answer := 'needed'; return; end if;
+        execute format('delete from %s where name = $1', v_table) using p_name;
+    else
+        select string_agg(quote_ident(a.attname), ', ' order by a.attnum), jsonb_object_agg(a.attname, v_state -> a.attname)
+          into v_columns, v_state
+          from pg_attribute a
+         where a.attrelid = v_table and a.attnum > 0 and not a.attisdropped and v_state ? a.attname;
+        if v_present || v_state = v_present then answer := 'same'; return; end if;
+        if v_present is null then
+            execute format('insert into %1$s (%2$s, updated_by)
+                            select %2$s, $2 from jsonb_populate_record(null::%1$s, $1)', v_table, v_columns)
+              using v_state, p_by;
+        else
+            execute format('update %1$s t set (%2$s, updated_by) =
+                            (select %2$s, $2 from jsonb_populate_record(null::%1$s, $1)) where t.name = $3',
+                           v_table, v_columns)
+              using v_state, p_by, p_name;
+        end if;
+    end if;
+    answer := 'done';
+    select max(h.id) into id from laneway.control_history h
+     where h.kind = p_kind and h.name = coalesce(v_state ->> 'name', p_name);
+end $$;

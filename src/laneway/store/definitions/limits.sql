@@ -1,0 +1,109 @@
+-- How many more may start now under each of the limits named, for one worker. Null room: unbounded.
+-- wait_s: when a rate that is used up has room again. A name that has no row is no limit: no answer.
+-- Stable, so of the snapshot of the statement that asks: exact where that comes after the statement
+-- which locked the limits' rows.
+create or replace function laneway.limit_room(p_names text[], p_worker uuid, p_now timestamptz)
+returns table (limit_name text, room integer, wait_s double precision)
+language sql stable as $$
+    select l.name,
+           -- Each null where there is no such bound, and least passes over nulls.
+           case when l.max_concurrent < u.running or l.rate_count < s.started then 0
+                else least(l.max_concurrent - u.running, l.rate_count - s.started) end::integer,
+           case when l.rate_count <= s.started then
+               greatest(s.oldest - laneway.horizon_of(p_now, l.rate_period_s), 1000)::double precision / 1000000 end
+      from laneway.limits l
+     cross join lateral (
+        select coalesce(sum(x.running), 0) as running from laneway.limit_usage x
+         where x.limit_name = l.name
+           and case l.scope when 'cluster' then true when 'process' then x.worker_id = p_worker
+                            else x.host = laneway.host_of(p_worker) end) u
+     cross join lateral (
+        select coalesce(sum(x.started), 0) as started, min(x.slice) as oldest from laneway.limit_starts x
+         where l.rate_count is not null and x.limit_name = l.name
+           and x.site = laneway.site_of(l.scope, p_worker)
+           and x.slice > laneway.horizon_of(p_now, l.rate_period_s)) s
+     where l.name = any (p_names)
+$$;
+
+create or replace function laneway.host_of(p_worker uuid) returns text language sql stable as $$
+    select coalesce((select w.host from laneway.workers w where w.id = p_worker), '')
+$$;
+
+create or replace function laneway.site_of(p_scope text, p_worker uuid) returns text language sql stable as $$
+    select case p_scope when 'cluster' then '' when 'process' then p_worker::text else laneway.host_of(p_worker) end
+$$;
+
+-- Starts of a rate are counted in slices of a 32nd of its period, named by the microsecond they begin
+-- with; so they keep their meaning when the period is changed.
+create or replace function laneway.slice_width(p_period_s double precision) returns bigint
+language sql immutable as $$
+    select ceil(p_period_s * 1000000 / 32)::bigint
+$$;
+
+create or replace function laneway.slice_of(p_now timestamptz, p_period_s double precision) returns bigint
+language sql immutable as $$
+    select n.us - mod(n.us, laneway.slice_width(p_period_s))
+      from (select (extract(epoch from p_now) * 1000000)::bigint as us) n
+$$;
+
+-- Slices that begin after this may have a start within the last period. Each counts until it is wholly
+-- past: never more than rate_count starts in any period.
+create or replace function laneway.horizon_of(p_now timestamptz, p_period_s double precision) returns bigint
+language sql immutable as $$
+    select (extract(epoch from p_now) * 1000000)::bigint - ceil(p_period_s * 1000000)::bigint
+           - laneway.slice_width(p_period_s)
+$$;
+
+-- Counts starts under limits whose rows the caller has locked. Ordered, like every writer of usage.
+create or replace function laneway.take_limits(p_worker uuid, p_names text[], p_counts integer[], p_now timestamptz)
+returns void language plpgsql volatile as $$
+declare
+    v_host text := laneway.host_of(p_worker);
+    r record;
+begin
+    insert into laneway.limit_usage as u (limit_name, worker_id, host, running)
+    select g.name, p_worker, v_host, g.n
+      from unnest(p_names, p_counts) as g (name, n) order by g.name collate "C"
+    on conflict (limit_name, worker_id) do update
+       set running = u.running + excluded.running, host = excluded.host;
+    for r in
+        select l.name, laneway.site_of(l.scope, p_worker) as site, l.rate_period_s as period_s, g.n
+          from unnest(p_names, p_counts) as g (name, n)
+          join laneway.limits l on l.name = g.name and l.rate_count is not null
+         order by l.name
+    loop
+        -- Twice the period: a longer one may be set, and should find what was.
+        delete from laneway.limit_starts s
+         where s.limit_name = r.name and s.site = r.site and s.slice < laneway.horizon_of(p_now, 2 * r.period_s);
+        insert into laneway.limit_starts as s (limit_name, site, slice, started)
+        values (r.name, r.site, laneway.slice_of(p_now, r.period_s), r.n)
+        on conflict (limit_name, site, slice) do update set started = s.started + excluded.started;
+    end loop;
+end $$;
+
+-- The same number given back; what the limits now are does not matter.
+create or replace function laneway.give_limits(p_worker uuid, p_names text[], p_counts integer[])
+returns void language plpgsql volatile as $$
+declare
+    r record;
+begin
+    for r in select g.name, sum(g.n) as n from unnest(p_names, p_counts) as g (name, n)
+              group by g.name order by g.name collate "C" loop
+        update laneway.limit_usage u set running = u.running - r.n
+         where u.limit_name = r.name and u.worker_id = p_worker;
+    end loop;
+end $$;
+
+-- The job types that may wait for one of these limits, of which so many were just given back. A limit
+-- that was far from its maximum kept nobody waiting; half of it is far, for claims that are under way.
+create or replace function laneway.freed_types(p_names text[], p_counts integer[]) returns setof text
+language sql stable as $$
+    select t.name from laneway.job_types t
+     where t.limits && array(
+        select l.name::text from laneway.limits l
+          join (select x.name, sum(x.n) as n from unnest(p_names, p_counts) as x (name, n) group by x.name) g
+            on g.name = l.name
+         where l.max_concurrent is not null
+           and (l.scope <> 'cluster' or l.max_concurrent <= 2 * (g.n + (
+                select coalesce(sum(u.running), 0) from laneway.limit_usage u where u.limit_name = l.name))))
+$$;

@@ -1,0 +1,52 @@
+-- Both run in a transaction of the handler's own, on its connection. They take no lock that a claim
+-- needs: slots, limits and keys are given back later, from self_finished.
+
+-- Holds the lease of the attempt named until the caller's transaction ends: nobody can take the job
+-- back before, while heartbeats go on beside it. Answers held, cancel_requested or fenced, and the
+-- transaction it was answered in.
+create or replace function laneway.guard(p_seq bigint, p_attempt integer, out answer text, out xid text)
+language plpgsql volatile as $$
+declare
+    v_cancel boolean;
+begin
+    select l.cancel_requested_at is not null into v_cancel from laneway.lease l
+     where l.seq = p_seq and l.attempt = p_attempt for key share;
+    answer := case when not found then 'fenced' when v_cancel then 'cancel_requested' else 'held' end;
+    xid := pg_current_xact_id()::text;
+end $$;
+
+-- Completes the job if the attempt named is the one running and nobody asked for its cancellation:
+-- the caller's rows and the end of the job are committed together or not at all. Answers finished,
+-- cancel_requested or fenced; nothing is written but by the first.
+create or replace function laneway.finish_apart(
+    p_seq bigint, p_attempt integer, p_result text, p_ran_s double precision, p_now timestamptz default null)
+returns text language plpgsql volatile as $$
+declare
+    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_lease laneway.lease;
+begin
+    delete from laneway.lease l
+     where l.seq = p_seq and l.attempt = p_attempt and l.cancel_requested_at is null
+    returning l.* into v_lease;
+    if not found then
+        perform from laneway.lease l where l.seq = p_seq and l.attempt = p_attempt;
+        return case when found then 'cancel_requested' else 'fenced' end;
+    end if;
+    if v_lease.job_type like E'\x01%' then
+        raise exception using errcode = 'LW001', message = 'finish: an analysis does not finish its job, it returns an Analysis';
+    end if;
+    insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
+                                 claimed_at, started_at, finished_at, result)
+    values (v_lease.seq, 'completed', v_lease.workspace, v_lease.job_type, -v_lease.rank, v_lease.attempt,
+            v_lease.retries, v_lease.lane, v_lease.worker_id, v_lease.claimed_at,
+            coalesce(v_lease.started_at, v_now - make_interval(secs => p_ran_s)), v_now, p_result::jsonb);
+    if v_lease.keyed then
+        delete from laneway.job_keys k using laneway.jobs j
+         where j.seq = p_seq and k.workspace = v_lease.workspace and k.job_type = v_lease.job_type
+           and k.unique_key = j.unique_key and k.seq = p_seq;
+    end if;
+    insert into laneway.self_finished (seq, attempt, lane, worker_id, workspace, concurrency_key, limits)
+    values (v_lease.seq, v_lease.attempt, v_lease.lane, v_lease.worker_id, v_lease.workspace,
+            v_lease.concurrency_key, v_lease.limits);
+    return 'finished';
+end $$;

@@ -1,0 +1,168 @@
+-- An enabled schedule has no error: enabling one that was stopped forgives it, through any door.
+create or replace function laneway.forgive_schedule() returns trigger language plpgsql as $$
+begin
+    new.error := null;
+    return new;
+end $$;
+create or replace trigger forgive_schedule before insert or update on laneway.schedules
+    for each row when (new.enabled and new.error is not null) execute function laneway.forgive_schedule();
+
+-- What decides when a schedule runs has changed, through any door: whoever looks next plans it anew.
+-- A check that runs meanwhile loses its lease, and so its say.
+create or replace function laneway.replan_schedule() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'INSERT' then
+        insert into laneway.schedule_state (name) values (new.name) on conflict (name) do nothing;
+    else
+        update laneway.schedule_state t
+           set next_at = case when (new.cron, new.timezone, new.enabled) = (old.cron, old.timezone, old.enabled)
+                              then t.next_at end,
+               check_failures = 0, checking_by = null, checking_until = null,
+               asked_at = case when new.check_name = old.check_name then t.asked_at end
+         where t.name = new.name;
+    end if;
+    return null;
+end $$;
+create or replace trigger replan_schedule after insert on laneway.schedules
+    for each row execute function laneway.replan_schedule();
+create or replace trigger replan_changed after update on laneway.schedules
+    for each row when ((new.cron, new.timezone, new.enabled, new.check_name)
+                       is distinct from (old.cron, old.timezone, old.enabled, old.check_name))
+    execute function laneway.replan_schedule();
+
+-- Tells schedulers at once what they would see at their next look, within half a minute. A schedule
+-- decides nothing that a claim may take, so a change of one leaves the control version, and claims, alone.
+create or replace function laneway.tell_schedulers() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('laneway', 'schedules');
+    return null;
+end $$;
+create or replace trigger tell_schedulers after insert or update or delete on laneway.schedules
+    for each statement execute function laneway.tell_schedulers();
+
+-- One slot and its job, in the transaction of the caller, who has locked the schedule's row. False:
+-- the slot has had its turn, whoever took it. A job that cannot be submitted fails the slot alone. p_by:
+-- who asked for it, whose job it is then; null: the schedule itself.
+create or replace function laneway.take_slot(p laneway.schedules, p_slot timestamptz, p_manual boolean,
+                                             p_outcome text, p_note text, p_by text)
+returns boolean language plpgsql volatile as $$
+declare
+    v_job uuid := case when p_outcome = 'submitted' then gen_random_uuid() end;
+begin
+    insert into laneway.schedule_slots (schedule, slot, manual, outcome, job_id, note)
+    values (p.name, p_slot, p_manual, p_outcome, v_job, p_note)
+    on conflict (schedule, slot) do nothing;
+    if not found then return false; end if;
+    if v_job is null then return true; end if;
+    begin
+        perform laneway.submit(
+            job_type => p.job_type, payload => p.payload, priority => p.priority, workspace => p.workspace,
+            tags => nullif(p.tags, '{}'), max_retries => p.max_retries,
+            created_by => coalesce(p_by, 'schedule:' || p.name), concurrency_key => p.concurrency_key, id => v_job,
+            max_payload_bytes => 2147483647, max_key_bytes => 2147483647);
+    -- Other errors (the server, a lock, missing rights) undo the slot, and it is tried again.
+    exception when sqlstate 'LW001' or data_exception or integrity_constraint_violation
+                   or raise_exception or program_limit_exceeded then
+        update laneway.schedule_slots t set outcome = 'failed', job_id = null, note = left(sqlerrm, 1000)
+         where t.schedule = p.name and t.slot = p_slot;
+    end;
+    return true;
+end $$;
+
+-- Records slots of a schedule, submits their jobs and moves on to p_next, all or nothing, and only
+-- - by the leader of p_epoch, or without an epoch by the one who holds the check's lease;
+-- - while the schedule is as it was read (p_seen) and stands where it stood (p_from).
+-- Whatever goes wrong between two leaders, the key of schedule_slots lets no slot have a second job.
+-- A check that failed is counted; the fifth in a row disables the schedule. With the rights of its
+-- owner: who may fire what a schedule says need not be one who may submit anything.
+create or replace function laneway.fire(
+    p_name text, p_seen timestamptz, p_from timestamptz, p_next timestamptz, p_slots timestamptz[], p_outcomes text[],
+    p_notes text[], p_holder uuid, p_epoch bigint, p_manual boolean default false, p_check_error text default null,
+    out answer text, out taken integer, out job_type text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_schedule laneway.schedules;
+    v_state    laneway.schedule_state;
+begin
+    taken := 0;
+    -- Never waits for somebody who changes the schedule: a worker's other duties wait with it, and,
+    -- behind the leader's row, those of all workers.
+    select * into v_schedule from laneway.schedules s where s.name = p_name for no key update skip locked;
+    -- Only behind the schedule's row: of several who come at once, who has that one gets this one too.
+    if found then
+        select * into v_state from laneway.schedule_state t where t.name = p_name for no key update skip locked;
+    end if;
+    if v_state.name is null then
+        answer := case when exists (select from laneway.schedules s where s.name = p_name)
+                       then 'busy' else 'changed' end;
+        return;
+    end if;
+    answer := 'fenced';
+    if p_epoch is not null then
+        -- Held until the commit, so that no other leads before.
+        perform from laneway.leader r
+          where r.name = 'leader' and r.holder = p_holder and r.epoch = p_epoch and r.held_until > clock_timestamp()
+            for share;
+        if not found then return; end if;
+    end if;
+    if v_schedule.updated_at is distinct from p_seen or not (v_schedule.enabled or p_manual) then
+        answer := 'changed';
+        return;
+    end if;
+    if p_epoch is null and v_state.checking_by is distinct from p_holder
+       or p_epoch is not null and v_schedule.check_name is not null then return; end if;
+    if p_from is distinct from (case when p_manual then v_state.asked_at else v_state.next_at end) then
+        answer := 'moved';
+        return;
+    end if;
+    for i in 1 .. coalesce(cardinality(p_slots), 0) loop
+        if laneway.take_slot(v_schedule, p_slots[i], p_manual, p_outcomes[i], p_notes[i],
+                             case when p_manual then v_state.asked_by end) then
+            taken := taken + 1;
+        end if;
+    end loop;
+    answer := 'fired';
+    job_type := v_schedule.job_type;
+    update laneway.schedule_state t
+       set next_at = case when p_manual then t.next_at else p_next end,
+           last_at = case when p_manual then t.last_at else greatest(t.last_at, p_slots[cardinality(p_slots)]) end,
+           asked_at = case when p_manual then null else t.asked_at end,
+           asked_by = case when p_manual then null else t.asked_by end,
+           check_failures = case when p_check_error is not null then t.check_failures + 1
+                                 when p_outcomes && '{submitted,skipped}' then 0 else t.check_failures end,
+           checking_by = null, checking_until = null
+     where t.name = p_name;
+    if p_check_error is not null and v_state.check_failures >= 4 and v_schedule.enabled then
+        update laneway.schedules s
+           set enabled = false, updated_by = 'laneway',
+               error = left(format('the check %s failed %s times in a row, the last time with %s', s.check_name,
+                                   v_state.check_failures + 1, p_check_error), 2000)
+         where s.name = p_name;
+    end if;
+end $$;
+
+-- A slot of its own at this moment, whether or not the schedule is enabled. With p_check and a check, a
+-- worker that knows the check is asked first, and takes the slot. Null: there is no such schedule.
+create or replace function laneway.run_schedule(
+    p_name text, p_by text, p_check boolean, out answer text, out slot timestamptz, out job_id uuid, out job_type text,
+    out note text)
+language plpgsql volatile as $$
+declare
+    v_schedule laneway.schedules;
+begin
+    select * into v_schedule from laneway.schedules s where s.name = p_name for no key update;
+    if not found then return; end if;
+    -- Never a whole second: those are for cron.
+    slot := date_trunc('milliseconds', clock_timestamp()) + interval '1 microsecond';
+    job_type := v_schedule.job_type;
+    if p_check and v_schedule.check_name is not null then
+        update laneway.schedule_state t set asked_at = run_schedule.slot, asked_by = p_by where t.name = p_name;
+        answer := 'asked';
+        return;
+    end if;
+    while not laneway.take_slot(v_schedule, slot, true, 'submitted', 'by ' || p_by, p_by) loop
+        slot := slot + interval '1 microsecond';
+    end loop;
+    select t.outcome, t.job_id, t.note into answer, run_schedule.job_id, run_schedule.note
+      from laneway.schedule_slots t where t.schedule = p_name and t.slot = run_schedule.slot;
+end $$;

@@ -1,0 +1,83 @@
+"""Freezing and thawing lanes, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.store.statement import Row, Statement, scalar
+
+
+def freeze(lanes: Sequence[str] | None, by: str) -> Statement[list[str]]:
+    """Drains lanes (None: all that are enabled) and remembers what each was; answers which."""
+    return Statement("freeze/freeze_lanes", scalar, {"lanes": _names(lanes), "by": by})
+
+
+class Thawed(NamedTuple):
+    """A lane that is no longer frozen: what it was before, and what it is now."""
+
+    lane: str
+    was_enabled: bool
+    enabled: bool
+
+
+def thaw(lanes: Sequence[str] | None, by: str) -> Statement[list[Thawed]]:
+    """Makes frozen lanes (None: all) again what they were."""
+    return Statement(
+        "freeze/thaw_lanes",
+        lambda rows: [Thawed(*row) for row in rows],
+        {"lanes": _names(lanes), "by": by},
+    )
+
+
+class FrozenLane(NamedTuple):
+    """What a freeze remembers of a lane."""
+
+    lane: str
+    was_enabled: bool
+    frozen_at: datetime
+    frozen_by: str
+
+
+def frozen() -> Statement[list[FrozenLane]]:
+    return Statement("freeze/read_frozen", lambda rows: [FrozenLane(*row) for row in rows])
+
+
+class HeldJob(NamedTuple):
+    """A job that still runs in a lane that drains."""
+
+    id: UUID
+    job_type: str
+    attempt: int
+    worker: str
+    held_s: float
+
+
+class LaneWatch(NamedTuple):
+    """What runs in a lane: how many jobs, and some of them, longest first."""
+
+    lane: str
+    enabled: bool
+    running: int
+    jobs: tuple[HeldJob, ...]
+
+
+def watch(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:
+    """The lanes by name, each with up to `most` of the jobs that run in it."""
+
+    def decode(rows: list[Row]) -> list[LaneWatch]:
+        return [
+            LaneWatch(
+                name, enabled, running, tuple(HeldJob(*r[3:]) for r in held if r[3] is not None)
+            )
+            for (name, enabled, running), held in groupby(rows, key=lambda r: tuple(r[:3]))
+        ]
+
+    return Statement("freeze/watch_lanes", decode, {"lanes": list(lanes), "most": most})
+
+
+def _names(lanes: Sequence[str] | None) -> list[str] | None:
+    return list(lanes) if lanes is not None else None

@@ -1,0 +1,219 @@
+"""What each function of the schema touches, because functions run with the rights of their caller.
+
+`execute on f` brings along what f touches. A function with an empty line touches nothing, or is a
+`security definer`: it runs with its owner's rights, so that whoever may call it gets no others.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
+# What the triggers of schedules write.
+SCHEDULE_CHANGE: Final = ("select update on schedule_state",)
+
+FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "lane_of": ("select on worker_lanes",),
+    "adopt_type": LANE_CHANGE,
+    "analysis_of": (),
+    "seal": (),
+    "keep_decision": ("select on approvals", "insert on decisions"),
+    "let_through": ("select on jobs", "insert on delayed", "insert on ready"),
+    "ask": ("select on jobs", "select on job_types", "insert on awaiting"),
+    "admit": (
+        "select on jobs", "select on job_types", "select update on approvals",
+        "execute on seal", "execute on keep_decision", "execute on let_through", "execute on ask",
+    ),
+    "readmit": (
+        "select on jobs", "select on job_types", "select update on approvals", "insert on ready",
+        "execute on seal", "execute on analysis_of", "execute on admit",
+    ),
+    "place": (
+        "select on jobs", "select on job_types", "insert on approvals", "insert on ready",
+        "execute on analysis_of", "execute on ask",
+    ),
+    "note_analysis": (
+        "select insert update on approvals", "select delete on progress", "select delete on steps",
+    ),
+    "close_awaiting": (
+        "select delete on awaiting", "select on jobs", "select insert update on approvals",
+        "execute on seal", "execute on keep_decision", "execute on let_through",
+        "execute on end_waiting",
+    ),
+    "is_own": ("select on control_history", "select on schedules"),
+    "decide": (
+        "select update on awaiting", "select on jobs_view", "select on jobs",
+        "select on approvals", "select on job_types", "execute on seal",
+        "execute on is_own", "execute on close_awaiting",
+    ),
+    "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
+    "submit": (
+        "select on job_types", "usage on jobs_seq_seq", "select insert on job_keys",
+        "select insert on jobs", "insert on ready", "insert on delayed", "select on jobs_view",
+        "insert on deadlines", "execute on analysis_of", "execute on place",
+    ),
+    "take_waiting": (
+        "select delete on ready", "select delete on delayed", "select delete on key_waiters",
+        "select delete on awaiting", "select on jobs", "execute on step_in",
+    ),
+    "end_waiting": (
+        "select on jobs", "insert on outcome", "select delete on job_keys",
+    ),
+    "cancel": (
+        "execute on take_waiting", "execute on end_waiting", "select update on lease",
+        "select on outcome", "select on jobs",
+    ),
+    "reprioritize": (
+        "select update on ready", "select update on delayed", "select update on key_waiters",
+        "select update on awaiting", "select update on lease", "select on outcome",
+        "select on jobs", "select update on key_holders", "execute on step_in",
+    ),
+    "retry": (
+        "select update delete on outcome", "select on jobs_view", "select on jobs",
+        "insert on job_keys", "insert on attempts", "select on job_types",
+        "select insert update on deadlines", "execute on readmit",
+    ),
+    "host_of": ("select on workers",),
+    "site_of": ("execute on host_of",),
+    "slice_width": (),
+    "slice_of": ("execute on slice_width",),
+    "horizon_of": ("execute on slice_width",),
+    "limit_room": (
+        "select on limits", "select on limit_usage", "select on limit_starts",
+        "execute on host_of", "execute on site_of", "execute on horizon_of",
+    ),
+    "take_limits": (
+        "select insert update on limit_usage", "select on limits",
+        "select insert update delete on limit_starts", "execute on host_of", "execute on site_of",
+        "execute on slice_of", "execute on horizon_of",
+    ),
+    "give_limits": ("select update on limit_usage",),
+    "freed_types": ("select on job_types", "select on limits", "select on limit_usage"),
+    "wake": (),
+    "take_keys": ("select insert update on key_holders", "insert select on key_waiters"),
+    "bring_back": ("select update delete on key_waiters", "insert on ready"),
+    "free_keys": ("select update delete on key_holders", "execute on bring_back"),
+    "step_in": ("select on key_holders", "execute on bring_back", "execute on wake"),
+    "park": (
+        "select update delete on ready", "select on jobs", "select update on key_holders",
+        "insert on key_waiters",
+    ),
+    "sweep_keys": (
+        "select on key_waiters", "select update on key_holders", "select on lease",
+        "select on self_finished", "execute on free_keys", "execute on bring_back",
+        "execute on wake",
+    ),
+    "claim": (
+        "select on control", "select update on worker_lanes", "select insert update on slot_usage",
+        "select update delete on ready", "select on jobs", "select on progress", "insert on lease",
+        "select on job_types", "select update on limits", "select on approvals",
+        "execute on limit_room", "execute on seal", "execute on take_limits",
+        "execute on take_keys",
+    ),
+    "retry_delay": ("select on job_types",),
+    "status_of": ("select on jobs_view",),
+    "joined": (),
+    "give_back": (
+        "select update on slot_usage", "execute on free_keys", "execute on give_limits",
+    ),
+    "take_self_finished": ("select update delete on self_finished",),
+    "fold_finished": (
+        "select on self_finished", "execute on take_self_finished", "execute on give_back",
+        "execute on freed_types", "execute on wake",
+    ),
+    "settle": (
+        "select delete on lease", "select insert on outcome", "select insert on attempts",
+        "insert on ready", "insert on delayed", "select delete on job_keys", "select on jobs",
+        "execute on retry_delay", "execute on take_self_finished", "execute on joined",
+        "execute on give_back", "execute on note_analysis", "execute on admit",
+        "execute on status_of", "execute on freed_types",
+    ),
+    "heartbeat": ("select update on lease",),
+    "report": (
+        "select update on lease", "select insert update on progress", "insert on logs",
+    ),
+    "peek": (
+        "select update delete on delayed", "select insert on ready", "select on control",
+    ),
+    "measure": (
+        "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
+    ),
+    "standing": (
+        "select on jobs", "select on ready", "select on key_holders", "select on key_waiters",
+        "select on job_types", "select on limits", "select on workers", "execute on lane_of",
+        "execute on limit_room",
+    ),
+    "recent_pace": ("select on outcome",),
+    "lead": ("select insert update on leader",),
+    "leads": ("select on leader",),
+    "matching": (
+        "select on jobs_view", "select on outcome", "select on lease", "select on ready",
+        "select on delayed", "select on key_waiters", "select on awaiting", "execute on lane_of",
+        "execute on analysis_of", "execute on mentions", "execute on costs_at_most",
+    ),
+    "mentions": (),
+    "costs_at_most": ("select on approvals",),
+    "remove_jobs": (
+        "select delete on outcome", "select delete on attempts", "select delete on progress",
+        "select delete on logs", "select delete on steps", "select delete on approvals",
+        "select delete on decisions", "select delete on deadlines", "select delete on jobs",
+    ),
+    # These two run with their owner's rights: a worker removes by policy, not by wish.
+    "retain": (),
+    "prune_records": (),
+    "expire_overaged": (
+        "execute on leads", "select update delete on deadlines", "select on jobs",
+        "select on job_types", "select update delete on ready", "select update delete on delayed",
+        "select update delete on key_waiters", "select update delete on awaiting",
+        "select delete on job_keys", "select insert on outcome", "execute on step_in",
+        "select update on lease", "execute on settle",
+    ),
+    "overdue": (
+        "select on lease", "select on workers", "select on job_types", "select on worker_lanes",
+    ),
+    "watch": (
+        "execute on lead", "execute on overdue", "select update on lease", "execute on settle",
+        "select on deadlines", "select on awaiting", "select on self_finished",
+    ),
+    "bury": (
+        "select update on lease", "execute on settle", "select update on workers",
+        "execute on wake",
+    ),
+    "is_in_use": (
+        "select on workers", "select on ready", "select on lease", "select on key_waiters",
+        "select on awaiting", "select on delayed", "execute on analysis_of",
+    ),
+    "needed_by": (
+        "select on lease", "select on worker_lanes", "select on job_types", "select on limit_usage",
+        "execute on is_in_use",
+    ),
+    "roll_back": (
+        "select on control_history", "select insert update delete on worker_lanes",
+        "select insert update delete on limits", "select insert update delete on schedules",
+        "select insert update on schedule_state", "select update on control",
+        "execute on needed_by",
+    ),
+    "delete_limit": (
+        "select delete on limits", "select update on control", "execute on needed_by",
+    ),
+    "freeze": (*LANE_CHANGE, "select insert update on frozen_lanes"),
+    "thaw": (*LANE_CHANGE, "select delete on frozen_lanes"),
+    "step": ("select update on lease", "select insert on steps"),
+    "guard": ("select update on lease",),
+    "finish_apart": (
+        "select delete on lease", "insert on outcome", "select delete on job_keys",
+        "select on jobs", "insert on self_finished",
+    ),
+    "acquire": (
+        "select update on limits", "select update on lease", "select on job_types",
+        "execute on limit_room", "execute on take_limits",
+    ),
+    "release_limits": ("select update on lease", "execute on give_limits"),
+    "take_slot": ("select insert update on schedule_slots", "execute on submit"),
+    # With its owner's rights, because it checks itself that the caller leads or holds the check.
+    "fire": (),
+    "run_schedule": (
+        "select update on schedules", "select update on schedule_state",
+        "select on schedule_slots", "execute on take_slot",
+    ),
+}  # fmt: skip

@@ -1,0 +1,55 @@
+"""The history of lanes, limits, schedules and the pause gate, as statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from laneway.domain.change import Change
+from laneway.store.statement import Row, Statement
+
+NEWEST = 2**63 - 1
+
+
+def _state(text: str | None) -> Mapping[str, Any] | None:
+    """The settings; one that Python cannot read must not hide the history of all others."""
+    if text is None:
+        return None
+    try:
+        return dict(json.loads(text))
+    except (ValueError, RecursionError):
+        return {"unreadable": text}
+
+
+def _change(row: Row) -> Change:
+    number, at, by, kind, name, before, after = row
+    return Change(number, at, by, kind, name, _state(before), _state(after))
+
+
+def listing(
+    kinds: Sequence[str], name: str | None = None, *, limit: int = 50, before: int = NEWEST
+) -> Statement[list[Change]]:
+    """Changes with ids under `before`, newest first."""
+    return Statement(
+        "history/list_changes",
+        lambda rows: [_change(row) for row in rows],
+        {"kinds": list(kinds), "name": name, "limit": limit, "before": before},
+    )
+
+
+class RollbackAnswer(NamedTuple):
+    """done (as the change `id`), same, needed (`hindrance`: by what), no_object or no_change."""
+
+    answer: str
+    id: int | None
+    hindrance: str | None
+
+
+def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[RollbackAnswer]:
+    """Restores the state before the newest change, or right after the change `to`."""
+    return Statement(
+        "history/restore_state",
+        lambda rows: RollbackAnswer(*rows[0]),
+        {"kind": kind, "name": name, "to": to, "by": by},
+    )

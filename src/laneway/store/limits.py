@@ -1,0 +1,77 @@
+"""Limits as operators see and tune them, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from laneway.domain.limit import Limit
+from laneway.store.statement import Row, Statement
+
+COLUMNS = ("max_concurrent", "rate_count", "rate_period_s", "scope")
+
+
+class LimitLoad(NamedTuple):
+    """A limit, how often it is held now, and how many due jobs need it.
+
+    `busiest` is what the site with the most holds: the whole cluster, a host or a process.
+    """
+
+    limit: Limit
+    running: int
+    busiest: int
+    waiting: int
+
+
+def _load(row: Row) -> LimitLoad:
+    return LimitLoad(Limit(*row[:7]), *row[7:])
+
+
+def read(bound: int, name: str | None = None) -> Statement[list[LimitLoad]]:
+    """All limits by name, or one; more waiting than the bound are told as bound + 1."""
+    return Statement(
+        "limits/read_limits",
+        lambda rows: [_load(row) for row in rows],
+        {"bound": bound, "name": name},
+    )
+
+
+def find(names: Iterable[str]) -> Statement[set[str]]:
+    """Those of the names that have a limit."""
+    return Statement(
+        "limits/find_limits", lambda rows: {row[0] for row in rows}, {"names": list(names)}
+    )
+
+
+def _changed(rows: list[Row]) -> Limit | None:
+    return Limit(*rows[0]) if rows else None
+
+
+def create(limit: Limit, by: str) -> Statement[Limit | None]:
+    """Creates a limit; None when there is one of that name, which stays as it is."""
+    params = {column: getattr(limit, column) for column in COLUMNS}
+    return Statement("limits/create_limit", _changed, {"name": limit.name, "by": by, **params})
+
+
+def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Limit | None]:
+    """Changes what `change` names (already validated); None when there is no such limit."""
+    params = {column: change.get(column) for column in COLUMNS}
+    return Statement(
+        "limits/tune_limit",
+        _changed,
+        {"name": name, "by": by, "columns": list(change), **params},
+    )
+
+
+class Deletion(NamedTuple):
+    """Whether a limit is gone now, and if not, what needs it; neither: there was none."""
+
+    is_gone: bool
+    hindrance: str | None
+
+
+def delete(name: str, by: str) -> Statement[Deletion]:
+    """Deletes a limit unless something needs it."""
+    return Statement(
+        "limits/delete_limit", lambda rows: Deletion(*rows[0]), {"name": name, "by": by}
+    )

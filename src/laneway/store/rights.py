@@ -1,0 +1,179 @@
+"""What each statement touches itself, and which statements each database role runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from laneway.store.function_rights import LANE_CHANGE, SCHEDULE_CHANGE
+
+_READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
+_LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
+
+STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "approvals/decide_job": ("select on jobs", "execute on decide"),
+    "approvals/read_decisions": ("select on jobs", "select on decisions"),
+    "approvals/read_seal": (
+        "select on jobs", "select on approvals", "select on job_types", "execute on seal",
+    ),
+    "control/pause_claims": ("update on control",),
+    "control/read_gate": ("select on control",),
+    "control/wake_workers": (),
+    "freeze/freeze_lanes": ("execute on freeze",),
+    "freeze/read_frozen": ("select on frozen_lanes",),
+    "freeze/thaw_lanes": ("execute on thaw",),
+    "freeze/watch_lanes": (
+        "select on worker_lanes", "select on lease", "select on jobs", "select on workers",
+    ),
+    "health/count_lapsed": ("select on lease",),
+    "health/find_oldest_snapshot": (),
+    "health/read_server": (),
+    "history/list_changes": ("select on control_history",),
+    "history/restore_state": ("execute on roll_back",),
+    "job_types/publish_types": ("select insert update on job_types",),
+    "job_types/read_types": ("select on job_types",),
+    "jobs/cancel_job": ("select on jobs", "execute on cancel"),
+    "jobs/count_jobs": ("execute on matching",),
+    "jobs/delete_job": ("select on jobs", "execute on remove_jobs"),
+    "jobs/explain_job": (
+        "select on jobs", "select on control", "select on ready", "select on delayed",
+        "select on lease", "select on job_types", "select on worker_lanes", "select on workers",
+        "select on slot_usage", "select on key_waiters", "select on awaiting", "execute on lane_of",
+        "execute on standing", "execute on recent_pace",
+    ),
+    "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
+    "jobs/get_attempts": (
+        "select on jobs", "select on attempts", "select on outcome", "select on lease",
+        "select on workers", "select on logs",
+    ),
+    "jobs/get_job": _READ_JOB,
+    "jobs/insert_batch": ("insert on jobs", "insert on ready", "insert on delayed"),
+    "jobs/list_jobs": (*_READ_JOB, "execute on matching"),
+    "jobs/match_jobs": ("execute on matching",),
+    "jobs/place_batch": (
+        "select on jobs", "select on job_types", "insert on deadlines", "execute on place",
+    ),
+    "jobs/newest_job": ("select on jobs",),
+    "jobs/open_batch": ("usage on jobs_seq_seq", "select on job_types"),
+    "jobs/reprioritize_job": ("select on jobs", "execute on reprioritize"),
+    "jobs/reserve_keys": ("select insert on job_keys",),
+    "jobs/retry_job": ("select on jobs", "execute on retry"),
+    "jobs/submit_job": ("execute on submit",),
+    "jobs/wait_job": ("select on jobs", "select on outcome", "select on lease"),
+    "lanes/active_jobs": (
+        "select on lease", "select on jobs", "select on workers", "select on progress",
+    ),
+    "lanes/adopt_type": ("execute on adopt_type",),
+    "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
+    "lanes/measure_lanes": ("execute on measure",),
+    "lanes/move_type": LANE_CHANGE,
+    "lanes/peek_lanes": ("execute on peek",),
+    "lanes/read_lanes": ("select on control", "select on worker_lanes"),
+    "lanes/tune_lane": LANE_CHANGE,
+    "leases/bury_worker": ("execute on bury",),
+    "leases/claim_jobs": ("execute on claim",),
+    "leases/finish_attempt": ("execute on finish_apart",),
+    "leases/guard_attempt": ("execute on guard",),
+    "leases/park_jobs": ("execute on park",),
+    "leases/prove_transaction": (),
+    "leases/reclaim_leases": ("execute on watch",),
+    "leases/renew_leases": ("execute on heartbeat",),
+    "leases/report_progress": ("execute on report",),
+    "leases/resign_leader": ("select update on leader",),
+    "leases/settle_jobs": ("execute on settle",),
+    "limits/acquire_limit": ("execute on acquire",),
+    "limits/create_limit": ("select insert on limits", "select update on control"),
+    "limits/find_limits": ("select on limits",),
+    "limits/delete_limit": ("execute on delete_limit",),
+    "limits/read_limits": (
+        "select on limits", "select on limit_usage", "select on job_types", "select on ready",
+    ),
+    "limits/release_limit": ("execute on release_limits",),
+    "limits/tune_limit": _LIMIT_CHANGE,
+    "retention/expire_approvals": ("execute on leads", "execute on expire_approvals"),
+    "retention/expire_overaged": ("execute on expire_overaged",),
+    "retention/fold_finished": ("execute on leads", "execute on fold_finished"),
+    "retention/prune_records": ("execute on prune_records",),
+    "retention/remove_ended": ("execute on retain",),
+    "retention/sweep_keys": ("execute on leads", "execute on sweep_keys"),
+    "steps/keep_step": ("execute on step",),
+    "steps/read_steps": ("select on steps",),
+    "schedules/begin_check": ("select on schedules", "select update on schedule_state"),
+    "schedules/change_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
+    "schedules/create_schedule": ("select insert on schedules", "select insert on schedule_state"),
+    "schedules/delete_schedule": ("select delete on schedules", "select delete on schedule_slots"),
+    "schedules/find_due": (
+        "select on leader", "select on schedules", "select on schedule_state",
+    ),
+    "schedules/fire_slots": ("execute on fire",),
+    "schedules/list_slots": ("select on schedule_slots",),
+    "schedules/plan_schedule": ("select on schedules", "select update on schedule_state"),
+    "schedules/read_schedules": (
+        "select on schedules", "select on schedule_state", "select on schedule_slots",
+    ),
+    "schedules/release_checks": ("select update on schedule_state",),
+    "schedules/run_schedule": ("execute on run_schedule",),
+    "schedules/stop_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
+    "workers/list_workers": ("select on workers", "select on slot_usage", "select on leader"),
+    "workers/register_worker": ("select insert update on workers",),
+    "workers/stop_worker": (
+        "select delete on slot_usage", "select delete on limit_usage", "select update on workers",
+    ),
+    "workers/sweep_workers": (
+        "select delete on slot_usage", "select delete on limit_usage",
+        "select delete on limit_starts", "select delete on workers", "select on lease",
+    ),
+    "workers/touch_worker": ("select update on workers",),
+}  # fmt: skip
+
+_READER: Final = (
+    "approvals/read_decisions", "approvals/read_seal",
+    "control/read_gate", "freeze/read_frozen", "freeze/watch_lanes", "health/count_lapsed",
+    "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
+    "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_jobs", "jobs/match_jobs",
+    "jobs/newest_job", "jobs/wait_job", "lanes/active_jobs", "lanes/measure_lanes",
+    "lanes/read_lanes", "workers/list_workers",
+    "schedules/list_slots", "schedules/read_schedules",
+)  # fmt: skip
+_CLIENT: Final = (
+    "control/wake_workers", "job_types/read_types", "jobs/cancel_job", "jobs/find_keys",
+    "jobs/get_attempts", "jobs/get_job", "jobs/insert_batch", "jobs/open_batch",
+    "jobs/place_batch", "jobs/reserve_keys", "jobs/submit_job", "jobs/wait_job",
+)  # fmt: skip
+_WORKER: Final = (
+    "control/wake_workers", "job_types/publish_types", "lanes/adopt_type", "lanes/create_lane",
+    "lanes/peek_lanes", "lanes/read_lanes", "leases/bury_worker", "leases/claim_jobs",
+    "leases/park_jobs", "leases/reclaim_leases", "leases/renew_leases", "leases/report_progress",
+    "leases/resign_leader", "leases/settle_jobs", "limits/acquire_limit",
+    "limits/create_limit", "limits/find_limits", "limits/release_limit",
+    "steps/keep_step", "steps/read_steps", "workers/register_worker", "workers/stop_worker",
+    "workers/sweep_workers", "workers/touch_worker",
+    "retention/expire_approvals", "retention/expire_overaged", "retention/fold_finished",
+    "retention/prune_records", "retention/remove_ended", "retention/sweep_keys",
+    "schedules/begin_check", "schedules/create_schedule", "schedules/find_due",
+    "schedules/fire_slots", "schedules/plan_schedule", "schedules/release_checks",
+    "schedules/stop_schedule",
+)  # fmt: skip
+# Beside what it is otherwise: whoever submits need not be able to approve.
+_APPROVER: Final = (
+    "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
+    "control/wake_workers", "jobs/get_attempts", "jobs/get_job", "jobs/list_jobs",
+)  # fmt: skip
+# On the connections that handlers bring to ctx.guard and ctx.finish.
+_HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/prove_transaction")
+
+# What each role runs. The server, and whoever operates by the command line, may do everything
+# that statements do; neither may change the schema.
+ROLES: Final[dict[str, tuple[str, ...]]] = {
+    "server": tuple(STATEMENTS),
+    "worker": _WORKER,
+    "handler": _HANDLER,
+    "client": _CLIENT,
+    "approver": _APPROVER,
+    "reader": _READER,
+}
+# Every process reads which migrations are applied before it starts; whoever may list jobs may
+# also ask the view that is open to people's own SQL.
+EVERYONE: Final = ("select on migrations",)
+PUBLIC_VIEW: Final = ("select on jobs_view",)
+OWNING_ROLES: Final = ("owner", "migrator")
+ALL_ROLES: Final = (*OWNING_ROLES, *ROLES)

@@ -1,0 +1,257 @@
+"""Schedules and their slots, as statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from laneway.domain.payload import PayloadLimits
+from laneway.domain.schedule import Schedule, Slot, encode_payload
+from laneway.store.statement import Row, Statement, nothing, scalar
+
+_COLUMNS: Final = (
+    "job_type", "payload", "cron", "timezone", "missed", "catch_up", "check_name", "priority",
+    "max_retries", "concurrency_key", "workspace", "tags", "enabled",
+)  # fmt: skip
+
+
+# What people do -------------------------------------------------------------------------------
+
+
+def _params(values: Mapping[str, Any], limits: PayloadLimits) -> dict[str, Any]:
+    params = {column: values.get(column) for column in _COLUMNS}
+    params["payload"] = encode_payload(values.get("payload"), limits)
+    params["tags"] = list(values.get("tags") or ())
+    return params
+
+
+def create(schedule: Schedule, by: str, limits: PayloadLimits) -> Statement[bool | None]:
+    """Creates a schedule unless there is one of that name."""
+    values = {column: getattr(schedule, column) for column in _COLUMNS}
+    return Statement(
+        "schedules/create_schedule",
+        scalar,
+        {"name": schedule.name, "by": by, **_params(values, limits)},
+    )
+
+
+def change(
+    name: str, changed: Mapping[str, object], by: str, limits: PayloadLimits
+) -> Statement[bool | None]:
+    """Changes what `changed` names (already validated); None when there is no such schedule."""
+    return Statement(
+        "schedules/change_schedule",
+        scalar,
+        {"name": name, "by": by, "columns": list(changed), **_params(changed, limits)},
+    )
+
+
+def delete(name: str, by: str) -> Statement[bool | None]:
+    return Statement("schedules/delete_schedule", scalar, {"name": name, "by": by})
+
+
+class Read(NamedTuple):
+    """A schedule, and the database's clock when it was read."""
+
+    schedule: Schedule
+    now: datetime
+
+
+def _read(row: Row) -> Read:
+    (name, job_type, payload, cron, timezone, missed, catch_up, check_name, priority, max_retries,
+     key, workspace, tags, enabled, error, created_at, updated_at, updated_by, next_at, failures,
+     now, *last) = row  # fmt: skip
+    return Read(
+        Schedule(
+            name=name,
+            job_type=job_type,
+            payload=_value(payload),
+            cron=cron,
+            timezone=timezone,
+            missed=missed,
+            catch_up=catch_up,
+            check_name=check_name,
+            priority=priority,
+            max_retries=max_retries,
+            concurrency_key=key,
+            workspace=workspace,
+            tags=tuple(tags),
+            enabled=enabled,
+            error=error,
+            created_at=created_at,
+            updated_at=updated_at,
+            updated_by=updated_by,
+            next_at=next_at,
+            check_failures=failures,
+            last=Slot(*last) if last[0] is not None else None,
+        ),
+        now,
+    )
+
+
+def _value(text: str) -> Any:
+    """The JSON value, or its text where Python cannot read it: one row must not spoil a list."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def read(name: str | None = None) -> Statement[list[Read]]:
+    """One schedule or all of them, by name."""
+    return Statement(
+        "schedules/read_schedules", lambda rows: [_read(row) for row in rows], {"name": name}
+    )
+
+
+def slots(name: str, limit: int, before: datetime | None = None) -> Statement[list[Slot]]:
+    """The newest slots, newest first."""
+    return Statement(
+        "schedules/list_slots",
+        lambda rows: [Slot(*row) for row in rows],
+        {"name": name, "limit": limit, "before": before},
+    )
+
+
+class RunNow(NamedTuple):
+    """The answer to a run now: submitted, failed or asked."""
+
+    answer: str
+    slot: datetime
+    job_id: UUID | None
+    job_type: str
+    note: str | None
+
+
+def run_now(name: str, by: str, *, check: bool) -> Statement[RunNow | None]:
+    """A slot of its own now; with `check`, only asks. None when there is no such schedule."""
+    return Statement(
+        "schedules/run_schedule",
+        lambda rows: RunNow(*rows[0]) if rows else None,
+        {"name": name, "by": by, "check": check},
+    )
+
+
+# What the scheduler does ----------------------------------------------------------------------
+
+
+class Due(NamedTuple):
+    """A schedule with a slot to serve, or to be planned when `next_at` is None."""
+
+    name: str
+    job_type: str
+    cron: str
+    timezone: str
+    missed: str
+    catch_up: int
+    check_name: str | None
+    seen: datetime
+    next_at: datetime | None
+    last_at: datetime | None
+    asked_at: datetime | None
+    asked_by: str | None
+
+
+class Look(NamedTuple):
+    """What may be served at the database's `now`; epoch None: this process does not lead."""
+
+    now: datetime
+    epoch: int | None
+    wait_s: float | None
+    due: list[Due]
+
+
+def find_due(holder: UUID, checks: Collection[str], limit: int = 50) -> Statement[Look]:
+    """Schedules this holder may serve now, and the seconds until it may serve more."""
+
+    def decode(rows: list[Row]) -> Look:
+        due = [Due(*row[3:]) for row in rows if row[3] is not None]
+        now, epoch, wait_s = rows[0][:3]
+        return Look(now, epoch, wait_s, due)
+
+    return Statement(
+        "schedules/find_due", decode, {"holder": holder, "checks": sorted(checks), "limit": limit}
+    )
+
+
+def plan(name: str, seen: datetime, next_at: datetime) -> Statement[bool | None]:
+    """Says when a schedule runs next, if nobody has, changes it now, or has changed it."""
+    return Statement(
+        "schedules/plan_schedule", scalar, {"name": name, "seen": seen, "next_at": next_at}
+    )
+
+
+def begin_check(due: Due, holder: UUID, lease_s: float) -> Statement[bool | None]:
+    """Takes the right to run the schedule's check, while it stands where it was seen."""
+    return Statement(
+        "schedules/begin_check",
+        scalar,
+        {
+            "name": due.name,
+            "seen": due.seen,
+            "next_at": due.next_at,
+            "asked_at": due.asked_at,
+            "holder": holder,
+            "lease_s": lease_s,
+        },
+    )
+
+
+def release_checks(holder: UUID) -> Statement[None]:
+    return Statement("schedules/release_checks", nothing, {"holder": holder})
+
+
+class SlotEntry(NamedTuple):
+    """A slot to record: submitted (with its job), skipped, missed or failed."""
+
+    slot: datetime
+    outcome: str
+    note: str | None = None
+
+
+class Fired(NamedTuple):
+    """fired, or why not: fenced, changed, moved, busy (later). `taken` slots were new."""
+
+    answer: str
+    taken: int
+    job_type: str | None
+
+
+def fire(
+    due: Due,
+    entries: Sequence[SlotEntry],
+    next_at: datetime | None,
+    holder: UUID,
+    epoch: int | None,
+    *,
+    manual: bool = False,
+    check_error: str | None = None,
+) -> Statement[Fired]:
+    """Records slots and submits their jobs, fenced; without an epoch, for the check's holder."""
+    return Statement(
+        "schedules/fire_slots",
+        lambda rows: Fired(*rows[0]),
+        {
+            "name": due.name,
+            "seen": due.seen,
+            "from_at": due.asked_at if manual else due.next_at,
+            "next_at": next_at,
+            "slots": [entry.slot for entry in entries],
+            "outcomes": [entry.outcome for entry in entries],
+            "notes": [entry.note for entry in entries],
+            "holder": holder,
+            "epoch": epoch,
+            "manual": manual,
+            "check_error": check_error,
+        },
+    )
+
+
+def stop(name: str, seen: datetime, error: str) -> Statement[bool | None]:
+    """Disables a schedule that cannot be served."""
+    return Statement(
+        "schedules/stop_schedule", scalar, {"name": name, "seen": seen, "error": error}
+    )

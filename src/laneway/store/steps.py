@@ -1,0 +1,35 @@
+"""Results of steps: kept by the attempt that runs, read by those after it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from laneway.domain.claim import Claim
+from laneway.store.statement import Statement
+
+
+class Kept(NamedTuple):
+    """What became of a step's result: kept, cancel_requested, fenced or busy; and the result."""
+
+    answer: str
+    result: str | None
+
+
+def read(claim: Claim) -> Statement[dict[str, str]]:
+    """The finished steps of a job, by name, as JSON text."""
+    return Statement("steps/read_steps", lambda rows: dict(map(tuple, rows)), {"seq": claim.seq})
+
+
+def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[Kept]:
+    """Keeps a result; answers it as it will be read."""
+    return Statement(
+        "steps/keep_step",
+        lambda rows: Kept(*rows[0]),
+        {
+            "seq": claim.seq,
+            "attempt": claim.attempt,
+            "name": name,
+            "result": result,
+            "took": took_s,
+        },
+    )

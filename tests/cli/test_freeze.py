@@ -1,0 +1,124 @@
+"""Laws of `laneway freeze` and `laneway thaw`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import PROGRAM, Run
+from tests.control.scene import Scene
+
+
+def enabled(scene: Scene) -> set[str]:
+    rows = scene.conn.execute("select name from laneway.worker_lanes where enabled").fetchall()
+    return {row[0] for row in rows}
+
+
+def test_quiet_lanes_are_frozen_and_thawed(run: Run, scene: Scene) -> None:
+    before = enabled(scene)
+    run("lanes", "drain", "maintenance")
+    frozen = run("--by", "ann", "freeze")
+    assert (frozen.exit_code, frozen.stdout) == (0, "")
+    assert frozen.stderr.startswith("frozen and quiet: analysis, default, interactive, system")
+    assert enabled(scene) == set()
+    thawed = run("thaw", "system")
+    assert thawed.stderr == "lane system: enabled\n"
+    told = json.loads(run("thaw", "--json").stdout)
+    assert {"lane": "interactive", "was_enabled": True, "enabled": True} in told["lanes"]
+    assert enabled(scene) == before - {"maintenance"}
+    assert run("thaw").stderr == "nothing is frozen\n"
+
+
+def test_what_still_runs_at_the_deadline_is_listed_and_is_a_failure(run: Run, scene: Scene) -> None:
+    claim = scene.running("ingestion")
+    late = run("freeze", "interactive", "system", "--deadline", "0")
+    assert late.exit_code == 1
+    assert str(claim.job_id) in late.stdout
+    assert "1 still running" in late.stderr
+    assert "interactive" not in enabled(scene)
+    told = run("freeze", "--deadline", "50ms", "--json")
+    assert told.exit_code == 1
+    seen = json.loads(told.stdout)
+    assert (seen["is_quiet"], seen["running"]) == (False, 1)
+    by_lane = {each["lane"]: each for each in seen["lanes"]}
+    assert by_lane["interactive"]["jobs"][0]["id"] == str(claim.job_id)
+    assert by_lane["system"]["running"] == 0
+    scene.settle(claim)
+    assert run("freeze").exit_code == 0
+
+
+def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, scene: Scene) -> None:
+    before = enabled(scene)
+    scene.running("ingestion")
+    late = run("freeze", "--deadline", "0", "--or-thaw")
+    assert late.exit_code == 1
+    assert "thawed again" in late.stderr
+    assert enabled(scene) == before
+
+
+@pytest.mark.parametrize(
+    "args,code",
+    [
+        (["freeze", "nobody"], 3),
+        (["freeze", "Bad Name"], 2),
+        (["freeze", "--deadline", "soon"], 2),
+        (["thaw", "system"], 4),
+        (["thaw", "Bad Name"], 2),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_by_its_code(
+    run: Run, scene: Scene, args: list[str], code: int
+) -> None:
+    before = enabled(scene)
+    refused = run(*args)
+    assert (refused.exit_code, refused.stdout) == (code, "")
+    assert enabled(scene) == before
+
+
+@pytest.mark.parametrize(
+    "option,said", [([], "what was drained stays so"), (["--or-thaw"], "thawed")]
+)
+def test_an_interrupted_freeze_says_how_it_left_the_lanes(
+    dsn: str, scene: Scene, option: list[str], said: str
+) -> None:
+    before = enabled(scene)
+    scene.running("ingestion")
+    with subprocess.Popen(
+        [*PROGRAM, "freeze", *option],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        try:
+            while enabled(scene):
+                assert waiting.poll() is None
+            waiting.send_signal(signal.SIGINT)
+            _, told = waiting.communicate(timeout=60)
+        finally:
+            waiting.kill()
+    assert waiting.returncode == 130
+    assert f"interrupted: {said}" in told
+    assert enabled(scene) == (before if option else set())
+
+
+def test_lanes_say_that_they_are_frozen_and_by_whom(run: Run) -> None:
+    run("--by", "ann", "freeze", "system", "--deadline", "0s")
+    for command in (["lanes", "ls"], ["admin", "workers"], ["admin", "workers", "lanes"]):
+        (line,) = [each for each in run(*command).stdout.splitlines() if "restore" in each]
+        assert "frozen by ann" in line
+    told = {
+        each["name"]: each
+        for each in map(json.loads, run("lanes", "ls", "--json").stdout.splitlines())
+    }
+    assert (told["system"]["frozen"], told["system"]["frozen_by"]) == (True, "ann")
+    assert (told["default"]["frozen"], told["default"]["frozen_by"]) == (False, None)
+    (system,) = [
+        each
+        for each in json.loads(run("admin", "workers", "--json").stdout)["lanes"]
+        if each["name"] == "system"
+    ]
+    assert system["frozen_by"] == "ann"

@@ -1,0 +1,105 @@
+"""Laws of `laneway schedules`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.control.scene import Scene
+
+SET = ("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *")
+
+
+def test_a_schedule_is_set_listed_shown_changed_and_deleted(run: Run) -> None:
+    made = run(
+        "--by", "ann", *SET, "--timezone", "Europe/Berlin", "--payload", '{"name": "ada"}',
+        "--missed", "catch_up", "--catch-up", 3, "--check", "is_full", "--priority", 5,
+        "--max-retries", 1, "--concurrency-key", "k", "--workspace", "w", "--tag", "a",
+        "--tag", "b", "--json",
+    )  # fmt: skip
+    schedule = json.loads(made.stdout)
+    assert schedule["payload"] == {"name": "ada"}
+    assert (schedule["missed"], schedule["catch_up"]) == ("catch_up", 3)
+    assert (schedule["check_name"], schedule["concurrency_key"]) == ("is_full", "k")
+    assert (schedule["tags"], schedule["updated_by"]) == (["a", "b"], "ann")
+    assert schedule["next_at"]
+    changed = run("schedules", "set", "nightly", "--check", "none", "--concurrency-key", "none")
+    assert changed.stderr.startswith("schedule nightly: set check_name, concurrency_key, next at ")
+    listed = run("schedules", "ls").stdout
+    assert "Europe/Berlin" in listed
+    (line,) = run("schedules", "ls", "--json").stdout.splitlines()
+    assert json.loads(line)["check_name"] is None
+    back = run(
+        "schedules", "set", "nightly", "--priority", "none", "--max-retries", "none",
+        "--tag", "none", "--json",
+    )  # fmt: skip
+    cleared = json.loads(back.stdout)
+    assert (cleared["priority"], cleared["max_retries"], cleared["tags"]) == (None, None, [])
+    lowered = run("schedules", "set", "nightly", "--priority", -7, "--json")
+    assert json.loads(lowered.stdout)["priority"] == -7
+    shown = run("schedules", "show", "nightly").stdout
+    assert "At 03:00" in shown
+    assert json.loads(run("schedules", "show", "nightly", "--json").stdout)["cron"] == "0 3 * * *"
+    assert run("schedules", "delete", "nightly").stderr == "schedule nightly: deleted\n"
+    assert run("schedules", "show", "nightly").exit_code == 3
+
+
+def test_disable_and_enable(run: Run) -> None:
+    run(*SET)
+    assert run("schedules", "disable", "nightly").stderr == "schedule nightly: disabled\n"
+    assert "disabled" in run("schedules", "ls").stdout
+    assert json.loads(run("schedules", "enable", "nightly", "--json").stdout)["next_at"]
+
+
+def test_run_now_prints_the_job_and_its_slot_is_kept(run: Run, scene: Scene) -> None:
+    run(*SET, "--check", "is_full")
+    ran = run("--by", "ann", "schedules", "run", "nightly")
+    (claim,) = scene.claim("greet")
+    assert ran.stdout == f"{claim.job_id}\n"
+    said = run("schedules", "run", "nightly", "--check").stderr
+    assert "asked; it runs when a worker that has the check is there" in said
+    asked = json.loads(run("schedules", "run", "nightly", "--check", "--json").stdout)
+    assert (asked["answer"], asked["job_id"]) == ("asked", None)
+    (slot,) = map(json.loads, run("schedules", "slots", "nightly", "--json").stdout.splitlines())
+    assert (slot["job_id"], slot["note"]) == (str(claim.job_id), "by ann")
+    assert "submitted (run now)" in run("schedules", "slots", "nightly").stdout
+    assert "submitted (run now)" in run("schedules", "show", "nightly").stdout
+    older = run("schedules", "slots", "nightly", "--limit", 1)
+    assert f"--before {slot['slot']}" in older.stderr
+    assert run("schedules", "slots", "nightly", "--before", slot["slot"], "--json").stdout == ""
+
+
+def test_changes_are_kept_and_rolled_back(run: Run) -> None:
+    run(*SET)
+    run("--by", "ann", "schedules", "set", "nightly", "--cron", "@daily")
+    assert "ann" in run("schedules", "history", "nightly").stdout
+    assert run("schedules", "rollback", "nightly").exit_code == 0
+    assert json.loads(run("schedules", "show", "nightly", "--json").stdout)["cron"] == "0 3 * * *"
+
+
+@pytest.mark.parametrize(
+    "args,code,said",
+    [
+        (["set", "x", "--type", "t"], 2, "cron: is required"),
+        (["set", "x", "--cron", "@daily"], 2, "job_type: is required"),
+        (["set", "x", "--type", "t", "--cron", "61 * * * *"], 2, "minute field"),
+        (["set", "x", "--type", "t", "--cron", "@daily", "--timezone", "Mars"], 2, "timezone:"),
+        (["set", "x", "--type", "t", "--cron", "@daily", "--payload", "{"], 2, "is not JSON"),
+        (["set", "x", "--type", "t", "--cron", "@daily", "--missed", "no"], 2, "missed:"),
+        (["set", "Bad Name", "--type", "t", "--cron", "@daily"], 2, "name:"),
+        (["set", "x", "--priority", "high"], 2, "--priority"),
+        (["set", "x", "--max-retries", "9" * 5000], 2, "--max-retries"),
+        (["enable", "nobody"], 3, "no schedule nobody"),
+        (["run", "nobody"], 3, "no schedule nobody"),
+        (["slots", "nobody"], 3, "no schedule nobody"),
+        (["delete", "nobody"], 3, "no schedule nobody"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_by_its_code(
+    run: Run, args: list[str], code: int, said: str
+) -> None:
+    refused = run("schedules", *args)
+    assert (refused.exit_code, refused.stdout) == (code, "")
+    assert said in refused.stderr

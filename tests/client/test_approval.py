@@ -1,0 +1,276 @@
+"""Job types that need an analysis or an approval: submitted through every door, decided about."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from laneway import Analysis, Approval
+from laneway.client import Client, NewJobSpec
+from laneway.config import Settings
+from laneway.domain.approval import analysis_of
+from laneway.domain.states import Status
+from laneway.engine.registry import Registry, make_handler
+from laneway.errors import InvalidInput, JobFailed, NotFound, Refused
+from laneway.store.database import Database
+from tests.client.ear import Ear
+from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
+from tests.store.approvals import analyzed, analyzing, publish, status
+from tests.store.desk import Desk
+
+GATED = {"analysed": Status.PENDING, "gated": Status.AWAITING_APPROVAL}
+
+
+def handlers() -> Registry:
+    registry = Registry()
+
+    async def run(ctx: object) -> None: ...
+
+    for name, approval in (("analysed", True), ("gated", True), ("plain", False)):
+        registry.add(make_handler(name, run, approval=approval))
+    registry.add(make_handler("two", run, approval=Approval(two_person=True)))
+    registry.add(make_handler("mortal", run, max_age=60))
+    registry.add_analysis(registry["analysed"], lambda: Analysis())
+    return registry
+
+
+def publish_all(desk: Desk) -> None:
+    publish(desk, "analysed", Approval(), analysis=True)
+    publish(desk, "gated", Approval())
+    publish(desk, "two", Approval(two_person=True))
+    publish(desk, "plain")
+
+
+@pytest.fixture
+async def knowing(dsn: str, settings: Settings) -> AsyncIterator[Client]:
+    """A client with handlers that nobody has published."""
+    database = Database(dsn, settings)
+    client = Client(database, settings, handlers())
+    yield client
+    await client.close()
+    await database.close()
+
+
+@pytest.fixture
+def plainly_knowing(dsn: str, settings: Settings) -> Iterator[Client]:
+    client = Client(Database(dsn, settings), settings, handlers())
+    yield client
+    client.sync.close()
+
+
+async def test_what_only_the_submitter_knows_of_is_not_run_unasked(
+    knowing: Client, desk: Desk
+) -> None:
+    names = [*GATED, "plain"]
+    one_by_one = [await knowing.submit(name) for name in names]
+    together = await knowing.submit_many([(name, {}) for name in names])
+    keyed = await knowing.submit_many([NewJobSpec(n, unique_key="k") for n in names])
+    for made in (one_by_one, together, keyed):
+        assert [job.status for job in made] == [*GATED.values(), Status.APPROVED]
+        for job in made:
+            assert status(desk, desk.seq_of(job.id)) == job.status
+    claimed = [claim.job_id for claim in desk.claimed(types=names)]
+    assert claimed == [made[2].id for made in (one_by_one, together, keyed)]
+
+
+async def test_an_older_worker_does_not_take_the_approval_away(knowing: Client, desk: Desk) -> None:
+    """It has the analysis of the type and publishes that there is nobody to ask."""
+    publish(desk, "analysed", analysis=True)
+    publish(desk, "gated")
+    made = [await knowing.submit("analysed"), *await knowing.submit_many([("analysed", {})])]
+    for job in made:
+        assert analyzed(desk, analyzing(desk, "analysed")).status == "awaiting_approval"
+        assert status(desk, desk.seq_of(job.id)) == "awaiting_approval"
+    assert (await knowing.submit("gated")).status is Status.AWAITING_APPROVAL
+
+
+@pytest.mark.parametrize("published, expected", [(None, 60), ({}, 60), ({"max_age_s": 90.0}, 90)])
+async def test_jobs_of_a_handler_at_hand_grow_no_older_than_it_says(
+    knowing: Client, desk: Desk, published: dict[str, Any] | None, expected: float
+) -> None:
+    """Also before anybody published its max_age; what is published counts for all alike."""
+    if published is not None:
+        publish(desk, "mortal", **published)
+    made = [await knowing.submit("mortal"), *await knowing.submit_many([("mortal", {})])]
+    made += await knowing.submit_many([NewJobSpec("mortal", unique_key="k")])
+    for job in made:
+        lives = desk.one(
+            "select extract(epoch from d.at - j.created_at)::float from laneway.jobs j"
+            " join laneway.deadlines d on d.seq = j.seq where j.id = %s",
+            job.id,
+        )
+        assert lives == expected
+
+
+@over_async
+async def test_jobs_in_a_transaction_of_their_own_grow_no_older_either(
+    knowing: Client, dsn: str, desk: Desk, opened: OpenAsync
+) -> None:
+    async with opened(dsn) as own:
+        made = [await knowing.submit("mortal", conn=own.conn)]
+        made += await knowing.submit_many([("mortal", {})], conn=own.conn)
+        await own.commit()
+    seqs = [desk.seq_of(job.id) for job in made]
+    assert desk.one("select count(*) from laneway.deadlines where seq = any (%s)", seqs) == 2
+
+
+async def test_what_is_published_counts_for_those_who_know_nothing(
+    client: Client, desk: Desk
+) -> None:
+    publish_all(desk)
+    for name, expected in GATED.items():
+        assert (await client.submit(name)).status is expected
+        (job,) = await client.submit_many([(name, {})])
+        assert job.status is expected
+        assert desk.one(f"select status from laneway.submit('{name}')") == expected
+
+
+@over_sync
+@pytest.mark.parametrize("is_published", [True, False])
+def test_it_is_the_same_inside_the_callers_transaction(
+    plain_client: Client, plainly_knowing: Client, dsn: str, desk: Desk, opened: OpenSync,
+    is_published: bool,
+) -> None:  # fmt: skip
+    if is_published:
+        publish_all(desk)
+    submits = (plain_client if is_published else plainly_knowing).sync
+    with opened(dsn) as own:
+        made = [submits.submit(name, conn=own.conn) for name in GATED]
+        made += submits.submit_many([(name, {}) for name in GATED], conn=own.conn)
+        own.commit()
+    assert [job.status for job in made] == [*GATED.values()] * 2
+    assert [status(desk, desk.seq_of(job.id)) for job in made] == [*GATED.values()] * 2
+
+
+@over_async
+async def test_it_is_the_same_inside_an_async_transaction(
+    knowing: Client, dsn: str, desk: Desk, opened: OpenAsync
+) -> None:
+    async with opened(dsn) as own:
+        made = [await knowing.submit(name, conn=own.conn) for name in GATED]
+        made += await knowing.submit_many([(name, {}) for name in GATED], conn=own.conn)
+        made += await knowing.submit_many(
+            [(name, {}, {"unique_key": "k"}) for name in GATED], conn=own.conn
+        )
+        await own.commit()
+    assert [status(desk, desk.seq_of(job.id)) for job in made] == [*GATED.values()] * 3
+
+
+@over_async
+@pytest.mark.parametrize("delay", [None, 90])
+async def test_a_batch_places_jobs_as_single_submits_do(
+    client: Client, dsn: str, desk: Desk, opened: OpenAsync, delay: float | None
+) -> None:
+    """Row by row, by COPY and without."""
+    publish_all(desk)
+    options: dict[str, Any] = {"priority": 3, "delay": delay, "concurrency_key": "k"}
+    for name, place in (("analysed", "ready"), ("gated", "awaiting")):
+        async with opened(dsn) as own:
+            one = await client.submit(name, **options, conn=own.conn)
+            (other,) = await client.submit_many([NewJobSpec(name, **options)], conn=own.conn)
+            await own.commit()
+        left, right = (desk.row(place, desk.seq_of(job.id)) for job in (one, other))
+        times = {"seq", "ready_at", "since", "expires_at"}
+        assert {k: v for k, v in left.items() if k not in times} == {
+            k: v for k, v in right.items() if k not in times
+        }
+        for seq in (left["seq"], right["seq"]):
+            assert len(desk.places(seq)) == 1
+
+
+async def test_a_repeated_key_of_a_batch_stands_where_its_first_job_does(
+    client: Client, desk: Desk
+) -> None:
+    publish_all(desk)
+    batch = [NewJobSpec(name, unique_key="k") for name in (*GATED, *GATED)]
+    made = await client.submit_many(batch)
+    assert [(job.status, job.duplicate) for job in made] == [
+        *((expected, False) for expected in GATED.values()),
+        *((expected, True) for expected in GATED.values()),
+    ]
+    assert [job.id for job in made[:2]] == [job.id for job in made[2:]]
+
+
+async def test_where_two_must_agree_the_submitter_has_a_name(
+    client: Client, knowing: Client, desk: Desk
+) -> None:
+    with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
+        await knowing.submit("two")
+    publish_all(desk)
+    with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
+        await client.submit("two")
+    for who in (client, knowing):
+        for key in (None, "k"):
+            batch = [
+                NewJobSpec("plain"),
+                NewJobSpec("two", created_by="me", unique_key=key),
+                NewJobSpec("two"),
+            ]
+            with pytest.raises(InvalidInput) as refused:
+                await who.submit_many(batch)
+            assert refused.value.field == "jobs[2].created_by"
+    assert desk.one("select count(*) from laneway.jobs") == 0
+    made = await client.submit("two", created_by="me")
+    assert made.status is Status.AWAITING_APPROVAL
+
+
+async def test_workers_are_woken_for_what_they_can_do_now(
+    client: Client, dsn: str, desk: Desk
+) -> None:
+    publish_all(desk)
+    async with Ear(dsn) as ear:
+        gated = await client.submit("gated")
+        await client.submit_many([("gated", {})])
+        await client.submit("analysed")
+        assert await ear.next() == f"wake {analysis_of('analysed')}"
+        await client.approve(gated.id, "ann")
+        assert await ear.next() == "wake gated"
+        async with await psycopg.AsyncConnection.connect(dsn) as conn:
+            await client.submit("gated", conn=conn, wake=True)
+            await client.submit("analysed", conn=conn, wake=True)
+        assert await ear.heard() == [f"wake {analysis_of('analysed')}"]
+
+
+async def test_approve_and_reject_are_verbs_of_the_client(client: Client, desk: Desk) -> None:
+    publish_all(desk)
+    one, other = [await client.submit("gated", created_by="me") for _ in range(2)]
+    await client.approve(one.id, "ann", "fine")
+    await client.reject(str(other.id), "ann", "no")
+    job = await one.get()
+    assert (job.status, job.approved_by) == (Status.APPROVED, "ann")
+    assert (await other.get()).status is Status.CANCELLED
+    with pytest.raises(JobFailed, match="was cancelled: Cancel: rejected: no"):
+        await other.wait(1)
+    with pytest.raises(Refused, match="is approved"):
+        await client.approve(one.id, "bob")
+    with pytest.raises(Refused, match="is cancelled"):
+        await client.reject(other.id, "bob", "again")
+    with pytest.raises(NotFound):
+        await client.approve("00000000-0000-0000-0000-000000000000", "ann")
+    with pytest.raises(InvalidInput, match="by:"):
+        await client.approve(one.id, "")
+    with pytest.raises(InvalidInput, match="reason:"):
+        await client.reject(one.id, "ann", "")
+    third = await client.submit("gated")
+    with pytest.raises(Refused, match="no longer what you were shown"):
+        await client.approve(third.id, "ann", seal="0" * 64)
+
+
+@over_sync
+def test_a_decision_counts_when_the_callers_transaction_commits(
+    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+) -> None:
+    publish_all(desk)
+    lw = plain_client.sync
+    one, other = lw.submit("gated"), lw.submit("gated")
+    with opened(dsn) as own:
+        lw.approve(one.id, "ann", conn=own.conn)
+        own.rollback()
+        assert one.get().status is Status.AWAITING_APPROVAL
+        lw.approve(one.id, "bob", conn=own.conn)
+        lw.reject(other.id, "bob", "no", conn=own.conn)
+        own.commit()
+    assert (one.get().approved_by, other.get().status) == ("bob", Status.CANCELLED)

@@ -1,0 +1,248 @@
+"""What people decide, in words they can act on."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+
+from laneway.control import approval, jobs, schedules
+from laneway.domain.approval import Analysis, Approval, analysis_of
+from laneway.domain.filter import JobFilter
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import approvals, leases
+from laneway.store import schedules as schedule_store
+from laneway.store.database import Database
+from laneway.store.schedules import SlotEntry
+from tests.control.scene import Scene
+
+DEAR = Analysis(plan=["drop", "build"], cost=9, currency="EUR", warnings=["takes a day"])
+
+
+@pytest.fixture
+def waiting(scene: Scene) -> UUID:
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    return scene.analyzed(DEAR, created_by="ann")
+
+
+async def test_approve_lets_it_run_and_says_who_when_and_why(
+    db: Database, scene: Scene, waiting: UUID
+) -> None:
+    with scene.listening() as heard:
+        job = await approval.approve(db, waiting, by="bob", comment="worth it")
+    assert heard == ["wake costly"]
+    assert (job.status, job.approved_by) == (Status.APPROVED, "bob")
+    seen = await approval.review(db, waiting)
+    (one,) = seen.decisions
+    assert (one.decision, one.decided_by, one.comment) == ("approved", "bob", "worth it")
+    assert one.decided_at == job.approved_at
+    assert one.seal == seen.seal
+    assert [claim.job_id for claim in scene.claim("costly")] == [waiting]
+
+
+async def test_reject_cancels_it_with_the_reason(db: Database, waiting: UUID) -> None:
+    job = await approval.reject(db, waiting, by="bob", reason="too dear")
+    assert job.status is Status.CANCELLED
+    (one,) = (await approval.review(db, waiting)).decisions
+    assert (one.decision, one.comment) == ("rejected", "too dear")
+
+
+async def test_a_review_shows_all_that_counts(db: Database, waiting: UUID) -> None:
+    seen = await approval.review(db, waiting)
+    assert str(seen.job.cost) == "9 EUR"
+    shown = seen.to_dict()
+    assert shown["analysis"] == DEAR.to_dict()
+    assert (shown["two_person"], shown["decisions"]) == (False, [])
+    assert shown["expires_at"] is not None
+    assert len(str(shown["seal"])) == 64
+    with pytest.raises(NotFound):
+        await approval.review(db, uuid4())
+
+
+async def test_the_pending_ones_are_listed_with_their_cost(db: Database, scene: Scene) -> None:
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    scene.submit("plain")
+    made = [scene.analyzed(Analysis(tokens=n)) for n in (1, 2)]
+    scene.submit("costly")
+    page = await approval.pending(db)
+    assert [(job.id, str(job.cost)) for job in page.items] == [
+        (made[1], "2 tokens"), (made[0], "1 tokens"),
+    ]  # fmt: skip
+    page = await approval.pending(db, JobFilter(max_cost=1, unit="tokens"))
+    assert [job.id for job in page.items] == [made[0]]
+    page = await approval.pending(db, limit=1)
+    assert page.next_cursor is not None
+    page = await approval.pending(db, limit=1, cursor=page.next_cursor)
+    assert [job.id for job in page.items] == [made[0]]
+
+
+async def test_what_changed_since_it_was_shown_is_not_approved(
+    db: Database, scene: Scene, waiting: UUID
+) -> None:
+    seal = (await approval.review(db, waiting)).seal
+    scene.conn.execute("update laneway.jobs set payload = '{\"n\": 1}' where id = %s", [waiting])
+    with pytest.raises(Refused, match="no longer what you were shown"):
+        await approval.approve(db, waiting, by="bob", seal=seal)
+    seal = (await approval.review(db, waiting)).seal
+    assert (await approval.approve(db, waiting, by="bob", seal=seal)).status is Status.APPROVED
+
+
+async def test_the_submitter_is_not_the_second_person(db: Database, scene: Scene) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    job_id = scene.submit("costly", created_by="ann")
+    assert (await approval.review(db, job_id)).two_person
+    with pytest.raises(Refused, match="another person than its submitter"):
+        await approval.approve(db, job_id, by="ann")
+    assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
+
+
+async def test_a_job_in_another_state_is_refused_by_its_name(
+    db: Database, scene: Scene, waiting: UUID
+) -> None:
+    await approval.approve(db, waiting, by="bob")
+    with pytest.raises(Refused, match="is approved: approve takes jobs that await"):
+        await approval.approve(db, waiting, by="bob")
+    with pytest.raises(Refused, match="is approved: reject takes"):
+        await approval.reject(db, waiting, by="bob", reason="late")
+    await jobs.cancel(db, waiting, by="ann")
+    with pytest.raises(Refused, match="is cancelled"):
+        await approval.approve(db, waiting, by="bob")
+    with pytest.raises(Refused, match="is pending"):
+        await approval.approve(db, scene.submit("costly"), by="bob")
+    with pytest.raises(NotFound, match="no job"):
+        await approval.approve(db, uuid4(), by="bob")
+    assert len((await approval.review(db, waiting)).decisions) == 1
+
+
+async def test_decisions_are_nobodys_without_a_name_and_a_reason(
+    db: Database, waiting: UUID
+) -> None:
+    with pytest.raises(InvalidInput, match="by:"):
+        await approval.approve(db, waiting, by="")
+    with pytest.raises(InvalidInput, match="comment:"):
+        await approval.approve(db, waiting, by="bob", comment="\x00")
+    with pytest.raises(InvalidInput, match="reason:"):
+        await approval.reject(db, waiting, by="bob", reason="")
+    assert (await jobs.show(db, waiting)).status is Status.AWAITING_APPROVAL
+
+
+async def test_of_many_at_once_exactly_one_decides(db: Database, waiting: UUID) -> None:
+    asked = [approval.approve(db, waiting, by=f"p{n}") for n in range(4)]
+    asked += [approval.reject(db, waiting, by=f"r{n}", reason="no") for n in range(4)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert sum(not isinstance(one, Exception) for one in answers) == 1
+    assert all(isinstance(one, Refused) for one in answers if isinstance(one, Exception))
+    assert len((await approval.review(db, waiting)).decisions) == 1
+
+
+async def test_an_analysis_that_runs_is_asked_to_stop(db: Database, scene: Scene) -> None:
+    scene.publish("costly", has_analysis=True)
+    job_id = scene.submit("costly")
+    scene.claim(analysis_of("costly"))
+    with scene.listening() as heard:
+        job = await jobs.cancel(db, job_id, by="ann")
+    assert heard == [f"cancel {scene.worker_id}"]
+    assert (job.status, job.cancel_requested_at is not None) == (Status.PENDING, True)
+
+
+async def test_a_retry_wakes_who_can_do_the_next_thing(
+    db: Database, scene: Scene, waiting: UUID
+) -> None:
+    await approval.reject(db, waiting, by="bob", reason="not now")
+    assert (await jobs.retry(db, waiting, by="ann")).status is Status.AWAITING_APPROVAL
+    job_id = scene.submit("costly")
+    await jobs.cancel(db, job_id, by="ann")
+    with scene.listening() as heard:
+        await jobs.retry(db, job_id, by="ann")
+    assert heard == [f"wake {analysis_of('costly')}"]
+
+
+async def scheduled(db: Database, scene: Scene, by: str) -> UUID:
+    """The job of a cron slot of a schedule that this person wrote."""
+    scene.publish("costly", approval=Approval(two_person=True))
+    settings = {"job_type": "costly", "cron": "0 3 * * *"}
+    await schedules.put(db, "nightly", settings, by=by)
+    return cron_slot(scene)
+
+
+def cron_slot(scene: Scene) -> UUID:
+    holder = scene.worker_id
+    epoch = scene.run(leases.watch(holder, 60.0)).epoch
+    scene.conn.execute("update laneway.schedule_state set next_at = '2026-01-01T03:00:00Z'")
+    (due,) = scene.run(schedule_store.find_due(holder, [])).due
+    entry = SlotEntry(due.next_at, "submitted")
+    assert scene.run(schedule_store.fire(due, [entry], None, holder, epoch)).taken == 1
+    found = scene.conn.execute("select id from laneway.jobs order by seq desc limit 1").fetchone()
+    assert found is not None
+    return UUID(str(found[0]))
+
+
+async def refused_of(db: Database, job_id: UUID, by: str) -> None:
+    with pytest.raises(Refused, match="another person"):
+        await approval.approve(db, job_id, by=by)
+
+
+async def test_who_wrote_a_schedule_is_not_the_second_person_of_its_jobs(
+    db: Database, scene: Scene
+) -> None:
+    job_id = await scheduled(db, scene, "ann")
+    assert (await jobs.show(db, job_id)).created_by == "schedule:nightly"
+    await refused_of(db, job_id, "ann")
+    assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
+
+
+async def test_a_later_change_of_the_schedule_makes_nobody_a_second_person(
+    db: Database, scene: Scene
+) -> None:
+    job_id = await scheduled(db, scene, "ann")
+    await schedules.disable(db, "nightly", by="bob")
+    for own in ("ann", "bob"):
+        await refused_of(db, job_id, own)
+    await schedules.delete(db, "nightly", by="ann")
+    await refused_of(db, job_id, "ann")
+    assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
+
+
+async def test_of_a_schedule_that_nobody_knows_nobody_approves_the_job(
+    db: Database, scene: Scene
+) -> None:
+    job_id = await scheduled(db, scene, "ann")
+    await schedules.delete(db, "nightly", by="ann")
+    scene.conn.execute("delete from laneway.control_history")
+    await refused_of(db, job_id, "bob")
+
+
+@pytest.mark.parametrize("check", [False, True])
+async def test_who_runs_a_schedule_is_not_the_second_person_of_that_job(
+    db: Database, scene: Scene, check: bool
+) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    settings = {"job_type": "costly", "cron": "0 3 * * *", "check_name": "is_full"}
+    await schedules.put(db, "nightly", settings, by="ann")
+    await schedules.run_now(db, "nightly", by="bob", check=check)
+    if check:
+        (due,) = scene.run(schedule_store.find_due(scene.worker_id, ["is_full"])).due
+        assert scene.run(schedule_store.begin_check(due, scene.worker_id, 60.0))
+        entry = SlotEntry(due.asked_at, "submitted")
+        scene.run(schedule_store.fire(due, [entry], None, scene.worker_id, None, manual=True))
+    (job,) = (await approval.pending(db)).items
+    assert job.created_by == "bob"
+    await refused_of(db, job.id, "bob")
+    assert (await approval.approve(db, job.id, by="ann")).status is Status.APPROVED
+
+
+async def test_a_blank_makes_nobody_a_second_person(db: Database, scene: Scene) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    job_id = scene.submit("costly", created_by="ann")
+    for by in ("ann ", "\u2003ann", "\tann"):
+        with pytest.raises(InvalidInput, match="by: must not begin or end with a blank"):
+            await approval.approve(db, job_id, by=by)
+        with pytest.raises(InvalidInput, match="by: must not begin or end with a blank"):
+            await approval.reject(db, job_id, by=by, reason="no")
+    for by in ("ann ", "\nann"):
+        with pytest.raises(InvalidInput, match="by: must not begin or end with a blank"):
+            scene.run(approvals.approve(job_id, by, None, None))
+        with pytest.raises(InvalidInput, match="created_by: must not begin or end with a blank"):
+            scene.submit("costly", created_by=by)

@@ -1,0 +1,377 @@
+"""One verb on all that match: counted first, in batches, refusals by reason, safe to run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from laneway.control import bulk
+from laneway.control.bulk import Order, Preview, Tally, Verb
+from laneway.domain.filter import JobFilter
+from laneway.domain.states import Status
+from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, Refused
+from laneway.store import jobs as store
+from laneway.store.database import Database
+from tests.control.scene import Scene
+
+EVERY = JobFilter()
+
+
+def order(verb: Verb, wanted: JobFilter = EVERY, **more: Any) -> Order:
+    return Order(verb=verb, wanted=wanted, **more)
+
+
+async def preview(db: Database, asked: Order) -> Preview:
+    return await bulk.preview(db, asked, by="ann")
+
+
+async def run(db: Database, asked: Order, upto: int | None = None) -> Tally:
+    tallies = [tally async for tally in bulk.run(db, asked, by="ann", upto=upto)]
+    return tallies[-1] if tallies else Tally(asked.verb)
+
+
+def statuses(scene: Scene) -> dict[UUID, str]:
+    return dict(scene.conn.execute("select id, status from laneway.jobs_view").fetchall())
+
+
+def awaiting(scene: Scene, cost: float | None = None, unit: str = "EUR", **fields: Any) -> UUID:
+    """A job that waits for approval."""
+    job_id = scene.submit("spend", **fields)
+    scene.conn.execute(
+        "with r as (delete from laneway.ready w using laneway.jobs j"
+        "           where j.id = %s and w.seq = j.seq returning w.seq, w.rank),"
+        " a as (insert into laneway.approvals (seq, analysis, cost, unit)"
+        "       select seq, '{}', %s, %s from r)"
+        " insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
+        " select seq, 'spend', 'default', rank, clock_timestamp() + interval '1 h' from r",
+        [job_id, cost, unit],
+    )
+    return job_id
+
+
+# -- what may be asked ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", Verb)
+async def test_an_empty_filter_must_be_meant(db: Database, verb: Verb) -> None:
+    more: dict[str, Any] = {"reason": "r", "priority": 1}
+    with pytest.raises(Refused, match="takes every job"):
+        await preview(db, order(verb, **more))
+    with pytest.raises(Refused):
+        await run(db, order(verb, **more))
+    assert (await preview(db, order(verb, everything=True, **more))).matched == 0
+
+
+@pytest.mark.parametrize(
+    "asked,field",
+    [
+        (order(Verb.RETRY, JobFilter(status=Status.COMPLETED)), "status"),
+        (order(Verb.CANCEL, JobFilter(status=Status.FAILED)), "status"),
+        (order(Verb.DELETE, JobFilter(status=Status.RUNNING)), "status"),
+        (order(Verb.APPROVE, JobFilter(status=Status.APPROVED)), "status"),
+        (order(Verb.REJECT, JobFilter(tag="x")), "reason"),
+        (order(Verb.REPRIORITIZE, JobFilter(tag="x")), "priority"),
+        (order(Verb.REPRIORITIZE, JobFilter(tag="x"), priority=40_000), "priority"),
+        (order(Verb.REPRIORITIZE, JobFilter(tag="x"), priority="5"), "priority"),
+        (order(Verb.APPROVE, JobFilter(max_cost=5)), "unit"),
+        (order(Verb.CANCEL, JobFilter(tag="x"), reason="\x00"), "reason"),
+        (order(Verb.CANCEL, JobFilter(q="")), "q"),
+    ],
+)
+async def test_an_order_that_breaks_a_rule_is_refused_before_it_begins(
+    db: Database, asked: Order, field: str
+) -> None:
+    for ask in (preview, run):
+        with pytest.raises(InvalidInput) as refused:
+            await ask(db, asked)
+        assert refused.value.field == field
+
+
+# -- counting ---------------------------------------------------------------------------------
+
+
+async def test_a_preview_counts_shows_the_newest_and_changes_nothing(
+    db: Database, scene: Scene
+) -> None:
+    failed = [scene.failed() for _ in range(7)]
+    scene.completed()
+    before = statuses(scene)
+    found = await preview(db, order(Verb.RETRY, JobFilter(job_type="greet")))
+    assert (found.matched, found.is_more, found.count) == (7, False, "7")
+    assert [job.id for job in found.sample] == failed[:1:-1]
+    assert found.to_dict()["sample"] == [str(job_id) for job_id in failed[:1:-1]]
+    assert statuses(scene) == before
+
+
+async def test_counting_stops_at_the_bound(
+    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "COUNT_BOUND", 4)
+    for _ in range(3):
+        scene.submit("a")
+    assert (await preview(db, order(Verb.CANCEL, everything=True))).count == "3"
+    for _ in range(3):
+        scene.running("b")
+    found = await preview(db, order(Verb.CANCEL, everything=True))
+    assert (found.matched, found.is_more, found.count) == (4, True, "4 or more")
+
+
+# -- doing ------------------------------------------------------------------------------------
+
+
+async def test_cancel_takes_all_that_has_not_ended(db: Database, scene: Scene) -> None:
+    waiting = [scene.submit("a"), scene.submit("b", delay=60.0), awaiting(scene)]
+    running, done = scene.running("c"), scene.completed("d")
+    with scene.listening() as heard:
+        tally = await run(db, order(Verb.CANCEL, everything=True, reason="enough"))
+    assert (tally.done, tally.refused) == (4, {})
+    assert heard == [f"cancel {scene.worker_id}"]
+    now = statuses(scene)
+    assert [now[job_id] for job_id in waiting] == ["cancelled"] * 3
+    assert (now[running.job_id], now[done]) == ("running", "completed")
+    said = scene.conn.execute("select distinct cancel_by, cancel_reason from laneway.outcome"
+                              " where status = 'cancelled'").fetchall()  # fmt: skip
+    assert said == [("ann", "enough")]
+
+
+async def test_retry_takes_failed_jobs_and_cancelled_ones_only_by_name(
+    db: Database, scene: Scene
+) -> None:
+    failed, cancelled = scene.failed("a"), scene.submit("b")
+    await run(db, order(Verb.CANCEL, everything=True))
+    with scene.listening() as heard:
+        assert (await run(db, order(Verb.RETRY, everything=True))).done == 1
+    assert heard == ["wake a"]
+    assert statuses(scene) == {failed: "approved", cancelled: "cancelled"}
+    assert (await run(db, order(Verb.RETRY, JobFilter(status=Status.CANCELLED)))).done == 1
+    assert statuses(scene)[cancelled] == "approved"
+
+
+async def test_delete_takes_all_that_has_ended(db: Database, scene: Scene) -> None:
+    for make in (scene.completed, scene.failed):
+        make("a")
+    waiting = scene.submit("b")
+    assert (await run(db, order(Verb.DELETE, everything=True))).done == 2
+    assert statuses(scene) == {waiting: "approved"}
+
+
+async def test_reprioritize_takes_what_waits(db: Database, scene: Scene) -> None:
+    job_id = scene.submit("a", tags=("urgent",))
+    scene.submit("a")
+    assert (await run(db, order(Verb.REPRIORITIZE, JobFilter(tag="urgent"), priority=9))).done == 1
+    assert scene.claim("a")[0].job_id == job_id
+
+
+async def test_approve_takes_what_is_cheap_enough_and_known_to_be(
+    db: Database, scene: Scene
+) -> None:
+    cheap, dear, unknown = (awaiting(scene, cost) for cost in (4.5, 12.0, None))
+    tokens = awaiting(scene, 3.0, "tokens")
+    wanted = JobFilter(max_cost=5, unit="EUR")
+    assert (await preview(db, order(Verb.APPROVE, wanted))).matched == 1
+    with scene.listening() as heard:
+        tally = await run(db, order(Verb.APPROVE, wanted, reason="small"))
+    assert (tally.done, tally.refused) == (1, {})
+    assert heard == ["wake spend"]
+    now = statuses(scene)
+    assert now[cheap] == "approved"
+    assert {now[job_id] for job_id in (dear, unknown, tokens)} == {"awaiting_approval"}
+    said = scene.conn.execute("select decided_by, comment from laneway.approvals"
+                              " where decision = 'approved'").fetchall()  # fmt: skip
+    assert said == [("ann", "small")]
+
+
+async def test_nobody_approves_in_bulk_what_needs_a_second_person(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish("spend")
+    scene.conn.execute("update laneway.job_types set two_person = true where name = 'spend'")
+    mine, hers = (awaiting(scene, 1.0, created_by=who) for who in ("ann", "bea"))
+    tally = await run(db, order(Verb.APPROVE, JobFilter(job_type="spend")))
+    assert (tally.done, tally.refused.total()) == (1, 1)
+    assert "another person" in next(iter(tally.refused))
+    assert statuses(scene) == {mine: "awaiting_approval", hers: "approved"}
+
+
+async def test_reject_cancels_with_the_reason(db: Database, scene: Scene) -> None:
+    job_id = awaiting(scene)
+    assert (await run(db, order(Verb.REJECT, everything=True, reason="no money"))).done == 1
+    said = scene.conn.execute("select status, cancel_reason from laneway.jobs_view"
+                              " where id = %s", [job_id]).fetchone()  # fmt: skip
+    assert said == ("cancelled", "rejected: no money")
+
+
+async def test_refusals_are_counted_by_reason(db: Database, scene: Scene) -> None:
+    for _ in range(2):
+        scene.failed(unique_key="k")
+    scene.submit(unique_key="k")
+    tally = await run(db, order(Verb.RETRY, JobFilter(job_type="greet")))
+    assert tally.done == 0
+    assert tally.refused == {"another job that has not ended holds its unique_key": 2}
+    assert tally.to_dict()["refused"] == dict(tally.refused)
+
+
+async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
+    scene.register(name="host:1")
+    mine = scene.failed("a", tags=("x",), workspace="w", payload='{"path": "Invoice-7.PDF"}')
+    scene.failed("b")
+    scene.conn.execute(
+        "update laneway.jobs set created_at = created_at - interval '2 days' where id = %s", [mine]
+    )
+    scene.conn.execute(
+        "insert into laneway.approvals (seq, cost, unit) select seq, 4.5, 'EUR' from laneway.jobs"
+        " where id = %s",
+        [mine],
+    )
+    yesterday = scene.conn.execute("select clock_timestamp() - interval '1 day'").fetchone()
+    assert yesterday is not None
+    for wanted in (
+        JobFilter(job_type="a"),
+        JobFilter(tag="x"),
+        JobFilter(workspace="w"),
+        JobFilter(until=yesterday[0]),
+        JobFilter(older_than=86400),
+        JobFilter(q="invoice-7"),
+        JobFilter(q=str(mine)[:18].upper()),
+        JobFilter(max_cost=4.5, unit="EUR"),
+        JobFilter(max_cost=5, unit="EUR"),
+        JobFilter(worker="host:1", lane="default", tag="x"),
+        JobFilter(worker=str(scene.worker_id), tag="x"),
+    ):
+        found = await preview(db, order(Verb.RETRY, wanted))
+        assert [job.id for job in found.sample] == [mine], wanted
+    for nothing in (
+        JobFilter(max_cost=4.4, unit="EUR"),
+        JobFilter(max_cost=5, unit="tokens"),
+        JobFilter(lane="interactive"),
+        JobFilter(worker="host:2"),
+        JobFilter(q="%"),
+        JobFilter(q="invoice_7"),
+    ):
+        assert (await preview(db, order(Verb.RETRY, nothing))).matched == 0, nothing
+
+
+async def test_the_text_of_an_error_is_found_in_either_case(db: Database, scene: Scene) -> None:
+    claim = scene.running()
+    scene.settle(claim, "giveup", error='{"type": "Timeout", "message": "Read Timed Out"}')
+    scene.failed()
+    for q in ("timed out", "TIMEOUT", "timeout: read"):
+        found = await preview(db, order(Verb.RETRY, JobFilter(status=Status.FAILED, q=q)))
+        assert [job.id for job in found.sample] == [claim.job_id]
+
+
+# -- large, interrupted, raced ----------------------------------------------------------------
+
+
+def fail_many(scene: Scene, count: int) -> None:
+    scene.conn.execute(
+        "with j as (insert into laneway.jobs (id, job_type, payload)"
+        "  select gen_random_uuid(), 'many', '{}' from generate_series(1, %s) returning seq)"
+        " insert into laneway.outcome"
+        "  (seq, status, workspace, job_type, priority, attempt, retries)"
+        " select seq, 'failed', 'default', 'many', 0, 1, 3 from j",
+        [count],
+    )
+
+
+async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, scene: Scene) -> None:
+    fail_many(scene, 450)
+    asked = order(Verb.RETRY, JobFilter(job_type="many"))
+    seen = []
+    rounds = bulk.run(db, asked, by="ann")
+    async for tally in rounds:
+        seen.append(tally.done)
+        if len(seen) == 2:
+            break  # interrupted
+    await rounds.aclose()
+    assert seen == [200, 400]
+    assert (await preview(db, asked)).matched == 50
+    assert (await run(db, asked)).done == 50
+    assert set(statuses(scene).values()) == {"approved"}
+
+
+async def test_a_database_that_goes_away_leaves_what_was_done(
+    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_many(scene, 20)
+    seen = 0
+    retry: Callable[[UUID], Any] = store.retry
+
+    def broken(job_id: UUID) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen > 7:
+            raise DatabaseUnavailable("gone")
+        return retry(job_id)
+
+    monkeypatch.setattr(store, "retry", broken)
+    with pytest.raises(LanewayError):
+        await run(db, order(Verb.RETRY, JobFilter(job_type="many")))
+    assert sorted(statuses(scene).values()) == ["approved"] * 7 + ["failed"] * 13
+
+
+async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, scene: Scene) -> None:
+    fail_many(scene, 300)
+    rounds = bulk.run(db, order(Verb.DELETE, JobFilter(job_type="many")), by="ann")
+    await anext(rounds)
+    fail_many(scene, 10)
+    async for _ in rounds:
+        pass
+    assert len(statuses(scene)) == 10
+
+
+async def test_what_was_counted_is_what_is_taken(db: Database, scene: Scene) -> None:
+    """Two statuses, the second of which is looked at long after the first."""
+    counted = [awaiting(scene), scene.submit("b")]
+    asked = order(Verb.CANCEL, everything=True)
+    found = await preview(db, asked)
+    assert found.matched == 2
+    assert found.to_dict()["upto"] == found.upto
+    after_the_preview = [awaiting(scene), scene.submit("b")]
+    rounds = bulk.run(db, asked, by="ann", upto=found.upto)
+    assert (await anext(rounds)).done == 1
+    after_the_beginning = [scene.submit("b"), scene.running("c").job_id]
+    assert [tally.done async for tally in rounds] == [2]
+    now = statuses(scene)
+    assert {now[job_id] for job_id in counted} == {"cancelled"}
+    assert "cancelled" not in {now[job_id] for job_id in after_the_preview + after_the_beginning}
+
+
+async def test_without_a_preview_it_takes_what_there_was_at_the_beginning(
+    db: Database, scene: Scene
+) -> None:
+    awaiting(scene)
+    scene.submit("b")
+    rounds = bulk.run(db, order(Verb.CANCEL, everything=True), by="ann")
+    await anext(rounds)
+    later = [scene.submit("b"), scene.running("c").job_id]
+    assert [tally.done async for tally in rounds] == [2]
+    now = statuses(scene)
+    asked = scene.conn.execute("select count(*) from laneway.lease where cancel_requested_at"
+                               " is not null").fetchone()  # fmt: skip
+    assert ([now[job_id] for job_id in later], asked) == (["approved", "running"], (0,))
+
+
+@pytest.mark.parametrize("upto", [-1, 2**63, "7", True])
+async def test_an_end_that_no_preview_says_is_refused(db: Database, upto: Any) -> None:
+    with pytest.raises(InvalidInput, match="upto"):
+        await run(db, order(Verb.CANCEL, everything=True), upto)
+
+
+async def test_the_age_of_jobs_is_told_by_the_databases_clock(db: Database, scene: Scene) -> None:
+    old, new = scene.failed("a"), scene.failed("a")
+    scene.conn.execute(
+        "update laneway.jobs set created_at = created_at - interval '2 h' where id = %s", [old]
+    )
+    for wanted, ids in (
+        (JobFilter(newer_than=3600), [new]),
+        (JobFilter(newer_than=86400), [new, old]),
+        (JobFilter(newer_than=86400, older_than=3600), [old]),
+    ):
+        for status in (None, Status.FAILED):
+            found = await preview(db, order(Verb.RETRY, replace(wanted, status=status)))
+            assert [job.id for job in found.sample] == ids, (wanted, status)

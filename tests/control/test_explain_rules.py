@@ -1,0 +1,141 @@
+"""Explain and the claim cannot disagree: no reason but its place ⇔ a claim with room takes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from laneway.control.explain import BOUND, PLACES, reasons_of
+from laneway.domain.states import TERMINAL, Status
+from laneway.store import jobs, lanes, leases
+from laneway.store.explain import facts
+from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
+from tests.control.scene import Scene
+
+# Types that need no limit, one, two, one that needs an approval and one an analysis.
+NEEDS = {"plain": "{}", "one": "{x}", "two": "{x,y}", "asked": "{}", "analysed": "{x}"}
+ROOM = 1000
+
+
+@dataclass(frozen=True)
+class NewJob:
+    job_type: str
+    priority: int
+    key: str | None
+    is_delayed: bool
+
+
+NEW_JOBS = st.builds(
+    NewJob,
+    st.sampled_from(sorted(NEEDS)),
+    st.integers(0, 2),
+    st.sampled_from([None, None, "k", "l"]),
+    st.integers(0, 9).map(lambda n: n == 0),
+)
+CEILINGS = st.sampled_from([None, 0, 1, 2, 3])
+
+
+def claim(scene: Scene, room: int) -> dict[UUID, leases.Assignment]:
+    state = scene.run(lanes.read())
+    ranges = [
+        Range(name, 1, fresh, MIN_RANK, 0, MAX_RANK) for name in NEEDS for fresh in (False, True)
+    ]
+    statement = leases.claim(scene.worker_id, "default", state.version, room, ranges, [room])
+    return {one.claim.job_id: one for one in scene.run(statement).assignments}
+
+
+def could_start(scene: Scene, job_id: UUID) -> bool:
+    """What explain makes of it: nothing is told but its place."""
+    found, job = scene.run(facts(job_id, bound=BOUND)), scene.run(jobs.get(job_id))
+    return {reason.code for reason in reasons_of(job, found)} <= PLACES
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    new=st.lists(NEW_JOBS, max_size=14),
+    later=st.lists(NEW_JOBS, max_size=6),
+    first_room=st.integers(0, 6),
+    ended=st.sampled_from(["finish", "release", "fail"]),
+    x=CEILINGS,
+    y=CEILINGS,
+    rate=st.sampled_from([None, None, 1, 3]),
+    scope=st.sampled_from(["cluster", "process", "host"]),
+    gate=st.sampled_from(["open"] * 5 + ["paused", "drained", "no slots"]),
+    slots=st.sampled_from([None, None, 1, 3, 6]),
+)
+def test_a_job_without_a_reason_is_one_that_a_claim_takes(
+    scene: Scene,
+    new: list[NewJob],
+    later: list[NewJob],
+    first_room: int,
+    ended: str,
+    x: int | None,
+    y: int | None,
+    rate: int | None,
+    scope: str,
+    gate: str,
+    slots: int | None,
+) -> None:
+    with scene.conn.transaction(force_rollback=True):
+        scene.register(tuple(NEEDS))
+        for name, needs in NEEDS.items():
+            scene.publish(name)
+            scene.conn.execute(
+                "update laneway.job_types set limits = %s::text[], approval = %s, has_analysis = %s"
+                " where name = %s",
+                [needs, "always" if name == "asked" else "never", name == "analysed", name],
+            )
+        scene.conn.execute(
+            "insert into laneway.limits (name, max_concurrent, rate_count, rate_period_s, scope)"
+            " values ('x', %s, %s, %s, %s), ('y', %s, null, null, 'cluster')",
+            [x, rate, None if rate is None else 3600, scope, y],
+        )
+        submitted = [submit(scene, one) for one in new]
+        held = claim(scene, first_room)
+        for job_id in sorted(held, key=str)[: len(held) // 2]:
+            scene.run(leases.settle([Verdict(held[job_id].claim, ended, delay_s=0.0)]))
+        submitted += [submit(scene, one) for one in later]
+        scene.conn.execute(
+            "update laneway.worker_lanes set max_slots = %s where name = 'default'", [slots]
+        )
+        shut(scene, gate)
+        waiting = [
+            job_id
+            for job_id in submitted
+            if scene.run(jobs.get(job_id)).status not in (Status.RUNNING, *TERMINAL)
+        ]
+        told = {job_id for job_id in waiting if could_start(scene, job_id)}
+        used = scene.conn.execute("select count(*) from laneway.lease").fetchone()
+        assert used is not None
+        free = ROOM if slots is None else max(slots - used[0], 0)
+        taken = set(claim(scene, ROOM))
+        if free >= ROOM:
+            assert taken == told
+        else:
+            # Who gets the slots is a matter of place; one put aside for its key may use one up.
+            assert taken <= told
+            assert len(taken) <= free
+            assert bool(taken) == bool(told and free)
+
+
+def submit(scene: Scene, one: NewJob) -> UUID:
+    return scene.submit(
+        one.job_type,
+        priority=one.priority,
+        concurrency_key=one.key,
+        delay=3600.0 if one.is_delayed else None,
+    )
+
+
+def shut(scene: Scene, gate: str) -> None:
+    if gate == "paused":
+        scene.conn.execute("update laneway.control set paused = true")
+    elif gate == "drained":
+        scene.conn.execute("update laneway.worker_lanes set enabled = false where name = 'default'")
+    elif gate == "no slots":
+        scene.conn.execute("update laneway.worker_lanes set max_slots = 0 where name = 'default'")

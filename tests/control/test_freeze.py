@@ -1,0 +1,302 @@
+"""Laws of freeze and thaw."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from laneway.control import freeze as verbs
+from laneway.control import history, lanes
+from laneway.control.freeze import freeze, frozen, thaw
+from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
+from laneway.store.database import Database
+from tests.control.scene import Scene
+
+
+class Pace:
+    """A clock that moves only while somebody waits, and lets things happen meanwhile."""
+
+    def __init__(self, *happenings: Callable[[], object]) -> None:
+        self.now = 100.0
+        self.pauses: list[float] = []
+        self.happenings = list(happenings)
+
+    def clock(self) -> float:
+        return self.now
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+        if self.happenings:
+            happened = self.happenings.pop(0)()
+            if isinstance(happened, Awaitable):
+                await happened
+
+
+async def enabled(db: Database) -> set[str]:
+    return {each.lane.name for each in await lanes.inspect(db) if each.lane.enabled}
+
+
+async def test_all_enabled_lanes_are_drained_and_become_again_what_they_were(
+    db: Database, scene: Scene
+) -> None:
+    await lanes.drain(db, "maintenance", by="me")
+    before = await enabled(db)
+    scene.submit()
+    quiet = await freeze(db, by="ann")
+    assert quiet.is_quiet
+    assert {each.lane for each in quiet.lanes} == before
+    assert await enabled(db) == set()
+    assert scene.claim() == []
+    assert {(each.was_enabled, each.frozen_by) for each in await frozen(db)} == {(True, "ann")}
+    with scene.listening() as heard:
+        thawed = await thaw(db, by="bob")
+    assert heard == ["wake *"]
+    assert {each.lane for each in thawed} == before
+    assert await enabled(db) == before
+    assert await frozen(db) == []
+    assert len(scene.claim()) == 1
+
+
+async def test_it_waits_until_the_last_job_has_ended(db: Database, scene: Scene) -> None:
+    first, second = scene.running("ingestion"), scene.running("polarity")
+    elsewhere = scene.running("restore")
+    pace = Pace(lambda: scene.settle(first), lambda: None, lambda: scene.settle(second))
+    seen = await freeze(
+        db, ["interactive", "maintenance"], by="me", clock=pace.clock, pause=pace.pause
+    )
+    assert seen.is_quiet
+    assert pace.pauses == pytest.approx([0.2, 0.3, 0.45])
+    assert seen.waited_s == pytest.approx(0.95)
+    assert [(each.lane, each.running) for each in seen.lanes] == [
+        ("interactive", 0), ("maintenance", 0),
+    ]  # fmt: skip
+    assert "system" in await enabled(db), "a lane that was not named goes on"
+    scene.settle(elsewhere)
+
+
+async def test_the_pauses_grow_to_a_second_and_end_at_the_deadline(
+    db: Database, scene: Scene
+) -> None:
+    scene.running("ingestion")
+    pace = Pace()
+    seen = await freeze(
+        db, ["interactive"], by="me", deadline=30.0, clock=pace.clock, pause=pace.pause
+    )
+    assert max(pace.pauses) == 1.0
+    assert sum(pace.pauses) == pytest.approx(30.0)
+    assert not seen.is_quiet
+
+
+async def test_at_the_deadline_it_names_what_runs_and_the_lanes_stay_drained(
+    db: Database, scene: Scene
+) -> None:
+    scene.register(("ingestion",))
+    claim = scene.running("ingestion")
+    seen = await freeze(db, by="me", deadline=0)
+    assert not seen.is_quiet
+    assert seen.running == 1
+    (lane,) = [each for each in seen.lanes if each.running]
+    (job,) = lane.jobs
+    assert (lane.lane, job.id, job.job_type, job.worker) == (
+        "interactive", claim.job_id, "ingestion", "host:1",
+    )  # fmt: skip
+    assert await enabled(db) == set()
+    told = seen.to_dict()
+    assert (told["is_quiet"], told["is_thawed"], told["running"]) == (False, False, 1)
+    scene.settle(claim)
+    assert (await freeze(db, by="me", deadline=0)).is_quiet
+
+
+async def test_many_jobs_are_counted_and_some_are_named(
+    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbs, "JOBS_NAMED", 2)
+    for _ in range(3):
+        scene.running()
+    seen = await freeze(db, ["default"], by="me", deadline=0)
+    assert (seen.lanes[0].running, len(seen.lanes[0].jobs)) == (3, 2)
+
+
+async def test_or_thaw_takes_it_back_at_the_deadline(db: Database, scene: Scene) -> None:
+    before = await enabled(db)
+    claim = scene.running()
+    seen = await freeze(db, by="me", deadline=0, or_thaw=True)
+    assert (seen.is_thawed, seen.is_quiet, seen.running) == (True, False, 1)
+    assert await enabled(db) == before
+    assert await frozen(db) == []
+    scene.settle(claim)
+    assert (await freeze(db, by="me", deadline=0, or_thaw=True)).is_quiet
+    assert await enabled(db) == set()
+
+
+async def test_or_thaw_leaves_frozen_what_another_has_frozen(db: Database, scene: Scene) -> None:
+    before = await enabled(db)
+    await freeze(db, ["system", "maintenance"], by="ann")
+    await lanes.resume(db, "maintenance", by="eve")
+    scene.running()
+    assert (await freeze(db, by="bob", deadline=0, or_thaw=True)).is_thawed
+    assert await enabled(db) == before - {"system"}
+    assert [each.lane for each in await frozen(db)] == ["system"]
+
+
+async def test_or_thaw_takes_it_back_when_whoever_waits_is_stopped(
+    db: Database, scene: Scene
+) -> None:
+    before = await enabled(db)
+    scene.running()
+    waits = asyncio.Event()
+
+    async def forever(seconds: float) -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    for or_thaw, left in ((True, before), (False, set())):
+        waits.clear()
+        task = asyncio.create_task(freeze(db, by="me", or_thaw=or_thaw, pause=forever))
+        await waits.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await enabled(db) == left
+
+
+async def test_a_second_freeze_keeps_the_memory_of_the_first(db: Database) -> None:
+    before = await enabled(db)
+    await freeze(db, ["system"], by="ann")
+    again = await freeze(db, by="bob")
+    assert "system" in {each.lane for each in again.lanes}
+    assert {each.lane: each.frozen_by for each in await frozen(db)}["system"] == "ann"
+    await freeze(db, ["system"], by="cleo")
+    await thaw(db, by="bob")
+    assert await enabled(db) == before
+
+
+async def test_a_lane_that_was_drained_before_is_drained_after(db: Database) -> None:
+    await lanes.drain(db, "system", by="me")
+    await freeze(db, ["system", "interactive"], by="me")
+    thawed = await thaw(db, by="me")
+    assert [tuple(each) for each in thawed] == [
+        ("interactive", True, True), ("system", False, False),
+    ]  # fmt: skip
+
+
+async def test_a_lane_resumed_by_hand_stays_as_it_is(db: Database) -> None:
+    await lanes.drain(db, "system", by="me")
+    await freeze(db, ["system"], by="me")
+    await lanes.resume(db, "system", by="me")
+    assert [tuple(each) for each in await thaw(db, by="me")] == [("system", False, True)]
+    assert "system" in await enabled(db)
+
+
+async def test_a_lane_resumed_by_hand_and_frozen_again_was_enabled(db: Database) -> None:
+    await lanes.drain(db, "system", by="me")
+    await freeze(db, ["system"], by="me")
+    await lanes.resume(db, "system", by="me")
+    await freeze(db, ["system"], by="me")
+    await thaw(db, by="me")
+    assert "system" in await enabled(db)
+
+
+async def test_a_lane_resumed_while_we_wait_ends_the_wait(db: Database, scene: Scene) -> None:
+    scene.running("restore")
+    pace = Pace(lambda: lanes.resume(db, "system", by="eve"))
+    with pytest.raises(Refused, match="somebody resumed system"):
+        await freeze(db, ["system"], by="me", clock=pace.clock, pause=pace.pause)
+
+
+async def test_a_lane_that_is_gone_is_forgotten(db: Database, scene: Scene) -> None:
+    await lanes.create(db, {"name": "video"}, by="me")
+    await freeze(db, ["video"], by="me")
+    scene.conn.execute("delete from laneway.worker_lanes where name = 'video'")
+    assert await thaw(db, by="me") == []
+    assert await frozen(db) == []
+
+
+async def test_some_frozen_lanes_can_be_thawed(db: Database) -> None:
+    await freeze(db, by="me")
+    await thaw(db, ["system"], by="me")
+    assert await enabled(db) == {"system"}
+    with pytest.raises(Refused, match="system is not frozen"):
+        await thaw(db, ["interactive", "system"], by="me")
+    assert await enabled(db) == {"system"}, "all or nothing"
+
+
+async def test_both_are_changes_with_a_name_in_the_history(db: Database) -> None:
+    await freeze(db, ["system"], by="ann")
+    await thaw(db, by="bob")
+    changes = await history.history(db, "lane", "system")
+    assert [(each.by, each.differences["enabled"]) for each in changes] == [
+        ("bob", (False, True)), ("ann", (True, False)),
+    ]  # fmt: skip
+
+
+async def test_what_breaks_a_rule_changes_nothing(db: Database) -> None:
+    before = await enabled(db)
+    with pytest.raises(NotFound, match="nobody"):
+        await freeze(db, ["system", "nobody"], by="me")
+    for deadline in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(InvalidInput, match="deadline"):
+            await freeze(db, by="me", deadline=deadline)
+    with pytest.raises(InvalidInput):
+        await freeze(db, ["Bad Name"], by="me")
+    with pytest.raises(InvalidInput, match="by"):
+        await freeze(db, by="")
+    assert await enabled(db) == before
+    assert await thaw(db, by="me") == []
+
+
+@pytest.mark.parametrize("or_thaw", [True, False])
+async def test_or_thaw_takes_it_back_when_the_wait_is_refused(
+    db: Database, scene: Scene, or_thaw: bool
+) -> None:
+    before = await enabled(db)
+    scene.running("restore")
+    pace = Pace(lambda: lanes.resume(db, "system", by="eve"))
+    with pytest.raises(Refused, match="somebody resumed system"):
+        await freeze(db, by="me", or_thaw=or_thaw, clock=pace.clock, pause=pace.pause)
+    assert await enabled(db) == (before if or_thaw else {"system"})
+    assert bool(await frozen(db)) is not or_thaw
+
+
+@pytest.mark.parametrize("or_thaw", [True, False])
+async def test_or_thaw_takes_it_back_when_the_database_was_away(
+    db: Database, scene: Scene, or_thaw: bool
+) -> None:
+    before = await enabled(db)
+    scene.running()
+
+    async def cut_off(seconds: float) -> None:
+        raise DatabaseUnavailable("gone")
+
+    with pytest.raises(DatabaseUnavailable):
+        await freeze(db, by="me", or_thaw=or_thaw, pause=cut_off)
+    assert await enabled(db) == (before if or_thaw else set())
+
+
+async def test_a_lane_shows_that_it_is_frozen_and_by_whom(db: Database) -> None:
+    await lanes.drain(db, "maintenance", by="me")
+    await freeze(db, ["system", "interactive"], by="ann")
+    await lanes.resume(db, "interactive", by="eve")
+    seen = {each.lane.name: each for each in await lanes.inspect(db)}
+    assert {name: each.frozen_by for name, each in seen.items() if each.frozen_by} == {
+        "system": "ann"
+    }
+    told = seen["system"].to_dict()
+    assert (told["frozen"], told["frozen_by"], told["enabled"]) == (True, "ann", False)
+    assert seen["maintenance"].to_dict()["frozen"] is False
+
+
+async def test_a_text_is_no_list_of_lanes(db: Database) -> None:
+    wrong: Any
+    for wrong in ("default", 5):
+        with pytest.raises(InvalidInput, match="lanes: must be a list of names"):
+            await freeze(db, wrong, by="me")
+        with pytest.raises(InvalidInput, match="lanes: must be a list of names"):
+            await thaw(db, wrong, by="me")
+    for wrong in ("10", 10**400, True):
+        with pytest.raises(InvalidInput, match="deadline"):
+            await freeze(db, by="me", deadline=wrong)

@@ -1,0 +1,148 @@
+"""Laws of the operator's history and rollback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laneway.control import history, lanes, limits, schedules
+from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store.database import Database
+from tests.control.scene import Scene
+
+
+async def test_history_tells_who_changed_what_newest_first(db: Database) -> None:
+    await lanes.drain(db, "system", by="ann")
+    await lanes.tune(db, "system", {"max_slots": 3}, by="bob")
+    await limits.tune(db, "openai", {"max_concurrent": 3}, by="ann")
+    told = [(each.by, each.differences) for each in await history.history(db, "lane", "system")]
+    assert told == [("bob", {"max_slots": (1, 3)}), ("ann", {"enabled": (True, False)})]
+    assert [each.name for each in await history.history(db, "limit")] == ["openai"]
+    both = await history.history(db, ("lane", "limit"), limit=2)
+    assert [each.kind for each in both] == ["limit", "lane"]
+    older = await history.history(db, ("lane", "limit"), before=both[-1].id)
+    assert [each.by for each in older] == ["ann"]
+
+
+async def test_a_rollback_undoes_and_wakes_the_workers(db: Database, scene: Scene) -> None:
+    scene.submit("restore")
+    await lanes.drain(db, "system", by="ann")
+    assert scene.claim("restore") == []
+    with scene.listening() as heard:
+        change = await history.rollback(db, "lane", "system", by="bob")
+    assert heard == ["wake *"]
+    assert change is not None
+    assert (change.by, change.name, change.differences) == (
+        "bob", "system", {"enabled": (False, True)},
+    )  # fmt: skip
+    assert len(scene.claim("restore")) == 1
+
+
+async def test_going_back_to_where_it_is_changes_nothing(db: Database, scene: Scene) -> None:
+    await limits.tune(db, "openai", {"max_concurrent": 3}, by="ann")
+    (change,) = await history.history(db, "limit", "openai")
+    with scene.listening() as heard:
+        assert await history.rollback(db, "limit", "openai", to=change.id, by="bob") is None
+    assert heard == []
+
+
+async def test_a_creation_is_undone_and_the_deletion_too(db: Database) -> None:
+    await lanes.create(db, {"name": "video", "job_types": ["cut"], "max_slots": 4}, by="ann")
+    gone = await history.rollback(db, "lane", "video", by="bob")
+    assert gone is not None
+    assert gone.verb == "deleted"
+    back = await history.rollback(db, "lane", "video", by="cleo")
+    assert back is not None
+    assert (back.verb, back.by) == ("created", "cleo")
+    lane = {each.lane.name: each.lane for each in await lanes.inspect(db)}["video"]
+    assert (lane.job_types, lane.max_slots, lane.updated_by) == (("cut",), 4, "cleo")
+
+
+async def test_a_schedule_is_put_back_and_planned_anew(db: Database) -> None:
+    await schedules.put(db, "nightly", {"job_type": "t", "cron": "0 3 * * *"}, by="ann")
+    for minute in (10, 20):
+        await schedules.put(db, "nightly", {"cron": f"{minute} 4 * * *"}, by="ann")
+    await schedules.delete(db, "nightly", by="ann")
+    assert [each.by for each in await history.history(db, "schedule", "nightly")] == ["ann"] * 4
+    assert await history.rollback(db, "schedule", "nightly", by="bob") is not None
+    back = await schedules.get(db, "nightly")
+    assert (back.cron, back.updated_by) == ("20 4 * * *", "bob")
+    first = (await history.history(db, "schedule", "nightly"))[-1]
+    assert await history.rollback(db, "schedule", "nightly", to=first.id, by="bob") is not None
+    assert (await schedules.get(db, "nightly")).cron == "0 3 * * *"
+
+
+async def test_what_is_needed_is_not_deleted_by_a_rollback(db: Database, scene: Scene) -> None:
+    await lanes.create(db, {"name": "video", "job_types": ["cut"]}, by="ann")
+    scene.publish("cut")
+    scene.register(("cut",))
+    with pytest.raises(Refused, match=r"in use \(cut\); move them"):
+        await history.rollback(db, "lane", "video", by="bob")
+    await limits.tune(db, "gpu", {"max_concurrent": 1}, by="ann")
+    scene.conn.execute("update laneway.job_types set limits = '{gpu}' where name = 'cut'")
+    with pytest.raises(Refused, match="the handlers of cut need it"):
+        await history.rollback(db, "limit", "gpu", by="bob")
+
+
+async def test_a_job_type_that_went_elsewhere_is_named(db: Database, scene: Scene) -> None:
+    scene.conn.execute("delete from laneway.worker_lanes where name = 'interactive'")
+    await lanes.move_type(db, "polarity", "system", by="ann")
+    with pytest.raises(Refused, match="polarity may be in one lane only"):
+        await history.rollback(db, "lane", "interactive", by="bob")
+    await lanes.move_type(db, "polarity", "default", by="ann")
+    assert await history.rollback(db, "lane", "interactive", by="bob") is not None
+
+
+async def test_lanes_that_must_exist_are_not_deleted(db: Database, scene: Scene) -> None:
+    """Their creation is in no history; should it ever be, it is not undone."""
+    for name in ("default", "analysis"):
+        scene.conn.execute(
+            "insert into laneway.control_history (by, kind, name, after)"
+            " values ('x', 'lane', %s, '{}')",
+            [name],
+        )
+        with pytest.raises(Refused, match="there must always be one"):
+            await history.rollback(db, "lane", name, by="bob")
+
+
+async def test_what_was_never_changed_or_never_there_is_not_found(db: Database) -> None:
+    for name, to, words in (
+        ("nobody", None, "no lane nobody"),
+        ("system", None, "no change of the lane system"),
+        ("system", 99, "no change 99 of the lane system"),
+    ):
+        with pytest.raises(NotFound, match=words):
+            await history.rollback(db, "lane", name, to=to, by="bob")
+    assert await history.history(db, "lane", "nobody") == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "job"}, {"name": "Bad Name"}, {"limit": 0}, {"limit": 201}, {"before": -1},
+        {"before": 2**63},
+    ],
+)  # fmt: skip
+async def test_a_question_outside_the_rules_is_refused(
+    db: Database, options: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput):
+        await history.history(db, options.pop("kind", "lane"), options.pop("name", None), **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kind": "gate"}, {"name": "x; drop"}, {"to": -1}, {"to": True}, {"to": 2**63}, {"by": ""}],
+)
+async def test_a_rollback_outside_the_rules_is_refused(
+    db: Database, options: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput):
+        await history.rollback(
+            db,
+            options.pop("kind", "lane"),
+            options.pop("name", "system"),
+            by=options.pop("by", "me"),
+            **options,
+        )

@@ -1,0 +1,251 @@
+"""C6: schedules come round every second while their leaders are killed, stopped and cut off.
+
+A leader is killed while its turn waits for a lock: the server goes on with it, and nobody is told.
+It is stopped between looking what is due and saying so, until another has led for a while: what it
+says then must not count. And all workers lose their connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from laneway import Laneway
+from laneway.testing import faults
+from laneway.testing.history import Event
+from tests.crash.processes import WorkerProcess
+from tests.crash.stage import Stage, until
+
+FAULTS = 12
+WORKERS = 3
+TAKE_OVER_S = 3.0
+KINDS = ("kill", "stop", "cut off")
+EACH_SECOND = "* * * * * *"
+# Of each, whether it may leave out a slot and say so.
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "made_up": {"missed": "catch_up", "catch_up": 1000},
+    "in_time": {"missed": "skip"},
+    "newest": {"missed": "coalesce"},
+    "checked": {"missed": "catch_up", "catch_up": 1000, "check_name": "two_of_three"},
+}
+# A checker that was killed keeps its right for as long as its check may take, and 10 s.
+CHECKED_S = 11.0 + 8.0
+
+
+async def play(stage: Stage) -> None:
+    stage.app = "tests.crash.house:lw"
+    workers = [stage.start_worker() for _ in range(WORKERS)]
+    await stage.ready(*workers)
+    async with stage.client() as client:
+        for name, settings in SCHEDULES.items():
+            await client.schedules.put(name, job_type="tick", cron=EACH_SECOND, **settings)
+        await until(lambda: _slots(stage) >= len(SCHEDULES), 10, "every schedule comes round")
+        kinds = itertools.cycle(KINDS)
+        for _ in range(stage.count(FAULTS, len(KINDS))):
+            await _break(stage, workers, next(kinds))
+            # Somebody must have led for a while before the next.
+            so_far = _slots(stage)
+            await until(lambda n=so_far: _slots(stage) >= n + 4, 15, "slots go on")  # type: ignore[misc]
+        await _stop_all(stage, client)
+        await stage.drain_all(20)
+
+
+def _slots(stage: Stage) -> int:
+    return int(stage.ask("select count(*) from laneway.schedule_slots where schedule <> 'checked'"))
+
+
+async def _stop_all(stage: Stage, client: Laneway) -> None:
+    """Waits until every slot up to now has had its turn, then disables all."""
+    now = stage.ask("select clock_timestamp()")
+    await until(
+        lambda: (
+            not stage.ask(
+                "select exists (select from laneway.schedule_state where next_at <= %s)", now
+            )
+        ),
+        CHECKED_S,
+        "every slot has had its turn",
+    )
+    for name in SCHEDULES:
+        await client.schedules.disable(name)
+    stage.history.add("stopped", at=now.timestamp())
+
+
+# Faults -----------------------------------------------------------------------------------------
+
+
+async def _break(stage: Stage, workers: list[WorkerProcess], kind: str) -> None:
+    await until(lambda: all(stage.is_at_work(worker) for worker in workers), 30, "all workers work")
+    if kind == "cut off":
+        stage.conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where application_name like 'laneway%'"
+        )
+        stage.fault(kind=kind)
+    elif kind == "kill":
+        await _kill(stage, workers)
+    else:
+        await _stop(stage, workers)
+
+
+async def _kill(stage: Stage, workers: list[WorkerProcess]) -> None:
+    """While its turn waits to write down a slot; the server goes on with it."""
+    await _just_before_a_second(stage)
+    with _held(stage, "lock table laneway.schedule_slots in share row exclusive mode"):
+        await until(lambda: _leader_waits(stage, "laneway.fire"), 10, "a turn waits", 0.002)
+        leader = await _leader(stage, workers)
+        at = stage.kill(leader, leader.pid)
+    stage.history.add("deposed", at=at)
+    leader.process.wait()
+    workers[workers.index(leader)] = stage.start_worker()
+
+
+async def _stop(stage: Stage, workers: list[WorkerProcess]) -> None:
+    """Between its look at what is due and its turn; it goes on when another has had them."""
+    await _just_before_a_second(stage)
+    with _held(stage, "lock table laneway.schedules in access exclusive mode"):
+        await until(lambda: _leader_waits(stage, "due_at"), 10, "the leader looks", 0.002)
+        leader = await _leader(stage, workers)
+        asleep = leader.tree()
+        faults.pause(*asleep)
+        at = stage.clock()
+        stage.fault(kind="stop")
+    stage.history.add("deposed", at=at)
+    epoch = stage.ask("select epoch from laneway.leader")
+    try:
+        await until(
+            lambda: stage.ask(
+                "select exists (select from crash.seen where what = 'fire'"
+                " and (more ->> 'epoch')::bigint > %s and more ->> 'answer' = 'fired')",
+                epoch,
+            ),
+            10,
+            "another leads and has its turn",
+        )
+    finally:
+        faults.resume(*asleep)
+    await until(
+        lambda: stage.ask(
+            "select exists (select from crash.seen where what = 'fire'"
+            " and (more ->> 'epoch')::bigint <= %s and at > to_timestamp(%s) + interval '0.5 s')",
+            epoch,
+            at,
+        ),
+        10,
+        "the one that was stopped has its say",
+    )
+
+
+async def _just_before_a_second(stage: Stage) -> None:
+    now = stage.clock()
+    await asyncio.sleep((0.85 - now) % 1.0)
+
+
+async def _leader(stage: Stage, workers: list[WorkerProcess]) -> WorkerProcess:
+    def find() -> WorkerProcess | None:
+        pid = stage.ask(
+            "select w.pid from laneway.leader r join laneway.workers w on w.id = r.holder"
+            " where r.held_until > clock_timestamp()"
+        )
+        return next((worker for worker in workers if worker.pid == pid), None)
+
+    await until(lambda: find() is not None, 10, "somebody leads", 0.005)
+    found = find()
+    assert found is not None
+    return found
+
+
+@contextlib.contextmanager
+def _held(stage: Stage, lock: str) -> Iterator[None]:
+    with psycopg.connect(stage.dsn, application_name="crash holds") as conn:
+        conn.execute(lock.encode())
+        yield
+        conn.rollback()
+
+
+def _leader_waits(stage: Stage, words: str) -> bool:
+    return bool(
+        stage.ask(
+            "select exists (select from pg_stat_activity a join crash.leading l on l.pid = a.pid"
+            " where a.wait_event_type = 'Lock' and strpos(a.query, %s) > 0)",
+            words,
+        )
+    )
+
+
+# What must hold ---------------------------------------------------------------------------------
+
+
+def look(stage: Stage) -> None:
+    result, history = stage.result, stage.history
+    wanted = stage.count(FAULTS, len(KINDS))
+    result.must("leaders killed, stopped and cut off", result.faults, held=result.faults >= wanted)
+    slots = [event for event in history.of("slot") if event.more["outcome"] != "duplicate"]
+    doubled = len(slots) - len({(e.more["schedule"], e.more["slot"]) for e in slots})
+    jobs = sum(str(e.more["created_by"]).startswith("schedule:") for e in history.of("born"))
+    submitted = sum(event.more["outcome"] == "submitted" for event in slots)
+    result.must(
+        "slots with a second job", f"{doubled} of {len(slots)}", held=doubled == 0 < len(slots)
+    )
+    result.must(
+        "jobs, and slots that submitted one", f"{jobs}, {submitted}", held=jobs == submitted
+    )
+    missing = sum(_missing(stage, name, slots) for name in SCHEDULES)
+    result.must("slots that never came", missing, held=missing == 0)
+    skipped = sum(event.more["outcome"] == "skipped" for event in slots)
+    result.must("slots skipped by their check, without a job", skipped, held=skipped > 0)
+    _judge_terms(stage)
+    result.figures.update(
+        slots=len(slots), slots_doubled=doubled, slots_missing=missing, leader_faults=result.faults
+    )
+
+
+def _missing(stage: Stage, name: str, slots: list[Event]) -> int:
+    """Seconds from its first slot to the stop without a turn, but for those a turn stood for."""
+    noted = {int(e.more["slot"]): e.more["note"] for e in slots if e.more["schedule"] == name}
+    stop = int(max((event.at for event in stage.history.of("stopped")), default=0))
+    if not noted:
+        return max(1, stop)
+    gaps = [second for second in range(min(noted), stop + 1) if second not in noted]
+    if SCHEDULES[name]["missed"] != "coalesce":
+        return len(gaps)
+    stood_for = sum(
+        int(found[1])
+        for note in noted.values()
+        if (found := re.match(r"also for (\d+)", note or ""))
+    )
+    return abs(len(gaps) - stood_for)
+
+
+def _judge_terms(stage: Stage) -> None:
+    history, result = stage.history, stage.result
+    terms = [event.at for event in history.of("leader")]
+    took = [
+        min((at - deposed.at for at in terms if at > deposed.at), default=99.0)
+        for deposed in history.of("deposed")
+    ]
+    result.must(
+        f"another leads ≤ {TAKE_OVER_S:g} s after the leader is gone",
+        f"{max(took, default=99.0):.2f} s",
+        held=max(took, default=99.0) <= TAKE_OVER_S,
+    )
+    newest = 0
+    stale: Counter[str] = Counter()
+    for event in history.of("leader", "fire"):
+        if event.what == "leader":
+            newest = event.more["epoch"]
+        elif event.more["epoch"] is not None and event.more["epoch"] < newest:
+            stale[event.more["answer"]] += 1
+    result.stale_refused += stale["fenced"]
+    result.must(
+        "turns of former leaders, all refused",
+        dict(stale),
+        held=stale["fenced"] == sum(stale.values()) > 0,
+    )

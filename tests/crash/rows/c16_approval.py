@@ -1,0 +1,261 @@
+"""C16: jobs that somebody must approve, while analyses, deciders and workers are killed.
+
+Two people decide about every job, each in a process of their own, at the same time. Now and then
+the test holds a job until both wait to decide about it: then one of them is killed, or both, or
+none, and the job is let go. Some jobs expire meanwhile, some are changed after their approval.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import subprocess
+import sys
+from collections import Counter
+
+import psycopg
+
+from laneway import Laneway
+from laneway.testing import faults
+from tests.crash.processes import ROOT, WorkerProcess, worker_environment
+from tests.crash.stage import Job, Stage, Stuck, until
+
+ROUNDS = 20
+WORKERS = 3
+PER_ROUND = 8
+CHANGED, HOPELESS = 6, 3
+# What is done in a round to those who wait to decide, and to a worker.
+ROUND_KINDS = (("race", "analysis"), ("one killed", None), ("race", "run"), ("both killed", None))
+
+
+async def play(stage: Stage) -> None:
+    stage.app = "tests.crash.house:lw"
+    workers = [stage.start_worker() for _ in range(WORKERS)]
+    await stage.ready(*workers)
+    with contextlib.ExitStack() as deciders:
+        pair = Pair(stage, deciders)
+        async with stage.client() as client:
+            await stage.submit(client, *(_job(stage, "hopeless") for _ in range(HOPELESS)))
+            kinds = itertools.cycle(ROUND_KINDS)
+            for _ in range(stage.count(ROUNDS, len(ROUND_KINDS))):
+                decide, work = next(kinds)
+                await stage.submit(client, *_mixed(stage, work))
+                await _decide(stage, client, pair, decide)
+                if work is not None:
+                    await _kill_at_work(stage, workers, work)
+            await _change_some(stage, client)
+            (stage.sink / "over").touch()
+            await stage.drain()
+
+
+def _job(stage: Stage, fate: str, job_type: str = "guarded") -> Job:
+    ms = stage.load_random.randint(1, 40)
+    return stage.job(job_type, needs="approval", fate=fate, ms=ms)
+
+
+def _mixed(stage: Stage, work: str | None) -> list[Job]:
+    jobs = [
+        _job(stage, "plain", stage.load_random.choice(["guarded", "guarded", "cheap", "brief"]))
+        for _ in range(PER_ROUND - 1)
+    ]
+    last = stage.job("guarded", needs="approval", fate="plain", ms=300)
+    return [*jobs, last if work != "analysis" else _job(stage, "linger")]
+
+
+# Who decides --------------------------------------------------------------------------------------
+
+
+class Pair:
+    """Two who decide about the same jobs; one who is killed is followed by another."""
+
+    def __init__(self, stage: Stage, deciders: contextlib.ExitStack) -> None:
+        self._stage = stage
+        self._deciders = deciders
+        self._numbers = itertools.count(1)
+        self.processes = [self._start(), self._start()]
+
+    def kill(self, *places: int) -> None:
+        for place in places:
+            process = self.processes[place]
+            self._stage.fault(kind="decider", pids=[process.pid])
+            faults.kill(process.pid)
+            process.wait()
+
+    def follow(self, *places: int) -> None:
+        for place in places:
+            self.processes[place] = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        name = f"person-{next(self._numbers)}"
+        process = subprocess.Popen(
+            faults.tied([sys.executable, "-m", "tests.crash.approver", name]),
+            cwd=ROOT,
+            env=worker_environment(self._stage.dsn, self._stage.sink),
+            start_new_session=True,
+        )
+        self._deciders.callback(process.wait)
+        self._deciders.callback(process.kill)
+        return process
+
+
+async def _decide(stage: Stage, client: Laneway, pair: Pair, kind: str) -> None:
+    """Both wait to decide about one job; some are killed there, then the job is let go."""
+    places = {"race": (), "one killed": (stage.random.randrange(2),), "both killed": (0, 1)}[kind]
+    (job,) = await stage.submit(client, _job(stage, "meeting"))
+    with psycopg.connect(stage.dsn, application_name="crash holds") as conn:
+        await until(lambda: _hold(conn, job), 30, "a job waits for an approval")
+        (stage.sink / "meeting").touch()
+        await until(lambda: _deciding(stage) == 2, 30, "two decide about it", 0.005)
+        (stage.sink / "meeting").unlink()
+        pair.kill(*places)
+        stage.history.add("met", kind=kind)
+        conn.rollback()
+    pair.follow(*places)
+
+
+def _hold(conn: psycopg.Connection[tuple[object, ...]], job: str) -> bool:
+    """A new transaction each time, to see what is new."""
+    conn.rollback()
+    found = conn.execute(
+        "select w.seq from laneway.awaiting w join laneway.jobs j using (seq) where j.id = %s"
+        " for update of w",
+        [job],
+    )
+    return found.fetchone() is not None
+
+
+def _deciding(stage: Stage) -> int:
+    return int(
+        stage.ask(
+            "select count(*) from pg_stat_activity"
+            " where wait_event_type = 'Lock' and strpos(query, 'laneway.decide') > 0"
+        )
+    )
+
+
+# Workers ------------------------------------------------------------------------------------------
+
+
+async def _kill_at_work(stage: Stage, workers: list[WorkerProcess], work: str) -> None:
+    """Kills a worker while it analyzes a job, or runs one that was approved."""
+    found: list[int] = []
+
+    def look() -> bool:
+        found[:] = [i for i, worker in enumerate(workers) if _is_at(stage, worker, work)]
+        return bool(found)
+
+    # Perhaps it was rejected, and never runs.
+    with contextlib.suppress(Stuck):
+        await until(look, 5 if work == "run" else 30, f"somebody is at {work}", 0.005)
+    if found:
+        worker = workers[found[0]]
+        stage.kill(worker, worker.pid)
+        stage.history.add("met", kind=work)
+        worker.process.wait()
+        workers[found[0]] = stage.start_worker()
+        await stage.ready(workers[found[0]])
+
+
+def _is_at(stage: Stage, worker: WorkerProcess, work: str) -> bool:
+    return bool(
+        stage.ask(
+            r"select exists (select from laneway.lease l"
+            r" join laneway.workers w on w.id = l.worker_id"
+            r" where w.pid = %s and (l.job_type like E'\x01%%') = %s)",
+            worker.pid,
+            work == "analysis",
+        )
+    )
+
+
+# Changed after the decision -----------------------------------------------------------------------
+
+
+async def _change_some(stage: Stage, client: Laneway) -> None:
+    """What was approved, and is something else when its turn comes."""
+    _open_lane(stage, is_open=False)
+    ids = await stage.submit(client, *(_job(stage, "changed") for _ in range(CHANGED)))
+    await until(lambda: _approved(stage, ids) == CHANGED, 30, "all are approved")
+    stage.conn.execute(
+        "update laneway.jobs set payload = payload || '{\"ms\": 9999}' where id = any (%s::uuid[])",
+        [ids],
+    )
+    for _ in ids:
+        stage.fault(kind="changed")
+    _open_lane(stage, is_open=True)
+
+
+def _open_lane(stage: Stage, *, is_open: bool) -> None:
+    stage.conn.execute(
+        "update laneway.worker_lanes set enabled = %s where name = 'default'", [is_open]
+    )
+
+
+def _approved(stage: Stage, ids: list[str]) -> int:
+    return int(
+        stage.ask(
+            "select count(*) from laneway.ready w join laneway.jobs j using (seq)"
+            " where w.job_type = j.job_type and j.id = any (%s::uuid[])",
+            ids,
+        )
+    )
+
+
+# What must hold -----------------------------------------------------------------------------------
+
+
+def look(stage: Stage) -> None:
+    result, history = stage.result, stage.history
+    met = Counter(event.more["kind"] for event in history.of("met"))
+    result.must(
+        "met: races, deciders killed, workers killed in analyses and runs",
+        dict(met),
+        held=all(met[kind] for kind in ("race", "one killed", "both killed", "analysis", "run")),
+    )
+    phases = Counter(event.more["phase"] for event in history.of("decide"))
+    unknown = phases["invoke"] - phases["ok"] - phases["fail"]
+    result.must(
+        "decisions asked for, made, refused, and without an answer",
+        f"{phases['invoke']}, {phases['ok']}, {phases['fail']}, {unknown}",
+        held=min(phases["ok"], phases["fail"], unknown) > 0,
+    )
+    made = Counter(event.more["decision"] for event in history.of("decision"))
+    result.must(
+        "decisions of every kind",
+        dict(made),
+        held=all(made[kind] for kind in ("approved", "automatic", "rejected", "expired")),
+    )
+    _judge_ends(stage)
+    broken = sum(violation.law in ("I14", "I15") for violation in result.violations)
+    result.figures.update(
+        decisions=sum(made.values()), decisions_wrong=broken, approval_faults=result.faults
+    )
+
+
+def _judge_ends(stage: Stage) -> None:
+    result, history = stage.result, stage.history
+    fates: dict[str, str] = dict(
+        stage.conn.execute("select id::text, payload ->> 'fate' from laneway.jobs").fetchall()
+    )
+    jobs = stage.final.jobs
+    changed = [jobs[job] for job, fate in fates.items() if fate == "changed"]
+    stopped = sum((job.error or {}).get("type") == "NotAsApproved" for job in changed)
+    result.must(
+        "changed after the approval, and not run", f"{stopped}/{CHANGED}", held=stopped == CHANGED
+    )
+    hopeless = [jobs[job] for job, fate in fates.items() if fate == "hopeless"]
+    ended = sum(job.status == "failed" and job.attempt >= 3 for job in hopeless)
+    result.must("failed when three analyses had", f"{ended}/{HOPELESS}", held=ended == HOPELESS)
+    starts = Counter(event.job for event in history.of("start"))
+    analyses = {(e.job, e.attempt) for e in history.of("claim") if e.more["analysis"]}
+    retried = Counter(
+        event.job for event in history.of("kept") if (event.job, event.attempt) not in analyses
+    )
+    twice = [job for job, count in starts.items() if count > 1 + retried[job]]
+    result.must("run twice and not retried", len(twice), held=not twice)
+    agreed = {
+        e.job for e in history.of("decision") if e.more["decision"] in ("approved", "automatic")
+    }
+    done = {job.job for job in jobs.values() if job.status == "completed"}
+    idle = agreed - done - {job for job, fate in fates.items() if fate == "changed"}
+    result.must("approved and not completed", len(idle), held=not idle)

@@ -1,0 +1,284 @@
+"""C18: handlers finish in transactions of their own; they are killed before and after the commit.
+
+Each kill waits until a handler has said where it is: between its writes and the commit, or right
+behind it. Children that run one handler are killed alone, and some kill themselves while they
+commit; other workers die with all that they run. Before that come superseded attempts: they must
+not finish, in whatever transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from laneway import Laneway
+from laneway.testing import faults
+from tests.crash.bank import PARTS
+from tests.crash.drivers import ASYNC, SYNC
+from tests.crash.nursery import Nursery
+from tests.crash.processes import WorkerProcess
+from tests.crash.stage import Job, Stage, Stuck, until
+
+# Of worker processes with all that they run, and of children with one handler.
+WORKER_KILLS, CHILD_KILLS = 78, 22
+WORKERS, CHILDREN = 4, 2
+# Jobs on their way to a place where they are killed.
+WORKER_LOAD, CHILD_LOAD = 16, 4
+GATHER_S = 0.1
+WITHIN_S = 180.0
+# What waits for a child waits for an interpreter to start.
+DRAIN_S = 15.0
+KINDS = {
+    **dict.fromkeys(ASYNC, "ledger"),
+    **dict.fromkeys(SYNC, "ledger_thread"),
+}
+
+
+async def play(stage: Stage) -> None:
+    stage.app = "tests.crash.bank:lw"
+    (stage.sink / "points").mkdir()
+    async with stage.client() as client:
+        await _play_stale(stage, client)
+        if "stale" in stage.only:
+            return
+        stage.worker_settings = {"LANEWAY_CHILDREN": str(CHILDREN)}
+        keeper = stage.start_worker(lanes="isolated")
+        with Nursery(stage.dsn, stage.sink, stage.app, "default") as nursery:
+            killer = Killer(stage, client, keeper, nursery)
+            await stage.ready(keeper, *killer.workers)
+            await stage.submit(client, *_rolling_back(stage))
+            await killer.kill_some()
+            (stage.sink / "points" / "over").touch()
+            await stage.drain(DRAIN_S)
+            for worker in killer.workers:
+                worker.end()
+
+
+def _rolling_back(stage: Stage) -> Iterator[Job]:
+    """Finished and rolled back, quietly and with an error; and some that nothing happens to."""
+    for driver, kind in KINDS.items():
+        for points in (["rollback"], ["raise"], ["rollback", "raise"], []):
+            yield stage.job(kind, driver=driver, points=points)
+
+
+# Superseded -------------------------------------------------------------------------------------
+
+
+async def _play_stale(stage: Stage, client: Laneway) -> None:
+    """One attempt of each driver writes, sleeps too long, and finishes while the next one runs."""
+    first = stage.start_worker(lanes="default")
+    await stage.ready(first)
+    jobs = [
+        stage.job(kind, driver=driver, points=["stale", "second"]) for driver, kind in KINDS.items()
+    ]
+    ids = await stage.submit(client, *jobs)
+    await until(lambda: _at(stage, ids, "stale"), 20, "all first attempts have written")
+    second = stage.start_worker(lanes="default")
+    await stage.ready(second)
+    asleep = first.tree()
+    faults.pause(*asleep)
+    await until(lambda: _at(stage, ids, "second"), 20, "all second attempts have written")
+    for _ in ids:
+        stage.fault(kind="stale")
+    (stage.sink / "points" / "stale").touch()
+    faults.resume(first.pid)  # not its heartbeat, which would hear that the leases are lost
+    try:
+        await until(lambda: _answered(stage, ids) == len(ids), 20, "every stale finish is answered")
+    finally:
+        (stage.sink / "points" / "second").touch()
+        faults.resume(*asleep)
+    await until(lambda: stage.waiting() == 0, 20, "the second attempts finish")
+    for worker in (first, second):
+        worker.end()
+
+
+def _at(stage: Stage, ids: list[str], point: str) -> bool:
+    return all(os.path.lexists(stage.sink / "points" / f"{job}.{point}") for job in ids)
+
+
+def _answered(stage: Stage, ids: list[str]) -> int:
+    """First attempts that were told, or whose finish was taken all the same."""
+    told = {event.job for event in stage.handlers().of("told")}
+    taken = stage.conn.execute(
+        "select j.id::text from crash.seen w join laneway.jobs j using (seq)"
+        " where w.what = 'write' and w.attempt = 1 and w.more ->> 'verb' = 'finish apart'"
+    )
+    return len((told | {row[0] for row in taken}) & set(ids))
+
+
+# Killed -----------------------------------------------------------------------------------------
+
+
+class Killer:
+    """Kills whoever says that it is where it should be killed, and sees to it that somebody is."""
+
+    def __init__(
+        self, stage: Stage, client: Laneway, keeper: WorkerProcess, nursery: Nursery
+    ) -> None:
+        self._stage = stage
+        self._client = client
+        self._keeper = keeper
+        self._nursery = nursery
+        self.workers: list[WorkerProcess] = [nursery.start_worker() for _ in range(WORKERS)]
+        self._driver: dict[str, str] = {}
+        self._is_child: dict[str, bool] = {}
+        self._met: set[str] = set()
+        self._there: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
+        self._since: dict[int, float] = {}
+        self._left = {
+            False: stage.count(WORKER_KILLS, 4),
+            True: stage.count(CHILD_KILLS, 6),
+        }
+        # Turn by turn, so that every driver is killed everywhere.
+        in_worker = [
+            (kind, driver, point) for point in ("before", "after") for driver, kind in KINDS.items()
+        ]
+        in_child = [
+            ("ledger_child", driver, point)
+            for point in ("before", "during", "after")
+            for driver in SYNC
+        ]
+        self._next = {False: itertools.cycle(in_worker), True: itertools.cycle(in_child)}
+
+    async def kill_some(self) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while sum(self._left.values()) > 0:
+            if time.monotonic() > deadline:
+                raise Stuck(f"after {WITHIN_S:g} s some are not killed yet: {self._left}")
+            await self._top_up()
+            self._kill_who_is_there()
+            await asyncio.sleep(0.02)
+
+    async def _top_up(self) -> None:
+        for is_child, load in ((False, WORKER_LOAD), (True, CHILD_LOAD)):
+            on_their_way = sum(
+                self._is_child[job] is is_child for job in self._driver.keys() - self._met
+            )
+            jobs = []
+            for _ in range(load - on_their_way if self._left[is_child] > 0 else 0):
+                kind, driver, point = next(self._next[is_child])
+                jobs.append(self._stage.job(kind, driver=driver, points=[point]))
+            if jobs:
+                ids = await self._stage.submit(self._client, *jobs)
+                for job, (_, payload, _) in zip(ids, jobs, strict=True):
+                    self._driver[job] = payload["driver"]
+                    self._is_child[job] = is_child
+
+    def _kill_who_is_there(self) -> None:
+        for entry in os.scandir(self._stage.sink / "points"):
+            job, _, point = entry.name.partition(".")
+            if job in self._driver and job not in self._met:
+                self._met.add(job)
+                self._there[int(os.readlink(entry.path))].append((job, point))
+        for pid, jobs in list(self._there.items()):
+            # Others of its jobs are nearly there.
+            since = self._since.setdefault(pid, time.monotonic())
+            if self._is_child[jobs[0][0]] or time.monotonic() - since > GATHER_S:
+                self._kill(pid, self._there.pop(pid))
+
+    def _kill(self, pid: int, jobs: list[tuple[str, str]]) -> None:
+        is_child = self._is_child[jobs[0][0]]
+        if self._left[is_child] <= 0:
+            return
+        for job, point in jobs:
+            self._stage.history.add("hit", job, driver=self._driver[job], point=point)
+        if jobs[0][1] == "during":
+            # It kills itself; nobody else could be quick enough.
+            self._stage.fault(kind="kill", pids=[pid])
+        elif is_child:
+            self._stage.kill(self._keeper, pid)
+        else:
+            place = next((i for i, w in enumerate(self.workers) if w.pid == pid), None)
+            if place is None:
+                return  # said while another place of the same process was being seen to
+            self._stage.kill(self.workers[place], pid)
+            self.workers[place] = self._nursery.start_worker()
+        self._left[is_child] -= 1
+
+
+# What must hold ---------------------------------------------------------------------------------
+
+
+def look(stage: Stage) -> None:
+    result = stage.result
+    told = {event.job for event in stage.history.of("told")}
+    result.stale_refused += len(told)
+    result.must(
+        "superseded attempts could not finish", f"{len(told)}/{len(KINDS)}",
+        held=len(told) == len(KINDS),
+    )  # fmt: skip
+    hits = Counter((e.more["driver"], e.more["point"]) for e in stage.history.of("hit"))
+    kills = result.faults - len(KINDS)
+    if "stale" not in stage.only:
+        _judge_kills(stage, kills, hits)
+    orphans, doubled, bare = _compare(stage)
+    result.must("rows without a completion", len(orphans), held=not orphans)
+    result.must("jobs whose rows are there twice", len(doubled), held=not doubled)
+    result.must("completions without their rows", len(bare), held=not bare)
+    result.figures.update(
+        own_transaction_kills=kills,
+        effects_without_completion=len(orphans),
+        effects_doubled=len(doubled),
+        completions_without_effect=len(bare),
+    )
+
+
+def _judge_kills(stage: Stage, kills: int, hits: Counter[tuple[str, str]]) -> None:
+    wanted = stage.count(WORKER_KILLS, 4) + stage.count(CHILD_KILLS, 6)
+    stage.result.must(
+        f"processes killed where a handler said it was, ≥ {wanted}", kills, held=kills >= wanted
+    )
+    for driver in KINDS:
+        where = {point: n for (of, point), n in sorted(hits.items()) if of == driver}
+        stage.result.lines.append(
+            f"     {driver}: {', '.join(f'{n} {point} the commit' for point, n in where.items())}"
+        )
+        if stage.scale >= 1:
+            stage.result.must(
+                f"{driver} was killed before and after its commit, 5 times each",
+                where,
+                held=min(where.get("before", 0), where.get("after", 0)) >= 5,
+            )
+    again = stage.conn.execute(
+        "select j.id::text, j.payload -> 'points' from laneway.jobs j"
+        " where j.payload -> 'points' ?| array['rollback', 'raise']"
+    ).fetchall()
+    done = sum(
+        stage.final.jobs[job].status == "completed" and stage.final.jobs[job].attempt > len(points)
+        for job, points in again
+    )
+    stage.result.must(
+        "rolled back after the finish, tried again, completed",
+        f"{done}/{len(again)}",
+        held=done == len(again) > 0,
+    )
+
+
+def _compare(stage: Stage) -> tuple[set[str], set[str], set[str]]:
+    """Jobs with rows and no completion, with rows twice, and completed without all their rows."""
+    rows = defaultdict(list)
+    for job, attempt, part, tx in stage.conn.execute(
+        "select job::text, attempt, part, tx::text::bigint from crash.ledger order by n"
+    ):
+        rows[job].append((attempt, part, tx))
+    completed = {
+        event.job: (event.attempt, event.tx)
+        for event in stage.history.of("outcome")
+        if event.more["status"] == "completed"
+    }
+    orphans = {
+        job
+        for job, found in rows.items()
+        if any((attempt, tx) != completed.get(job) for attempt, _, tx in found)
+    }
+    doubled = {job for job, found in rows.items() if len(found) > len(PARTS)}
+    bare = {
+        str(job)
+        for job, (attempt, tx) in completed.items()
+        if not set(rows[str(job)]) >= {(attempt, part, tx) for part in PARTS}
+    }
+    return orphans, doubled, bare

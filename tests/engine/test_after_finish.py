@@ -1,0 +1,311 @@
+"""Between ctx.finish and the end of the handler: nothing waits for its own open transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from laneway import Analysis, Cancel, Context, Snooze, SyncContext
+from laneway.engine import limits
+from laneway.errors import Refused
+from laneway.store import leases
+from laneway.store.database import Database
+from laneway.store.statement import Statement
+from tests.engine import held
+from tests.engine.workshop import SOON, Workshop, until
+
+AFTER = "after ctx.finish"
+
+
+@pytest.fixture
+def bank(shop: Workshop) -> Workshop:
+    """A shop with a table of effects beside Laneway's, and a limit of one."""
+    shop.do("create table effect (attempt integer)")
+    shop.do("insert into laneway.limits (name, max_concurrent) values ('narrow', 1)")
+    return shop
+
+
+@pytest.fixture
+def no_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker does not give back stays where it is."""
+    run = Database.run
+
+    async def but_that(self: Database, statement: Statement[Any]) -> Any:
+        return 0 if statement.name == "retention/fold_finished" else await run(self, statement)
+
+    monkeypatch.setattr(Database, "run", but_that)
+
+
+def effects(shop: Workshop) -> list[int]:
+    return [row[0] for row in shop.rows("select attempt from effect order by 1")]
+
+
+def is_settled(shop: Workshop) -> bool:
+    """Neither slot nor limit is held, and nothing waits to be given back."""
+    used = shop.one("select coalesce(sum(abs(running)), 0)::integer from laneway.limit_usage")
+    return bool(
+        shop.holds_nothing() and used == 0 and not shop.rows("select 1 from laneway.self_finished")
+    )
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread", "child"])
+async def test_a_context_is_not_in_the_way_of_the_commit(
+    bank: Workshop, isolation: str, no_leader: None
+) -> None:
+    """What writes about the job is refused, the end of a limit is not, and nothing waits."""
+
+    @bank.lw.handler("async_after_finish", max_retries=0)
+    async def async_job(ctx: Context, dsn: str) -> None:
+        ctx.log("before")
+        async with await psycopg.AsyncConnection.connect(dsn) as conn, ctx.limit("narrow"):
+            await conn.execute("insert into effect values (1)")
+            await ctx.finish(conn=conn, result="done")
+            with pytest.raises(Refused, match=rf"ctx\.step was called {AFTER}"):
+                await ctx.step("late", pytest.fail, "a step must not run")
+            with pytest.raises(Refused, match=rf"ctx\.save was called {AFTER}"):
+                await ctx.save("late")
+            with pytest.raises(Refused, match=rf"ctx\.limit was called {AFTER}"):
+                async with ctx.limit("openai"):
+                    pytest.fail("a limit must not be had")
+            await ctx.progress(1, 2)
+            ctx.log("late")
+
+    @bank.lw.handler("thread_after_finish", max_retries=0)
+    def thread_job(ctx: SyncContext, dsn: str) -> None:
+        held.use_after_finish(ctx, dsn)
+
+    await held.adopted_by(bank)
+    job = await bank.lw.submit(f"{isolation}_after_finish", {"dsn": bank.dsn})
+    done = await bank.ended(job, 60)
+    assert (done.status, done.result, effects(bank)) == ("completed", "done", [1]), done.error
+    await until(lambda: is_settled(bank))
+    (attempt,) = (await job.get()).attempts
+    assert [line.message for line in attempt.log] == ["before"]
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread"])
+async def test_a_timeout_ends_a_handler_with_an_open_finish(bank: Workshop, isolation: str) -> None:
+    never = threading.Event()
+
+    @bank.lw.handler("async_job", timeout=0.3, max_retries=0)
+    async def async_job(ctx: Context) -> None:
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn, ctx.limit("narrow"):
+            await conn.execute("insert into effect values (1)")
+            await ctx.finish(conn=conn)
+            await asyncio.Event().wait()
+
+    @bank.lw.handler("thread_job", timeout=0.3, max_retries=0)
+    def thread_job(ctx: SyncContext) -> None:
+        with psycopg.connect(bank.dsn) as conn, ctx.limit("narrow"):
+            conn.execute("insert into effect values (1)")
+            ctx.finish(conn=conn)
+            while True:
+                ctx.progress(1)
+                never.wait(0.01)
+
+    await bank.hire()
+    ended = await bank.ended(await bank.lw.submit(f"{isolation}_job"))
+    assert ended.error is not None
+    assert (ended.status, ended.error.type, effects(bank)) == ("failed", "Timeout", [])
+    await until(lambda: is_settled(bank))
+
+
+@pytest.mark.parametrize("asked", ["step", "limit"])
+async def test_what_was_under_way_does_not_wait_for_the_open_transaction(
+    bank: Workshop, asked: str
+) -> None:
+    """The handler commits only when its other tasks are done, and they are answered."""
+    bank.do("update laneway.limits set max_concurrent = 0 where name = 'narrow'")
+    finished = asyncio.Event()
+    met: list[object] = []
+
+    @bank.lw.handler("job", max_retries=0)
+    async def job(ctx: Context) -> None:
+        async def other() -> None:
+            if asked == "step":
+                await ctx.step("slow", finished.wait)
+            else:
+                async with ctx.limit("narrow"):
+                    pass
+
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
+            beside = asyncio.create_task(other())
+            await asyncio.sleep(0)
+            await ctx.finish(conn=conn)
+            finished.set()
+            met.extend(await asyncio.gather(beside, return_exceptions=True))
+
+    await bank.hire()
+    assert (await bank.ended(await bank.lw.submit("job"))).status == "completed"
+    (error,) = met
+    assert isinstance(error, Refused)
+    assert str(error).startswith(f"ctx.{asked} was called {AFTER}")
+
+
+async def test_a_cancel_does_not_wait_for_ever_for_an_open_finish(bank: Workshop) -> None:
+    finished, let_go, rolled_back = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @bank.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
+            await ctx.finish(conn=conn)
+            finished.set()
+            await let_go.wait()
+            await conn.rollback()
+        rolled_back.set()
+        await asyncio.Event().wait()
+
+    await bank.hire()
+    submitted = await bank.lw.submit("job")
+    await asyncio.wait_for(finished.wait(), 20)
+    with pytest.raises(Refused, match="in a transaction still open: try again"):
+        await asyncio.wait_for(submitted.cancel(), 20)
+    let_go.set()
+    await asyncio.wait_for(rolled_back.wait(), 20)
+    await submitted.cancel()
+    assert (await bank.ended(submitted)).status == "cancelled"
+
+
+# -- what it raised ----------------------------------------------------------------------------
+
+
+def raising(kind: str) -> Exception:
+    return {
+        "snooze": Snooze(3600),
+        "cancel": Cancel("not wanted"),
+        "fail": ValueError("too late"),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["snooze", "cancel", "fail"])
+async def test_whatever_is_raised_after_the_commit_gives_all_back(
+    bank: Workshop, kind: str, no_leader: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    @bank.lw.handler("job", limits=["narrow"])
+    async def job(ctx: Context) -> None:
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
+            await ctx.finish(conn=conn, result="done")
+        raise raising(kind)
+
+    worker = await bank.hire()
+    with caplog.at_level(logging.WARNING, "laneway"):
+        done = await bank.ended(await bank.lw.submit("job", concurrency_key="k"))
+        await until(lambda: is_settled(bank))
+        await until(lambda: not worker.completer.backlog)
+    assert (done.status, done.result) == ("completed", "done")
+    assert bank.rows("select 1 from laneway.key_holders") == []
+    assert "superseded" not in caplog.text
+    said = {"snooze": "", "cancel": "Cancel: not wanted", "fail": "ValueError: too late"}[kind]
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["snooze", "cancel", "fail"])
+async def test_whatever_is_raised_after_a_rollback_counts_as_ever(
+    bank: Workshop, kind: str
+) -> None:
+    called: list[int] = []
+
+    @bank.lw.handler("job", max_retries=0)
+    async def job(ctx: Context) -> None:
+        called.append(ctx.attempt)
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
+            await ctx.finish(conn=conn, result="done")
+            raise raising(kind)
+
+    await bank.hire()
+    submitted = await bank.lw.submit("job")
+    expected = {"snooze": "approved", "cancel": "cancelled", "fail": "failed"}[kind]
+    await until(lambda: called and bank.holds_nothing())
+    found = await submitted.get()
+    assert (found.status, found.attempt, found.retries) == (expected, 1, 0)
+
+
+async def test_a_stopping_worker_releases_a_handler_with_an_open_finish(bank: Workshop) -> None:
+    finished = asyncio.Event()
+
+    @bank.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
+            await conn.execute("insert into effect values (1)")
+            await ctx.finish(conn=conn)
+            finished.set()
+            await asyncio.Event().wait()
+
+    worker = await bank.hire()
+    submitted = await bank.lw.submit("job")
+    await asyncio.wait_for(finished.wait(), 20)
+    await worker.stop(0.0)
+    assert (bank.status(submitted), effects(bank)) == ("approved", [])
+    found = await submitted.get()
+    assert ([a.outcome for a in found.attempts], found.retries) == (["released"], 0)
+
+
+# -- what PostgreSQL refuses -------------------------------------------------------------------
+
+
+async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(verdicts: list[leases.Verdict]) -> Any:
+        return leases.settle(
+            [v._replace(result="{") if v.kind == "analyzed" else v for v in verdicts]
+        )
+
+    monkeypatch.setattr("laneway.engine.completer.settle", unreadable)
+
+    @shop.lw.handler("job", approval=True)
+    async def job(ctx: Context) -> None: ...
+
+    @job.analyze
+    async def plan(ctx: Context) -> Analysis:
+        return Analysis(plan={})
+
+    shop.lane("analysis", poll_interval_ms=100)
+    await shop.hire()
+    submitted = await shop.lw.submit("job")
+    await until(lambda: shop.rows("select 1 from laneway.attempts"))
+    error = shop.one("select outcome, error from laneway.attempts limit 1")
+    assert error[0] == "failed"
+    assert error[1]["type"] == "InvalidResult", json.dumps(error[1])
+    await submitted.cancel()
+
+
+# -- limits ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["finish", "commit"])
+async def test_a_limit_given_back_with_an_attempt_is_had_at_once(
+    bank: Workshop, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "FIRST_S", 600.0)
+    monkeypatch.setattr(limits, "LONGEST_S", 600.0)
+    asked, let_go = held.when_full(monkeypatch), asyncio.Event()
+
+    @bank.lw.handler("finish", limits=["narrow"])
+    async def finish(ctx: Context) -> None:
+        await let_go.wait()
+
+    @bank.lw.handler("commit")
+    async def commit(ctx: Context) -> None:
+        async with await psycopg.AsyncConnection.connect(bank.dsn) as conn, ctx.limit("narrow"):
+            await let_go.wait()
+            await ctx.finish(conn=conn)
+
+    @bank.lw.handler("waits", retry=SOON)
+    async def waits(ctx: Context) -> str:
+        async with ctx.limit("narrow"):
+            return "held"
+
+    await bank.hire()
+    await bank.lw.submit(end)
+    await until(lambda: bank.one("select coalesce(sum(running), 0) from laneway.limit_usage") == 1)
+    second = await bank.lw.submit("waits")
+    await until(asked.is_set)
+    let_go.set()
+    assert await second.wait(30) == "held"

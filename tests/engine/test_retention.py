@@ -1,0 +1,196 @@
+"""The leader keeps house in every worker process, and only the leader."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import pytest
+
+from laneway import Context
+from laneway.config import Settings
+from laneway.engine import retention as module
+from laneway.engine.complaints import Complaints
+from laneway.engine.retention import Retention
+from laneway.engine.watchdog import Watchdog
+from laneway.store.database import Database
+from tests.engine.workshop import QUICK, Workshop, until
+
+
+class Keeper:
+    """A watchdog and a retention of one process, run by hand."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.promoted: set[str] = set()
+        self.watchdog = Watchdog(database, settings, Complaints(), uuid4(), lambda types: None)
+        self.retention = Retention(
+            database, settings, Complaints(), self.watchdog, self.promoted.update
+        )
+
+    async def rounds(self) -> int:
+        """Until it would wait for its next round; how many it took."""
+        for n in range(1, 1000):
+            delay = await self.retention.run_once()
+            assert delay is not None
+            if self.retention._place is None and delay > 0:
+                return n
+        raise AssertionError("it never comes to rest")
+
+
+@asynccontextmanager
+async def keeper(shop: Workshop) -> AsyncIterator[Keeper]:
+    settings = Settings.load(database_url=shop.dsn, **QUICK)
+    database = Database(shop.dsn, settings, role="tests keeper", size=1)
+    yield Keeper(database, settings)
+    await database.close()
+
+
+def end_many(shop: Workshop, count: int, days: float, status: str = "completed") -> None:
+    """Ended jobs as history leaves them."""
+    shop.do(
+        "with j as (insert into laneway.jobs (id, job_type, payload)"
+        "  select gen_random_uuid(), 'old', '{}' from generate_series(1, %s) returning seq)"
+        " insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt,"
+        "  retries, finished_at)"
+        " select seq, %s, 'default', 'old', 0, 1, 0, clock_timestamp() - make_interval(secs => %s)"
+        " from j",
+        count,
+        status,
+        days * 86400,
+    )
+
+
+async def test_the_leader_removes_what_policy_no_longer_keeps(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_many(shop, 700, days=8)
+    end_many(shop, 300, days=6)
+    end_many(shop, 600, days=8)
+    async with keeper(shop) as kept:
+        assert await kept.retention.run_once() == QUICK["leader_ttl"] / 2
+        assert shop.one("select count(*) from laneway.jobs") == 1600
+        await kept.watchdog.run_once()
+        assert await kept.rounds() >= 3
+        assert shop.one("select count(*) from laneway.jobs") == 300
+        # A new walk begins only when its time has come.
+        end_many(shop, 5, days=8)
+        await kept.rounds()
+        assert shop.one("select count(*) from laneway.outcome") == 305
+        monkeypatch.setattr(kept.retention, "_walk_at", 0.0)
+        await kept.rounds()
+        assert shop.one("select count(*) from laneway.outcome") == 300
+
+
+async def test_a_walk_rests_between_its_steps(shop: Workshop) -> None:
+    end_many(shop, 1200, days=8)
+    async with keeper(shop) as kept:
+        await kept.watchdog.run_once()
+        began = time.monotonic()
+        delay = await kept.retention.run_once()
+        took = time.monotonic() - began
+        assert kept.retention._place is not None
+        assert delay is not None
+        assert 0 < delay <= module.REST * took
+
+
+async def test_who_lost_the_lead_stops_in_the_middle_and_begins_anew(shop: Workshop) -> None:
+    end_many(shop, 1200, days=8)
+    async with keeper(shop) as first, keeper(shop) as second:
+        await first.watchdog.run_once()
+        await first.retention.run_once()
+        assert shop.one("select count(*) from laneway.outcome") == 700
+        shop.do("update laneway.leader set held_until = clock_timestamp() - interval '1 s'")
+        await second.watchdog.run_once()
+        assert second.watchdog.is_leader
+        # The first has not heard of it yet: the database refuses, not its memory.
+        await first.retention.run_once()
+        assert shop.one("select count(*) from laneway.outcome") == 700
+        await second.rounds()
+        assert shop.one("select count(*) from laneway.outcome") == 0
+
+
+async def test_old_slots_are_forgotten_soon_however_many_there_are(shop: Workshop) -> None:
+    shop.do(
+        "insert into laneway.schedule_slots (schedule, slot, outcome, at)"
+        " select 'often', t, 'submitted', t from generate_series(1, 2500) n,"
+        "  lateral (select clock_timestamp() - make_interval(days => 40, secs => n) as t) x"
+    )
+    async with keeper(shop) as kept:
+        await kept.watchdog.run_once()
+        delays = [await kept.retention.run_once() for _ in range(3)]
+    assert shop.one("select count(*) from laneway.schedule_slots where schedule = 'often'") == 1
+    assert max(delay or 0.0 for delay in delays) < module.PRUNE_S / 10
+
+
+async def test_a_waiting_job_over_its_age_fails_in_a_running_cluster(shop: Workshop) -> None:
+    @shop.lw.handler("never")
+    async def never(ctx: Context) -> None:
+        raise AssertionError("must not start")
+
+    job = await shop.lw.submit("never", {}, delay=3600)
+    shop.do("insert into laneway.deadlines values (%s, clock_timestamp())", shop.seq(job))
+    await shop.hire()
+    ended = await shop.ended(job)
+    assert ended.status == "failed"
+    assert ended.error is not None
+    assert ended.error.type == "MaxAge"
+    assert ended.attempt == 0
+
+
+async def test_a_running_job_over_its_age_fails_and_its_handler_is_stopped(shop: Workshop) -> None:
+    stopped = asyncio.Event()
+
+    @shop.lw.handler("slow")
+    async def slow(ctx: Context) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            stopped.set()
+
+    shop.lane("default", lease_seconds=2)
+    job = await shop.lw.submit("slow", {})
+    await shop.hire()
+    await shop.running(job)
+    shop.do(
+        "insert into laneway.deadlines values (%s, clock_timestamp())"
+        " on conflict (seq) do update set at = excluded.at",
+        shop.seq(job),
+    )
+    ended = await shop.ended(job)
+    assert ended.status == "failed"
+    assert ended.error is not None
+    assert "older than max_age" in ended.error.message
+    await until(stopped.is_set)
+    await until(shop.holds_nothing)
+
+
+async def test_an_approval_that_does_not_come_cancels_the_job(shop: Workshop) -> None:
+    job = await shop.lw.submit("report", {})
+    shop.do(
+        "with w as (delete from laneway.ready returning seq, rank)"
+        " insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
+        " select seq, 'report', 'default', rank, clock_timestamp() from w"
+    )
+
+    @shop.lw.handler("other")
+    async def other(ctx: Context) -> None: ...
+
+    await shop.hire()
+    assert (await shop.ended(job)).status == "cancelled"
+
+
+async def test_many_overaged_jobs_end_without_waiting_for_the_next_round(shop: Workshop) -> None:
+    for _ in range(3):
+        await shop.lw.submit_many([("late", {}, {"delay": 3600}) for _ in range(200)])
+    shop.do(
+        "insert into laneway.deadlines select seq, clock_timestamp() from laneway.delayed"
+        " on conflict (seq) do update set at = excluded.at"
+    )
+    async with keeper(shop) as kept:
+        await kept.watchdog.run_once()
+        await kept.rounds()
+    assert shop.count("failed") == 600
+    assert shop.one("select count(*) from laneway.deadlines") == 0

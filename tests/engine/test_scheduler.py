@@ -1,0 +1,546 @@
+"""Laws of the scheduler: one job per slot whoever leads; checks decide; none harms another."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from laneway import Context
+from laneway.config import Settings
+from laneway.domain.payload import DEFAULT_LIMITS
+from laneway.domain.schedule import Schedule
+from laneway.engine.checks import Check, make_check
+from laneway.engine.complaints import Complaints
+from laneway.engine.scheduler import LONGEST_S, Scheduler
+from laneway.errors import ConfigError
+from laneway.store import schedules
+from laneway.store.database import Database
+from tests.engine.crew import Crew
+from tests.engine.workshop import Workshop, until
+
+HOUR = timedelta(hours=1)
+
+
+class Office:
+    """Schedulers of several processes at one database, called by hand."""
+
+    def __init__(self, shop: Workshop, stack: AsyncExitStack) -> None:
+        self.shop = shop
+        self._stack = stack
+        self.submitted: list[set[str]] = []
+        # Half an hour away, so that no slot comes round while a test runs.
+        self.minute = (datetime.now(UTC).minute + 30) % 60
+
+    def scheduler(self, *checks: Check, holder: UUID | None = None) -> Scheduler:
+        settings = Settings.load(database_url=self.shop.dsn)
+        database = Database(self.shop.dsn, settings, role="worker", size=1)
+        made = Scheduler(
+            database,
+            Complaints(),
+            holder or uuid4(),
+            {check.name: check for check in checks},
+            SimpleNamespace(level=3),
+            self.submitted.append,
+        )
+        self._stack.push_async_callback(database.close)
+        self._stack.push_async_callback(made.cancel)
+        return made
+
+    def leader(self) -> Scheduler:
+        """A scheduler whose process leads."""
+        holder = uuid4()
+        self.shop.do("delete from laneway.leader")
+        self.shop.one("select laneway.lead(%s, 600)", holder)
+        return self.scheduler(holder=holder)
+
+    async def add(self, name: str = "nightly", late: timedelta | None = None, **more: Any) -> None:
+        """A schedule whose next slot was so long ago."""
+        given = {"name": name, "job_type": "t", "cron": f"{self.minute} * * * *", **more}
+        await self.shop.lw.database.run(schedules.create(Schedule.of(given), "me", DEFAULT_LIMITS))
+        if late is not None:
+            self.late(name, late)
+
+    def late(self, name: str, by: timedelta) -> None:
+        """Sets it back by so much from its last slot."""
+        last = datetime.now(UTC).replace(minute=self.minute, second=0, microsecond=0)
+        while last > datetime.now(UTC):
+            last -= HOUR
+        self.shop.do(
+            "update laneway.schedule_state set next_at = %s where name = %s", last - by, name
+        )
+
+    def slots(self) -> list[tuple[Any, ...]]:
+        """Schedule and outcome of every slot, oldest first."""
+        return self.shop.rows(
+            "select schedule, outcome from laneway.schedule_slots order by slot, schedule"
+        )
+
+    def notes(self) -> list[str | None]:
+        return [row[0] for row in self.shop.rows("select note from laneway.schedule_slots")]
+
+    @property
+    def jobs(self) -> int:
+        return int(self.shop.one("select count(*) from laneway.jobs"))
+
+    def next_at(self, name: str = "nightly") -> datetime | None:
+        found = self.shop.one("select next_at from laneway.schedule_state where name = %s", name)
+        assert found is None or isinstance(found, datetime)
+        return found
+
+
+@pytest.fixture
+async def office(shop: Workshop) -> AsyncIterator[Office]:
+    async with AsyncExitStack() as stack:
+        yield Office(shop, stack)
+
+
+async def settle(scheduler: Scheduler) -> float | None:
+    """Rounds until there is nothing left to do; the last one's answer."""
+    for _ in range(200):
+        delay = await scheduler.run_once()
+        await scheduler.checked()
+        if delay != 0 and not await _is_due(scheduler):
+            return delay
+    raise AssertionError("it never comes to rest")
+
+
+async def _is_due(scheduler: Scheduler) -> bool:
+    statement = schedules.find_due(scheduler._holder, scheduler._checks.keys())
+    return bool((await scheduler._database.run(statement)).due)
+
+
+# -- what is fired ------------------------------------------------------------------------------
+
+
+async def test_a_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
+    office: Office,
+) -> None:
+    await office.add(cron="0 * * * *", timezone="Asia/Kolkata")
+    await settle(office.leader())
+    found = office.next_at()
+    assert found is not None
+    assert timedelta(0) < found - datetime.now(UTC) <= HOUR
+    assert found.minute == 30, "a whole hour in India"
+    assert office.slots() == []
+
+
+@pytest.mark.parametrize(
+    "settings,outcomes",
+    [
+        ({"missed": "coalesce"}, ["submitted"]),
+        ({"missed": "catch_up", "catch_up": 3}, ["missed", *["submitted"] * 3]),
+        ({"missed": "catch_up"}, ["submitted"] * 8),
+    ],
+)
+async def test_slots_nobody_served_are_made_up_as_the_schedule_says(
+    office: Office, settings: dict[str, Any], outcomes: list[str]
+) -> None:
+    await office.add(late=7 * HOUR, **settings)
+    await settle(office.leader())
+    assert office.slots() == [("nightly", outcome) for outcome in outcomes]
+    assert office.jobs == outcomes.count("submitted")
+    assert office.submitted
+    found = office.next_at()
+    assert found is not None
+    assert found > datetime.now(UTC) - timedelta(minutes=1)
+
+
+async def test_skip_records_what_was_missed_and_fires_none_of_it(office: Office) -> None:
+    await office.add(missed="skip", late=7 * HOUR)
+    await settle(office.leader())
+    assert office.slots() == [("nightly", "missed")]
+    assert str(office.notes()[0]).startswith("8 slots missed since ")
+    assert office.jobs == 0
+
+
+async def test_who_does_not_lead_fires_nothing_and_looks_rarely(office: Office) -> None:
+    await office.add(late=HOUR)
+    office.leader()
+    assert await office.scheduler().run_once() == LONGEST_S
+    assert office.slots() == []
+
+
+async def test_leaders_that_follow_each_other_fire_each_slot_once(office: Office) -> None:
+    """Each of them has been told what is due before the next one leads."""
+    for i in range(5):
+        await office.add(f"s{i}", late=3 * HOUR, missed="catch_up")
+    leaders = [office.leader() for _ in range(6)]
+    await asyncio.gather(*(each.run_once() for each in leaders))
+    await settle(leaders[-1])
+    assert len(office.slots()) == 20
+    assert office.jobs == 20
+
+
+async def test_many_processes_that_all_hold_the_lead_fire_each_slot_once(office: Office) -> None:
+    """As if fencing were not there: the key of the slots is enough."""
+    for i in range(5):
+        await office.add(f"s{i}", late=3 * HOUR, missed="catch_up")
+    holder = office.leader()._holder
+    crowd = [office.scheduler(holder=holder) for _ in range(8)]
+    await asyncio.gather(*(settle(each) for each in crowd))
+    assert len(office.slots()) == 20
+    assert office.jobs == 20
+
+
+async def test_a_row_that_says_no_time_is_disabled_and_the_others_go_on(office: Office) -> None:
+    await office.add("a", late=HOUR)
+    await office.add("b", late=2 * HOUR)
+    office.shop.do("update laneway.schedules set cron = '99 * * * *' where name = 'a'")
+    await settle(office.leader())
+    assert office.slots() == [("b", "submitted")]
+    assert office.shop.one("select enabled, error from laneway.schedules where name = 'a'") == (
+        False,
+        "cron: its minute field is not valid: '99'",
+    )
+
+
+async def test_a_job_that_cannot_be_submitted_fails_its_slot_only(office: Office) -> None:
+    await office.add("a", late=HOUR)
+    await office.add("b", late=HOUR)
+    office.shop.do("update laneway.schedules set workspace = '' where name = 'a'")
+    await settle(office.leader())
+    assert sorted(office.slots()) == [("a", "failed"), ("b", "submitted")]
+    assert office.shop.one("select enabled from laneway.schedules where name = 'a'")
+
+
+async def test_trouble_with_one_schedule_keeps_no_other_from_its_turn(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    await office.add("a", late=2 * HOUR)
+    await office.add("b", late=HOUR)
+    office.shop.do(
+        "create function fail() returns trigger language plpgsql as $$ begin"
+        " raise exception 'no' using errcode = 'XX000'; end $$;"
+        " create trigger fail before insert on laneway.schedule_slots for each row"
+        " when (new.schedule = 'a') execute function fail()"
+    )
+    assert await office.leader().run_once() not in (0, None)
+    assert office.slots() == [("b", "submitted")]
+    assert "schedule a" in caplog.text
+
+
+# -- checks -------------------------------------------------------------------------------------
+
+
+def check(fn: Callable[..., Any], **options: Any) -> Check:
+    return make_check("is_full", fn, **options)
+
+
+async def yes() -> bool:
+    return True
+
+
+def by_resources(resources: Any) -> bool:
+    return bool(resources.level == 3)
+
+
+async def no() -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    "fn,outcome",
+    [(yes, "submitted"), (by_resources, "submitted"), (no, "skipped"), (lambda: False, "skipped")],
+)
+async def test_the_check_decides_and_a_skip_is_no_failure(
+    office: Office, fn: Callable[..., Any], outcome: str
+) -> None:
+    await office.add(late=HOUR, check_name="is_full")
+    await settle(office.scheduler(check(fn)))
+    assert office.slots() == [("nightly", outcome)]
+    assert office.jobs == (outcome == "submitted")
+    assert office.shop.one("select check_failures, checking_by from laneway.schedule_state") == (
+        0,
+        None,
+    )
+
+
+async def test_a_check_nobody_knows_waits(office: Office) -> None:
+    await office.add(late=HOUR, check_name="is_full")
+    await settle(office.leader())
+    await settle(office.scheduler(make_check("other", yes)))
+    assert office.slots() == []
+
+
+async def test_each_slot_caught_up_asks_its_own_check(office: Office) -> None:
+    answers = iter([True, False, True])
+    await office.add(late=2 * HOUR, check_name="is_full", missed="catch_up", catch_up=3)
+    await settle(office.scheduler(check(lambda: next(answers))))
+    assert [outcome for _, outcome in office.slots()] == ["submitted", "skipped", "submitted"]
+
+
+async def raises() -> bool:
+    raise ValueError("it\x00broke")
+
+
+def leaves() -> bool:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    "fn,said",
+    [
+        (raises, "ValueError: it\\u0000broke"),
+        (leaves, "RuntimeError: SystemExit(3)"),
+        (lambda: None, "TypeError: answered NoneType, not True or False"),
+    ],
+)
+async def test_five_failures_in_a_row_disable_with_the_reason(
+    office: Office, fn: Callable[..., Any], said: str
+) -> None:
+    await office.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
+    await settle(office.scheduler(check(fn)))
+    assert office.slots() == [("nightly", "failed")] * 5
+    assert set(office.notes()) == {f"check is_full: {said}"}
+    assert office.shop.one("select enabled, error, updated_by from laneway.schedules") == (
+        False,
+        f"the check is_full failed 5 times in a row, the last time with {said}",
+        "laneway",
+    )
+    assert office.jobs == 0
+
+
+async def test_a_success_in_between_starts_the_count_anew(office: Office) -> None:
+    answers = iter([1, 1, 1, 1, True, 1, 1, 1, 1])
+    await office.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
+    await settle(office.scheduler(check(lambda: next(answers))))
+    assert [outcome for _, outcome in office.slots()].count("failed") == 8
+    assert office.shop.one("select enabled from laneway.schedules")
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_check_that_does_not_answer_fails(office: Office, is_async: bool) -> None:
+    stuck = threading.Event()
+
+    async def hangs() -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    await office.add(late=HOUR * 0, check_name="is_full")
+    fn: Callable[..., Any] = hangs if is_async else lambda: stuck.wait(60)
+    await settle(office.scheduler(check(fn, timeout=0.05)))
+    stuck.set()
+    assert office.notes() == ["check is_full: TimeoutError: no answer within 0.05 s"]
+    assert office.jobs == 0
+
+
+async def test_a_slow_check_keeps_no_other_schedule_waiting(office: Office) -> None:
+    gate = asyncio.Event()
+
+    async def slow() -> bool:
+        await gate.wait()
+        return True
+
+    await office.add("slow", late=2 * HOUR, check_name="is_full")
+    await office.add("quick", late=HOUR, check_name="other")
+    scheduler = office.scheduler(check(slow), make_check("other", yes))
+    await scheduler.run_once()
+    await until(lambda: office.slots() == [("quick", "submitted")])
+    gate.set()
+    await settle(scheduler)
+    assert office.jobs == 2
+
+
+async def test_one_process_runs_a_check_at_a_time(office: Office) -> None:
+    running, most, asked = 0, 0, 0
+
+    async def counted() -> bool:
+        nonlocal running, most, asked
+        running, asked = running + 1, asked + 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return True
+
+    await office.add(late=4 * HOUR, check_name="is_full", missed="catch_up")
+    crowd = [office.scheduler(check(counted)) for _ in range(6)]
+    while await _is_due(crowd[0]):
+        await asyncio.gather(*(each.run_once() for each in crowd))
+        await asyncio.gather(*(each.checked() for each in crowd))
+    assert (most, asked) == (1, 5)
+    assert office.jobs == 5
+
+
+async def test_a_checker_that_crashed_is_replaced_and_its_late_answer_void(
+    office: Office,
+) -> None:
+    gate = asyncio.Event()
+
+    async def frozen() -> bool:
+        await gate.wait()
+        return True
+
+    await office.add(late=HOUR, check_name="is_full")
+    first = office.scheduler(check(frozen))
+    await first.run_once()
+    await until(lambda: office.shop.one("select checking_by from laneway.schedule_state"))
+    second = office.scheduler(check(no))
+    await settle(second)
+    assert office.slots() == []
+    office.shop.do("update laneway.schedule_state set checking_until = clock_timestamp()")
+    await settle(second)
+    gate.set()
+    await first.checked()
+    assert office.slots() == [("nightly", "skipped")]
+    assert office.jobs == 0
+
+
+async def test_who_stops_gives_its_checks_back(office: Office) -> None:
+    async def hangs() -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    await office.add(late=HOUR, check_name="is_full")
+    first = office.scheduler(check(hangs))
+    await first.run_once()
+    await until(lambda: office.shop.one("select checking_by from laneway.schedule_state"))
+    await first.resign()
+    await settle(office.scheduler(check(yes)))
+    assert office.slots() == [("nightly", "submitted")]
+
+
+# -- in a worker --------------------------------------------------------------------------------
+
+
+async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(shop: Workshop) -> None:
+    @shop.lw.schedule("nightly", cron="0 3 * * *", timezone="Europe/Berlin", payload={"days": 1})
+    @shop.lw.handler("cleanup")
+    async def cleanup(ctx: Context, days: int) -> None: ...
+
+    shop.lw.schedule("weekly", "cleanup", cron="@weekly", check="is_full", payload={"days": 7})
+    await shop.hire()
+    row = "select job_type, cron, timezone, payload, check_name from laneway.schedules order by 2"
+    assert shop.rows(row) == [
+        ("cleanup", "0 3 * * *", "Europe/Berlin", {"days": 1}, None),
+        ("cleanup", "@weekly", "UTC", {"days": 7}, "is_full"),
+    ]
+    await until(lambda: shop.one("select count(next_at) from laneway.schedule_state") == 1)
+    shop.do("update laneway.schedules set cron = '5 5 * * *' where name = 'nightly'")
+    await shop.hire()
+    assert shop.rows("select cron from laneway.schedules where name = 'nightly'") == [
+        ("5 5 * * *",)
+    ]
+
+
+async def test_a_declaration_that_breaks_a_rule_is_refused(shop: Workshop) -> None:
+    with pytest.raises(ConfigError, match="schedule 'x': cron: "):
+        shop.lw.schedule("x", "t", cron="99 * * * *")
+    with pytest.raises(ConfigError, match=r"check 'x': .*takes nothing"):
+        shop.lw.check("x")(lambda a, b: True)
+    shop.lw.schedule("x", "t", cron="@daily")
+    with pytest.raises(ConfigError, match="there is one already"):
+        shop.lw.schedule("x", "t", cron="@daily")
+
+    @shop.lw.handler("t")
+    async def t(ctx: Context, days: int) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"schedule 'x': .*days"):
+        await shop.hire()
+
+
+async def test_a_slot_is_served_by_a_worker_from_cron_to_completion(either_shop: Workshop) -> None:
+    shop, level = either_shop, 0
+
+    @shop.lw.schedule("often", cron="* * * * * *", missed="catch_up", catch_up=1000, tags=["x"])
+    @shop.lw.handler("count")
+    async def count(ctx: Context) -> None: ...
+
+    @shop.lw.check("is_full")
+    def is_full() -> bool:
+        nonlocal level
+        level += 1
+        return level % 2 == 0
+
+    shop.lw.schedule("at_times", "count", cron="* * * * * *", check="is_full")
+    await shop.hire()
+    await shop.hire()
+    await until(lambda: shop.count("completed") >= 4)
+    await until(lambda: shop.rows("select 1 from laneway.schedule_slots where outcome = 'skipped'"))
+    ran = shop.rows("select distinct created_by, tags from laneway.jobs where tags is not null")
+    assert ran == [("schedule:often", ["x"])]
+    gaps = shop.one(
+        "select count(*) from (select slot - lag(slot) over (order by slot) as gap"
+        " from laneway.schedule_slots where schedule = 'often') g where gap > interval '1 s'"
+    )
+    assert gaps == 0
+    twice = shop.rows(
+        "select schedule, job_id from laneway.schedule_slots where job_id is not null"
+        " group by 1, 2 having count(*) > 1"
+    )
+    assert twice == []
+
+
+async def test_a_change_is_noticed_by_a_sleeping_worker(shop: Workshop) -> None:
+    shop.lane("default", poll_interval_ms=100)
+
+    @shop.lw.handler("count")
+    async def count(ctx: Context) -> None: ...
+
+    await shop.hire()
+    await until(lambda: shop.rows("select 1 from laneway.leader"))
+    await shop.lw.schedules.put("often", job_type="count", cron="* * * * * *")
+    await until(lambda: shop.count("completed") >= 1)
+    await shop.lw.schedules.disable("often")
+    ran = await shop.lw.schedules.run_now("often")
+    assert ran.job_id is not None
+    await until(lambda: shop.status(ran.job_id) == "completed")  # type: ignore[arg-type]
+
+
+async def test_run_now_with_the_check_is_answered_by_a_worker(shop: Workshop) -> None:
+    @shop.lw.check("is_full")
+    async def is_full() -> bool:
+        return False
+
+    await shop.hire()
+    await shop.lw.schedules.put("x", job_type="t", cron="@yearly", check_name="is_full")
+    ran = await shop.lw.schedules.run_now("x", check=True, by="ann")
+    assert ran.answer == "asked"
+    await until(lambda: shop.rows("select 1 from laneway.schedule_slots"))
+    (slot,) = await shop.lw.schedules.slots("x")
+    assert (slot.slot, slot.manual, slot.outcome) == (ran.slot, True, "skipped")
+
+
+async def test_an_idle_worker_asks_about_schedules_at_most_every_ten_seconds(
+    office: Office,
+) -> None:
+    """Alone, as leader, and beside schedules that are far away."""
+    assert await office.scheduler().run_once() == LONGEST_S
+    await office.add(cron="0 0 1 1 *")
+    leader = office.leader()
+    assert await settle(leader) == LONGEST_S
+    assert LONGEST_S >= 10
+
+
+async def test_the_next_leader_goes_on_where_a_killed_one_stopped(dsn: str, shop: Workshop) -> None:
+    await shop.lw.schedules.put(
+        "often", job_type="quick", cron="* * * * * *", missed="catch_up", catch_up=1000
+    )
+    slots = "select count(*) from laneway.schedule_slots"
+    with Crew(dsn) as one, Crew(dsn) as two:
+        leader_pid = (
+            "select w.pid from laneway.workers w join laneway.leader l on l.holder = w.id"
+            " where w.pid = any(%s)"
+        )
+        pids = [one.process.pid, two.process.pid]
+        await until(lambda: shop.one(slots) >= 1 and shop.rows(leader_pid, pids))
+        leads = shop.one(leader_pid, pids)
+        killed = one if one.process.pid == leads else two
+        before = shop.one(slots)
+        killed.process.send_signal(signal.SIGKILL)
+        await until(lambda: shop.one(slots) >= before + 3)
+    gaps = shop.one(
+        "select count(*) from (select slot - lag(slot) over (order by slot) as gap"
+        " from laneway.schedule_slots) g where gap > interval '1 s'"
+    )
+    assert gaps == 0
+    jobs = shop.one("select count(*), count(distinct id) from laneway.jobs")
+    assert jobs == (shop.one(slots), shop.one(slots))

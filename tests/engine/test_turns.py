@@ -1,0 +1,170 @@
+"""Handlers that share a task until one of them waits do not notice each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any, cast
+
+from laneway.engine.run import Run
+from laneway.engine.turns import Turns
+from tests.engine.workshop import until
+
+MARK: ContextVar[int] = ContextVar("MARK", default=0)
+
+
+class Crew:
+    """Runs that are only numbers, and what became of them."""
+
+    def __init__(self, work: Callable[[int], Coroutine[Any, Any, None]]) -> None:
+        self.broken: dict[int, BaseException] = {}
+        self.ended: list[int] = []
+        self.runs: list[Any] = []
+        self._work = work
+        self.turns = Turns(asyncio.get_running_loop(), self._one, self._broke)
+
+    async def _one(self, run: Run) -> None:
+        number = cast(Any, run).number
+        await self._work(number)
+        self.ended.append(number)
+
+    def _broke(self, run: Run, error: BaseException) -> None:
+        self.broken[cast(Any, run).number] = error
+
+    def start(self, count: int) -> None:
+        self.runs = [
+            SimpleNamespace(number=n, stopper=None, is_stopped=False) for n in range(count)
+        ]
+        self.turns.start(deque(self.runs))
+
+    async def done(self) -> None:
+        while self.turns.tasks:
+            await asyncio.wait(self.turns.tasks)
+            await asyncio.sleep(0)
+
+
+async def test_those_that_never_wait_share_one_task() -> None:
+    tasks: set[object] = set()
+
+    async def work(n: int) -> None:
+        tasks.add(asyncio.current_task())
+
+    crew = Crew(work)
+    crew.start(100)
+    await crew.done()
+    assert crew.ended == list(range(100))
+    assert len(tasks) == 1
+
+
+async def test_one_that_waits_keeps_its_task_and_holds_nobody_up() -> None:
+    gate, tasks = asyncio.Event(), {}
+
+    async def work(n: int) -> None:
+        tasks[n] = asyncio.current_task()
+        if n % 2:
+            await gate.wait()
+            assert asyncio.current_task() is tasks[n]
+
+    crew = Crew(work)
+    crew.start(10)
+    await until(lambda: len(crew.ended) == 5)
+    assert crew.ended == [0, 2, 4, 6, 8]
+    assert len({tasks[n] for n in (1, 3, 5, 7, 9)}) == 5
+    gate.set()
+    await crew.done()
+    assert sorted(crew.ended) == list(range(10))
+    assert crew.broken == {}
+
+
+async def test_each_has_context_variables_of_its_own_before_and_after_waiting() -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    async def work(n: int) -> None:
+        before = MARK.get()
+        MARK.set(n + 1)
+        if n % 3 == 0:
+            await asyncio.sleep(0)
+        seen.append((n, before, MARK.get()))
+
+    crew = Crew(work)
+    crew.start(12)
+    await crew.done()
+    assert sorted(seen) == [(n, 0, n + 1) for n in range(12)]
+    assert MARK.get() == 0
+
+
+async def test_cancelling_one_stops_it_alone() -> None:
+    stopped: list[int] = []
+
+    async def work(n: int) -> None:
+        try:
+            await asyncio.sleep(1 if n != 3 else 3600)
+        except asyncio.CancelledError:
+            stopped.append(n)
+
+    crew = Crew(work)
+    crew.start(6)
+    await until(lambda: crew.runs[5].stopper is not None)
+    crew.runs[3].stopper()
+    await crew.done()
+    assert stopped == [3]
+    assert sorted(crew.ended) == list(range(6))
+
+
+async def test_one_that_cancels_its_own_task_harms_no_other() -> None:
+    async def work(n: int) -> None:
+        if n == 1:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            return
+        await asyncio.sleep(0)
+
+    crew = Crew(work)
+    crew.start(5)
+    await crew.done()
+    assert sorted(crew.ended) == [0, 1, 2, 3, 4]
+
+
+async def test_timeouts_and_groups_of_tasks_work_inside() -> None:
+    late: list[int] = []
+
+    async def work(n: int) -> None:
+        try:
+            async with asyncio.timeout(0.01 if n % 2 else 3600), asyncio.TaskGroup() as group:
+                group.create_task(asyncio.sleep(3600 if n % 2 else 0))
+        except TimeoutError:
+            late.append(n)
+
+    crew = Crew(work)
+    crew.start(6)
+    await crew.done()
+    assert sorted(late) == [1, 3, 5]
+    assert sorted(crew.ended) == list(range(6))
+
+
+async def test_what_breaks_off_before_its_turn_is_told_of() -> None:
+    async def work(n: int) -> None:
+        raise AssertionError("never called")
+
+    crew = Crew(work)
+    crew.start(3)
+    for task in crew.turns.tasks:
+        task.cancel()
+    await crew.done()
+    assert sorted(crew.broken) == [0, 1, 2]
+
+
+async def test_an_error_of_ours_ends_the_one_alone() -> None:
+    async def work(n: int) -> None:
+        if n == 1:
+            raise RuntimeError("ours")
+
+    crew = Crew(work)
+    crew.start(4)
+    await crew.done()
+    assert crew.ended == [0, 2, 3]
+    assert sorted(crew.broken) == [1]

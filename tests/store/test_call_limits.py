@@ -1,0 +1,131 @@
+"""Limits for one call: exact behind their locks, and said as a number to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.errors import InvalidInput
+from laneway.store import calls, leases
+from laneway.store.leases import Verdict
+from tests.store.desk import Desk
+
+ROUNDS = 25
+
+
+def used(desk: Desk) -> dict[str, int]:
+    rows = desk.rows(
+        "select limit_name, sum(running)::integer from laneway.limit_usage group by 1"
+        " having sum(running) <> 0"
+    )
+    return dict(map(tuple, rows))
+
+
+def end(desk: Desk, claim: Claim, kind: str = "finish") -> None:
+    desk.run(leases.settle([Verdict(claim, kind)]))
+
+
+def leased(desk: Desk, seq: int) -> list[str]:
+    return sorted(desk.row("lease", seq)["limits"] or [])
+
+
+def test_saying_it_twice_takes_it_once(desk: Desk) -> None:
+    claim = desk.running()
+    for _ in range(2):
+        assert desk.run(calls.acquire(claim, {"ollama": 1, "openai": 2})).answer == "granted"
+        assert leased(desk, claim.seq) == ["ollama", "openai", "openai"]
+    assert used(desk) == {"ollama": 1, "openai": 2}
+    for _ in range(2):
+        assert desk.run(calls.release(claim, {"openai": 1})) == "given"
+        assert leased(desk, claim.seq) == ["ollama", "openai"]
+    assert desk.run(calls.release(claim, {"openai": 0, "ollama": 0})) == "given"
+    assert leased(desk, claim.seq) == []
+    assert used(desk) == {}
+
+
+def test_all_or_none(desk: Desk) -> None:
+    first, second = desk.running(), desk.running()
+    assert desk.run(calls.acquire(first, {"ollama": 1})).answer == "granted"
+    full = desk.run(calls.acquire(second, {"ollama": 1, "openai": 1}))
+    assert (full.answer, full.wait_s) == ("full", None)
+    assert used(desk) == {"ollama": 1}
+    end(desk, first)
+    assert used(desk) == {}
+    assert desk.run(calls.acquire(second, {"ollama": 1, "openai": 1})).answer == "granted"
+
+
+def test_only_the_running_attempt_takes_and_gives(desk: Desk) -> None:
+    old = desk.running()
+    desk.run(calls.acquire(old, {"openai": 1}))
+    end(desk, old, "release")
+    assert used(desk) == {}
+    (new,) = desk.claimed(1)
+    desk.run(calls.acquire(new, {"openai": 1}))
+    assert desk.run(calls.acquire(old, {"openai": 1})).answer == "fenced"
+    assert desk.run(calls.release(old, {"openai": 0})) == "fenced"
+    desk.cancel(new.seq)
+    assert desk.run(calls.acquire(new, {"openai": 2})).answer == "cancel_requested"
+    assert used(desk) == {"openai": 1}
+
+
+def test_what_is_filled_from_around_the_call_is_refused(desk: Desk) -> None:
+    """Its other holders give theirs back; the one around it waits for the call."""
+    claim = desk.running()
+    desk.do("insert into laneway.limits (name, max_concurrent) values ('mine', 2)")
+    assert desk.run(calls.acquire(claim, {"mine": 1})).answer == "granted"
+    assert desk.run(calls.acquire(claim, {"mine": 2}, {"mine": 1})).answer == "granted"
+    assert desk.run(calls.acquire(claim, {"mine": 3}, {"mine": 1})).answer == "full"
+    with pytest.raises(InvalidInput, match="limit: mine is held by this job already, around"):
+        desk.run(calls.acquire(claim, {"ollama": 1, "mine": 3}, {"mine": 2}))
+    desk.do("update laneway.limits set max_concurrent = null where name = 'mine'")
+    assert desk.run(calls.acquire(claim, {"mine": 3}, {"mine": 2})).answer == "granted"
+    assert used(desk) == {"mine": 3}
+
+
+def test_a_lease_in_other_hands_is_not_waited_for(desk: Desk, other: Desk) -> None:
+    claim = desk.running()
+    other.begin()
+    other.do("select from laneway.lease where seq = %s for update", claim.seq)
+    assert desk.run(calls.acquire(claim, {"openai": 1})).answer == "busy"
+    assert desk.run(calls.release(claim, {"openai": 0})) == "busy"
+    other.rollback()
+
+
+def test_what_is_unknown_or_held_by_the_type_is_refused(desk: Desk) -> None:
+    claim = desk.running()
+    with pytest.raises(InvalidInput, match="limit: there is none named nowhere"):
+        desk.run(calls.acquire(claim, {"nowhere": 1, "openai": 1}))
+    desk.do("insert into laneway.job_types (name, limits) values ('t', '{openai}')")
+    with pytest.raises(InvalidInput, match="limit: openai is held for the whole run already"):
+        desk.run(calls.acquire(claim, {"openai": 1}))
+
+
+def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_ring(
+    desk: Desk, another: Callable[[], Desk]
+) -> None:
+    """In any order of names, beside those who end their jobs meanwhile."""
+    names = ["anthropic", "ollama", "openai"]
+    tops = dict(map(tuple, desk.rows("select name, max_concurrent from laneway.limits")))
+    seen: list[str] = []
+
+    def work(seat: Desk, turn: int) -> None:
+        for round_ in range(ROUNDS):
+            claim = seat.running(f"t{turn}")
+            wants = dict.fromkeys(names[round_ % 3 :] + names[: round_ % 3], 1)
+            seen.append(seat.run(calls.acquire(claim, wants)).answer)
+            for name, n in used(seat).items():
+                assert n <= tops[name]
+            if round_ % 2:
+                assert seat.run(calls.release(claim, dict.fromkeys(wants, 0))) == "given"
+            end(seat, claim)
+
+    seats = [another() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work, seat, turn) for turn, seat in enumerate(seats)]:
+            done.result(60)
+    assert "granted" in seen
+    assert set(seen) <= {"granted", "full", "busy"}
+    assert used(desk) == {}

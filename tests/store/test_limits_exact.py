@@ -1,0 +1,256 @@
+"""Limits and keys are exact in every snapshot, whoever is killed and whatever a limit becomes.
+
+The observer reads leases, limits, counters and keys in one statement. As with slots, a lease that
+is younger than a limit's `updated_at` was claimed under the limit of the same snapshot: where there
+is one, the limit binds all that hold it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import threading
+import time
+from multiprocessing.process import BaseProcess
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from laneway.store import jobs, leases
+from laneway.store.leases import Verdict
+from tests.store import claimer
+from tests.store.desk import Desk
+
+SECONDS = 6.0
+PATIENCE = 60.0
+JOBS = 4000
+KEYS = 40
+PERIOD = 0.25
+RATE = 20
+SERVED = {"bounded": ["plain", "one", "both"], "open": ["two", "rated"]}
+SET_UP = f"""
+insert into laneway.limits (name, max_concurrent, rate_count, rate_period_s)
+values ('x', 4, null, null), ('y', 2, null, null), ('r', null, {RATE}, {PERIOD});
+insert into laneway.job_types (name, limits)
+values ('plain', '{{}}'), ('one', '{{x}}'), ('both', '{{x,y}}'), ('two', '{{y}}'),
+       ('rated', '{{r}}');
+insert into laneway.worker_lanes (name, job_types, max_slots, lease_seconds)
+values ('bounded', '{{plain,one,both}}', 8, 2), ('open', '{{two,rated}}', null, 2);
+insert into laneway.jobs (id, job_type, payload, max_retries, concurrency_key)
+select gen_random_uuid(), (array['plain', 'one', 'both', 'two', 'rated'])[1 + mod(g, 5)], '{{}}',
+       30000, case when mod(g, 3) > 0 then 'key ' || mod(g, {KEYS}) end
+  from generate_series(1, {JOBS}) g;
+insert into laneway.ready (seq, job_type, rank) select seq, job_type, 0 from laneway.jobs
+"""
+DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
+OBSERVE = """
+with held as materialized (
+    select m as name, l.worker_id, l.claimed_at from laneway.lease l, unnest(l.limits) m
+), usage as materialized (
+    select l.name, l.max_concurrent,
+           (select count(*) from held h where h.name = l.name) as held,
+           (select count(*) from held h
+             where h.name = l.name and h.claimed_at > l.updated_at) as young,
+           (select coalesce(sum(u.running), 0) from laneway.limit_usage u
+             where u.limit_name = l.name) as counted
+      from laneway.limits l where l.name in ('x', 'y', 'r')
+)
+select (select jsonb_agg(u) from usage u
+         where u.counted <> u.held or (u.young > 0 and u.held > u.max_concurrent)) as over,
+       (select sum(held) from usage) as held,
+       (select jsonb_agg(k) from (
+            select workspace, concurrency_key from laneway.lease
+             where concurrency_key is not null group by 1, 2 having count(*) > 1) k) as twice,
+       (select count(*) from laneway.lease l left join laneway.key_holders h
+            on h.workspace = l.workspace and h.concurrency_key = l.concurrency_key
+         where l.concurrency_key is not null and h.seq is distinct from l.seq) as unheld,
+       (select count(*) from laneway.key_waiters w left join laneway.key_holders h
+            on h.workspace = w.workspace and h.concurrency_key = w.concurrency_key
+         where h.seq is null and not exists (
+            select from laneway.ready r join laneway.jobs j on j.seq = r.seq
+             where r.job_type = w.job_type and j.workspace = w.workspace
+               and j.concurrency_key = w.concurrency_key)) as forgotten,
+       (select count(*) from laneway.key_waiters) as waiting
+"""
+
+
+class Observer(threading.Thread):
+    """Looks as fast as it can from outside and keeps what should not be."""
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__()
+        self._dsn = dsn
+        self.is_over = threading.Event()
+        self.samples = 0
+        self.busy = 0
+        self.waiting = 0
+        self.violations: list[tuple[Any, ...]] = []
+
+    def run(self) -> None:
+        with psycopg.connect(self._dsn, autocommit=True, prepare_threshold=0) as conn:
+            while not self.is_over.is_set():
+                row = conn.execute(OBSERVE).fetchone()
+                assert row is not None
+                over, held, twice, unheld, forgotten, waiting = row
+                self.samples += 1
+                self.busy += held > 0
+                self.waiting += waiting > 0
+                if over or twice or unheld or forgotten:
+                    self.violations.append(row)
+
+
+def fork() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.store.claimer"])
+    return context
+
+
+def start(context: Any, dsn: str, seed: int, rooms: tuple[int, ...] = (1, 3, 20)) -> BaseProcess:
+    process: BaseProcess = context.Process(
+        target=claimer.claim_mixed_forever, args=(dsn, uuid4(), SERVED, rooms, seed), daemon=True
+    )
+    process.start()
+    return process
+
+
+def end(process: BaseProcess) -> None:
+    assert process.exitcode is None, "a claimer failed: see what it printed"
+    process.kill()
+    process.join()
+    process.close()
+
+
+def meddle(desk: Desk, rng: random.Random) -> None:
+    """What operators do meanwhile: to limits, and to jobs that wait."""
+    desk.do(
+        "update laneway.limits set max_concurrent = %s where name = %s",
+        rng.choice([0, 1, 2, 4, 8, None]),
+        rng.choice("xy"),
+    )
+    for (seq,) in desk.rows("select seq from laneway.key_waiters order by random() limit 3"):
+        desk.run(jobs.reprioritize(desk.id_of(seq), rng.choice([-1, 0, 1])))
+    for (seq,) in desk.rows(
+        "select seq from laneway.key_holders union all"
+        " (select seq from laneway.key_waiters limit 1) order by 1 limit 2"
+    ):
+        desk.cancel(seq)
+
+
+def drain(desk: Desk) -> None:
+    """Ends all that is left, alone."""
+    desk.do(
+        "update laneway.limits set max_concurrent = null, rate_count = null, rate_period_s = null"
+    )
+    desk.do("update laneway.worker_lanes set max_slots = null")
+    desk.do("update laneway.lease set lease_until = '-infinity'")
+    deadline = time.monotonic() + PATIENCE
+    while desk.one("select count(*) from laneway.outcome") < JOBS:
+        assert time.monotonic() < deadline, "something waits for ever"
+        desk.run(leases.watch(desk.worker, 60))
+        desk.do(
+            "with d as (delete from laneway.delayed returning *)"
+            " insert into laneway.ready (seq, job_type, rank, attempt, retries)"
+            " select seq, job_type, rank, attempt, retries from d"
+        )
+        for lane, types in SERVED.items():
+            claims = desk.claimed(300, types, lane=lane)
+            if claims:
+                desk.run(leases.settle([Verdict(c, "finish") for c in claims]))
+
+
+@pytest.mark.slow
+def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> None:
+    desk.do(SET_UP)
+    rng = random.Random(11)
+    context = fork()
+    seeds = iter(range(10**6))
+    before = desk.one(DEADLOCKS)
+    workers = [start(context, desk.dsn, next(seeds)) for _ in range(5)]
+    observer, leader = Observer(desk.dsn), uuid4()
+    observer.start()
+    began = time.monotonic()
+    kills = reclaimed = 0
+    pace = threading.Event()
+    try:
+        while (elapsed := time.monotonic() - began) < (SECONDS if reclaimed else PATIENCE):
+            meddle(desk, rng)
+            if kills < elapsed / 0.2:
+                end(workers.pop(0))
+                workers.append(start(context, desk.dsn, next(seeds)))
+                kills += 1
+            reclaimed += desk.run(leases.watch(leader, 10)).reclaimed
+            pace.wait(0.05)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.join()
+        observer.is_over.set()
+        observer.join()
+    ended = desk.one("select count(*) from laneway.outcome")
+    starts = desk.one("select coalesce(sum(attempt), 0) from laneway.jobs_view")
+    print(
+        f"samples {observer.samples}, busy {observer.busy}, waiting {observer.waiting},"
+        f" kills {kills}, reclaimed {reclaimed}, starts {starts}, ended {ended}"
+    )
+    assert observer.violations == []
+    assert observer.samples > 100
+    assert min(observer.busy, observer.waiting) > 20
+    assert kills > 10
+    assert reclaimed > 0, "no killed worker left anything behind: nothing was tried"
+    assert ended > 50
+    assert desk.one(DEADLOCKS) == before
+    assert most_in_a_period(desk) <= RATE
+    # A claim of a killed worker may have committed after the last look.
+    assert desk.slots_agree()
+    assert desk.limits_agree()
+    assert desk.keys_agree()
+    drain(desk)
+    assert desk.one("select count(*) from laneway.key_waiters") == 0
+    assert desk.one("select count(*) from laneway.key_holders") == 0
+    assert desk.one("select coalesce(sum(abs(running)), 0) from laneway.limit_usage") == 0
+    assert desk.slots_agree()
+
+
+def most_in_a_period(desk: Desk) -> int:
+    return int(
+        desk.one(
+            "select coalesce(max(n), 0) from (select count(*) over (order by claimed_at"
+            f" range between interval '{PERIOD} s' preceding and current row) as n from ("
+            " select claimed_at from laneway.lease where job_type = 'rated'"
+            " union all select claimed_at from laneway.outcome"
+            "  where job_type = 'rated' and claimed_at is not null"
+            " union all select a.claimed_at from laneway.attempts a join laneway.jobs j using (seq)"
+            "  where j.job_type = 'rated') c) w"
+        )
+    )
+
+
+@pytest.mark.slow
+def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(desk: Desk) -> None:
+    desk.do(SET_UP)
+    # Nothing binds, so that all meet at the same rows; two types name their limits crosswise.
+    desk.do("update laneway.limits set max_concurrent = 500 where name in ('x', 'y', 'r')")
+    desk.do("update laneway.limits set rate_count = 100000 where name = 'r'")
+    desk.do("update laneway.job_types set limits = '{y,x}' where name = 'two'")
+    desk.do("update laneway.worker_lanes set max_slots = 400 where name in ('bounded', 'open')")
+    before = desk.one(DEADLOCKS)
+    context = fork()
+    workers = [start(context, desk.dsn, seed, (40,)) for seed in range(6)]
+    pace = threading.Event()
+    deadline = time.monotonic() + PATIENCE
+    try:
+        # As long as there is something to fight over.
+        while desk.one("select count(*) from laneway.outcome") < JOBS * 3 // 4:
+            assert time.monotonic() < deadline
+            pace.wait(0.05)
+    finally:
+        failed = [worker.exitcode for worker in workers if worker.exitcode is not None]
+        for worker in workers:
+            worker.kill()
+            worker.join()
+    assert failed == [], "a claimer failed: see what it printed"
+    assert desk.one(DEADLOCKS) == before
+    assert desk.keys_agree()
+    assert desk.limits_agree()

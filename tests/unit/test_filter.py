@@ -1,0 +1,95 @@
+"""A filter says what it narrows, and refuses what cannot be meant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from laneway.domain.filter import JobFilter
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+EVERYTHING: dict[str, Any] = {
+    "status": Status.FAILED,
+    "lane": "interactive",
+    "job_type": "ingestion",
+    "tag": "red",
+    "worker": "host:1",
+    "workspace": "default",
+    "since": NOW - timedelta(days=1),
+    "until": NOW,
+    "older_than": 60.0,
+    "newer_than": 3600.0,
+    "q": "Zeitüberschreitung",
+    "max_cost": 0,
+    "unit": "EUR",
+}
+
+
+def test_nothing_said_is_empty_and_anything_said_is_not() -> None:
+    assert JobFilter().is_empty
+    assert JobFilter().check() == JobFilter()
+    for name, value in EVERYTHING.items():
+        assert not JobFilter(**{name: value}).is_empty, name
+
+
+def test_every_field_takes_what_it_is_for() -> None:
+    assert set(EVERYTHING) == set(JobFilter.__slots__)
+    wanted = JobFilter(**EVERYTHING)
+    assert wanted.check() is wanted
+
+
+@pytest.mark.parametrize(
+    "field,value",
+    [
+        ("status", "nope"),
+        ("lane", "Not a lane"),
+        ("job_type", ""),
+        ("job_type", "a\nb"),
+        ("tag", ""),
+        ("tag", "x" * 129),
+        ("worker", "a\x00"),
+        ("workspace", "x" * 129),
+        ("q", ""),
+        ("q", "\ud800"),
+        ("q", "x" * 1001),
+        ("q", 7),
+        ("since", "yesterday"),
+        ("since", datetime(2030, 1, 1)),  # noqa: DTZ001 - that is the point
+        ("until", 5),
+        ("older_than", -1),
+        ("older_than", float("nan")),
+        ("older_than", float("inf")),
+        ("older_than", True),
+        ("older_than", 1e300),
+        ("max_cost", -0.01),
+        ("max_cost", float("inf")),
+        ("max_cost", "5"),
+        ("max_cost", 10**400),
+        ("older_than", 10**400),
+        ("newer_than", -1),
+        ("newer_than", "1h"),
+        ("newer_than", 10**400),
+        ("unit", "EUR"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_by_its_field(field: str, value: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        JobFilter(**{field: value}).check()
+    assert refused.value.field == field
+
+
+def test_a_span_that_holds_nothing_is_refused() -> None:
+    for since in (NOW, NOW + timedelta(seconds=1)):
+        with pytest.raises(InvalidInput, match="until: must be after since"):
+            JobFilter(since=since, until=NOW).check()
+    with pytest.raises(InvalidInput, match="older_than: must be less than newer_than"):
+        JobFilter(older_than=60, newer_than=60).check()
+
+
+def test_a_cost_says_in_which_unit_it_is_meant() -> None:
+    with pytest.raises(InvalidInput, match="unit: must be given with max_cost"):
+        JobFilter(max_cost=5).check()
