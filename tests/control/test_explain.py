@@ -148,6 +148,17 @@ async def test_a_job_that_waits_for_approval_tells_what_else_is_in_its_way(
     assert (await explain(db, job_id)).starts_in_s is None
 
 
+async def test_the_two_person_rule_names_whose_approval_does_not_count(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    scene.publish("greet", approval=Approval(two_person=True))
+    by_ann = scene.submit(created_by="ann")
+    by_schedule = scene.submit(created_by="schedule:nightly")
+    assert "not ann" in await told(db, by_ann, "awaiting_approval")
+    assert "not who wrote the schedule nightly" in await told(db, by_schedule, "awaiting_approval")
+
+
 def ended(scene: Scene, count: int) -> None:
     """So many jobs of the lane ended within the last minute."""
     for _ in range(count):

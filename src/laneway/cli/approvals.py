@@ -12,6 +12,7 @@ from rich.text import Text
 
 from laneway.cli import tables
 from laneway.cli.output import seconds, to_json, visible
+from laneway.domain.approval import excluded
 
 if TYPE_CHECKING:
     from laneway.control.approval import Review
@@ -49,20 +50,13 @@ def review(seen: Review) -> RenderableType:
     if job.expires_at is not None:
         grid.add_row("seal", seen.seal)
         if seen.two_person:
-            grid.add_row("two_person", visible(f"not {_own(job)}"))
+            grid.add_row("two_person", visible(f"not {excluded(job.created_by)}"))
     parts: list[RenderableType] = [grid]
     for one in seen.decisions:
         at = one.decided_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         why = f": {one.comment}" if one.comment else ""
         parts.append(Text(visible(f"{one.decision} {at} by {one.decided_by}{why}")))
     return tables.job(job, Group(*parts))
-
-
-def _own(job: Job) -> str:
-    """Whose approval does not count."""
-    by = job.created_by or "anybody's, as nobody knows who submitted it"
-    name = by.removeprefix("schedule:")
-    return by if name == by else f"who wrote the schedule {name}"
 
 
 def _analysis(job: Job) -> Iterator[tuple[str, str]]:

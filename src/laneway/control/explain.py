@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from laneway.control import jobs
+from laneway.domain.approval import excluded
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.database import Database
@@ -83,7 +84,9 @@ def reasons_of(job: Job, found: Facts) -> list[Reason]:
 
 
 def _approval(job: Job, found: Facts) -> Reason:
-    who = f"anybody but {job.created_by}" if found.two_person else "anybody who may approve"
+    who = "anybody who may approve"
+    if found.two_person:
+        who = f"somebody else, not {excluded(job.created_by)}"
     until = f" until {job.expires_at.isoformat(timespec='seconds')}" if job.expires_at else ""
     return Reason(
         "awaiting_approval", f"it waits for an approval by {who}{until}: `laneway jobs approve`"

@@ -179,6 +179,14 @@ def as_approval(given: object) -> Approval | None:
     raise InvalidInput("approval", 'must be True, False, "always", "never" or an Approval')
 
 
+def excluded(created_by: str | None) -> str:
+    """Whose approval does not count under the two-person rule, for people."""
+    if created_by is None:
+        return "anybody, as nobody knows who submitted it"
+    name = created_by.removeprefix("schedule:")
+    return created_by if name == created_by else f"who wrote the schedule {name}"
+
+
 def seconds_of(duration: object, field: str = "duration") -> float:
     """A duration in seconds; InvalidInput where it is none."""
     if isinstance(duration, timedelta):
