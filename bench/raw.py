@@ -15,7 +15,7 @@ from laneway.store import lanes
 from laneway.store.database import connection_options, run_sync
 from laneway.store.leases import Verdict, claim, settle
 
-BATCHES = (100, 300, 500, 1000)
+BATCHES = (300, 1000, 2000)
 WARM_UP = 1000
 
 

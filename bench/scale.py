@@ -13,8 +13,9 @@ _BEGAN = time.monotonic()
 class Scale:
     """Counts and times of a run; the defaults are what the targets are about."""
 
-    runs: int = 5
-    drain: int = 30_000
+    runs: int = 7
+    # A second or two of eight processes at work, beside which their start counts little.
+    drain: int = 60_000
     submit: int = 20_000
     starts: int = 200
     start_rounds: int = 2

@@ -363,6 +363,19 @@ def test_a_change_of_a_limit_waits_for_claims_under_way(desk: Desk, other: Desk)
     assert desk.claim().state == "limited"
 
 
+def test_a_type_without_jobs_keeps_no_claim_waiting_for_its_limit(desk: Desk, other: Desk) -> None:
+    limit(desk, max_concurrent=5)
+    needs(desk, "t", "x")
+    other_job = desk.submit("free")
+    other.begin()
+    other.do("select from laneway.limits where name = 'x' for update")
+    taken = claim_at(desk, NOON, types=("t", "free"))
+    other.rollback()
+    assert taken == Taken("ok", False, None, [other_job])
+    limited_job = desk.submit("t")
+    assert claim_at(desk, NOON, types=("t", "free")).seqs == [limited_job]
+
+
 def test_an_exhausted_limit_is_refused_without_a_lock(desk: Desk, other: Desk) -> None:
     limit(desk, max_concurrent=1)
     needs(desk, "t", "x")

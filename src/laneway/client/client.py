@@ -186,7 +186,7 @@ class Client:
         if told and conn is None and wake is not False:
             self._wake(told)
         elif told and conn is not None and wake:
-            await borrow(conn).run(notify.wake(notify.wake_message(told)))
+            await borrow(conn).run(notify.wake(notify.wake_message(told), alone=False))
         return handles
 
     async def operate(

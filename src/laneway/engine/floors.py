@@ -38,6 +38,11 @@ class Floors:
         self._levels.clear()
 
     @property
+    def busy(self) -> int | None:
+        """How many job types had fresh jobs since the last look from the start; None: not known."""
+        return len(self._levels) or None
+
+    @property
     def is_empty(self) -> bool:
         return not any(level.floor for levels in self._levels.values() for level in levels.values())
 

@@ -22,7 +22,7 @@ from laneway.store.database import Database
 from laneway.store.leases import ClaimAnswer, Verdict, claim, park
 
 GROUPS = ("async", "thread", "process")
-MOST = 500
+MOST = 1000
 MOST_UNSETTLED = 5000
 MOST_PARKED = 1000
 LOOK_FROM_START_S = 5.0
@@ -109,6 +109,7 @@ class LaneLoop(Service):
                 room,
                 all_ranges(self._floors, types),
                 caps,
+                self._floors.busy,
             )
         )
         age_s = time.monotonic() - asked

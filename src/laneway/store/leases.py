@@ -110,6 +110,7 @@ def claim(
     room: int,
     ranges: Sequence[Range],
     caps: Sequence[int],
+    busy: int | None = None,
 ) -> Statement[ClaimAnswer]:
     """Claims up to `room` due jobs of a lane; see laneway.claim in the definitions."""
     types, groups, fresh, los, floors, his = zip(*ranges, strict=True)
@@ -121,13 +122,14 @@ def claim(
             "lane": lane,
             "version": version,
             "room": room,
-            "types": list(types),
-            "groups": list(groups),
-            "fresh": list(fresh),
-            "los": list(los),
-            "floors": list(floors),
-            "his": list(his),
-            "caps": list(caps),
+            "types": array_of_texts(types),
+            "groups": array_of_numbers(groups),
+            "fresh": array_of_numbers([int(one) for one in fresh]),
+            "los": array_of_numbers(los),
+            "floors": array_of_numbers(floors),
+            "his": array_of_numbers(his),
+            "caps": array_of_numbers(caps),
+            "busy": busy,
         },
     )
 

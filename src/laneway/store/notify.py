@@ -21,9 +21,9 @@ PING_S = 15.0
 LONGEST = 7900
 
 
-def wake(message: str) -> Statement[None]:
-    """Tells listeners something; at most 7,900 bytes."""
-    return Statement("control/wake_workers", nothing, {"message": message})
+def wake(message: str, *, alone: bool = True) -> Statement[None]:
+    """Tells listeners something; at most 7,900 bytes. `alone`: in a transaction of its own."""
+    return Statement("control/wake_workers", nothing, {"message": message, "alone": alone})
 
 
 def wake_message(job_types: set[str]) -> str:

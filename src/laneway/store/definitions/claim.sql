@@ -2,15 +2,17 @@
 -- that are free. One row; `state` says why there are no jobs: ok, changed (the control version moved
 -- on: read it and call again), paused, disabled, full, limited.
 -- p_types … p_hi describe index ranges: a job type, its group, fresh or not, ranks after (lo, floor)
--- up to hi. p_caps is the room of each group (isolation). `more`: there may be more than was looked
--- for. `left_over` counts rows looked at and not taken, so that the caller can tell others.
+-- up to hi. p_caps is the room of each group (isolation). p_busy: how many of the types had jobs of
+-- late, so that little more is looked at than is taken; a wrong guess costs time alone. `more`: there
+-- may be more than was looked for. `left_over` counts rows looked at and not taken, so that the caller
+-- can tell others.
 -- `limited`: a limit left a type no room, or less than was there; wait_s: until a rate has room again.
 -- `parked`: jobs met whose key another holds, put aside. `forged`: approved, but changed since.
 -- Locks in this order, as everywhere: lane, limits by name, keys by name, usage.
 create or replace function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
     p_types text[], p_groups integer[], p_fresh boolean[], p_lo integer[], p_floor bigint[], p_hi integer[],
-    p_caps integer[], p_now timestamptz default null,
+    p_caps integer[], p_now timestamptz default null, p_busy integer default null,
     out state text, out own xid8, out horizon xid8, out left_over integer, out more boolean, out lease_s integer,
     out limited boolean, out wait_s double precision, out parked integer,
     out seqs bigint[], out ids uuid[], out attempts integer[], out ranks integer[], out job_types text[],
@@ -30,8 +32,6 @@ declare
     v_types   integer;
     v_probe   integer;
     v_now     timestamptz;
-    v_paused  boolean;
-    v_version bigint;
     v_locked  integer;
     v_analyze boolean;
     -- Which types need which limits, and the room of each such pair.
@@ -39,6 +39,7 @@ declare
     v_needed  text[];
     v_rooms   integer[];
     v_shut    text[];
+    v_absent  text[];
     v_caps    integer[];
     v_counts  integer[];
     -- Met with a key; without the key they wanted; approved by a decision, and those not as approved.
@@ -54,20 +55,36 @@ begin
             hint = 'alter role … set default_transaction_isolation = ''read committed''';
     end if;
     perform pg_advisory_xact_lock_shared(5577006791947779410);
-    select c.paused, c.version into v_paused, v_version from laneway.control c;
-    if v_version <> p_version then state := 'changed'; return; end if;
-    if v_paused then state := 'paused'; return; end if;
-    select l.max_slots, l.enabled, l.lease_seconds into v_lane
-      from laneway.worker_lanes l where l.name = p_lane;
-    if not found or not v_lane.enabled then state := 'disabled'; return; end if;
+    select c.paused, c.version, l.max_slots, coalesce(l.enabled, false) as enabled, l.lease_seconds into v_lane
+      from laneway.control c left join laneway.worker_lanes l on l.name = p_lane;
+    if v_lane.version <> p_version then state := 'changed'; return; end if;
+    if v_lane.paused then state := 'paused'; return; end if;
+    if not v_lane.enabled then state := 'disabled'; return; end if;
     lease_s := v_lane.lease_seconds;
     limited := false;
     parked := 0;
-    select array_agg(t.name), array_agg(n.name) into v_needy, v_needed
-      from laneway.job_types t cross join lateral (select distinct u as name from unnest(t.limits) u) n
+    -- A type under a limit that has no jobs is not looked at: only who wants a limit locks its row.
+    select array_agg(t.name) filter (where w.found), array_agg(n.name) filter (where w.found),
+           array_agg(t.name) filter (where not w.found)
+      into v_needy, v_needed, v_absent
+      from laneway.job_types t
+     cross join lateral (
+        select exists (
+            select from unnest(p_types, p_fresh, p_lo, p_floor, p_hi) as g (job_type, fresh, lo, floor, hi)
+             cross join lateral (
+                select from laneway.ready w
+                 where w.job_type = g.job_type and w.fresh = g.fresh
+                   and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
+                 order by w.rank, w.seq limit 1) r
+             where g.job_type = t.name) as found) w
+     cross join lateral (select distinct u as name from unnest(t.limits) u) n
      where t.name = any (p_types) and t.limits <> '{}';
+    if v_absent is not null then
+        v_caps := array(select case when u.t = any (v_absent) then 0 end
+                          from unnest(p_types) with ordinality as u (t, n) order by u.n);
+    end if;
     if v_needy is not null then
-        -- A type without room under one of its limits is not looked at: its range is never entered.
+        -- Nor is one without room under one of its limits: its range is never entered.
         select array_agg(p.job_type), min(r.wait_s) into v_shut, wait_s
           from unnest(v_needy, v_needed) as p (job_type, limit_name)
           join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
@@ -100,16 +117,21 @@ begin
           from unnest(v_needy, v_needed) with ordinality as p (job_type, limit_name, n)
           left join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
             on r.limit_name = p.limit_name;
-        v_caps := array(select (select min(r.room) from unnest(v_needy, v_rooms) as r (job_type, room)
-                                 where r.job_type = t.job_type)
-                          from unnest(p_types) with ordinality as t (job_type, n) order by t.n);
+        v_caps := array(select coalesce(c, (select min(r.room) from unnest(v_needy, v_rooms) as r (job_type, room)
+                                             where r.job_type = u.t))
+                          from unnest(p_types, v_caps) with ordinality as u (t, c, n) order by u.n);
         if 0 = all (v_caps) then state := 'limited'; return; end if;
+    end if;
+    if p_busy is not null and v_room >= 500 and v_lane.max_slots is null and v_needy is null then
+        -- Many that take hundreds each spend most of their time on rows that others hold: two at a time.
+        perform pg_advisory_xact_lock(hashtextextended(p_lane, 5577006791947779410 + (uuid_hash(p_worker) & 1)));
     end if;
     v_now := coalesce(p_now, clock_timestamp());
     -- The xid comes before the snapshot of the pick: a row committed later has a seq the floor rule sees.
     own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
-    select count(distinct t), bool_or(t like E'\x01%') into v_types, v_analyze from unnest(p_types) t;
+    v_types := coalesce(p_busy, (cardinality(p_types) + 1) / 2);
+    v_analyze := E'\x02' > any (p_types);
     v_probe := case when v_types <= 2 then v_room
                     else least(v_room, 2 * ((v_room + v_types - 1) / v_types) + 16) end;
 
