@@ -54,6 +54,10 @@ crash-self-test: env ## Break one law at a time, and see that the crash suite no
 	@scripts/need_debian.sh pgbouncer pgbouncer
 	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run --self-test $(ARGS)
 
+.PHONY: fuzz
+fuzz: env ## Made-up requests at every route of the API; figures go to bench/latest (ARGS=100: so many each)
+	@$(RUN) tests.api.fuzz $(ARGS)
+
 .PHONY: bench
 bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 	@$(RUN) bench.run $(ARGS)

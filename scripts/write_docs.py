@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from laneway.api.app import make_app
+from laneway.api.description import describe
 from laneway.config import Settings
 from laneway.domain.states import render_markdown
+from laneway.store.database import Database
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -35,8 +38,32 @@ def _shown(default: object) -> str:
     return f"`{default:.3g}`" if isinstance(default, float) else f"`{default}`"
 
 
+HTTP_HEAD = """# HTTP
+
+Every route of [the server](../howto/server.md). `GET /openapi.json` of a running one says the same
+with all fields, for programs. Lists take `limit` (at most 200) and `cursor`; POST routes of jobs
+take an `Idempotency-Key`.
+
+| method and path | |
+| --- | --- |
+"""
+
+
+def render_http() -> str:
+    """docs/reference/http.md."""
+    settings = Settings.load(database_url="postgresql://nowhere")
+    document = describe(make_app(settings, Database("", settings)))
+    rows = [
+        f"| {method.upper()} `{path}` | {' '.join(operation['description'].split())} |"
+        for path, operations in sorted(document["paths"].items())
+        for method, operation in operations.items()
+    ]
+    return HTTP_HEAD + "\n".join(rows) + "\n"
+
+
 DRAWN = {
     "state-machine.md": render_markdown,
+    "reference/http.md": render_http,
     "reference/settings.md": render_settings,
 }
 

@@ -233,6 +233,9 @@ class Settings(BaseSettings):
         default=2.0, description="time between two looks for orphans"
     )
 
+    server_host: str = Field(default="127.0.0.1", description="address the server listens on")
+    server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
+
     max_payload_bytes: PositiveInt = Field(
         default=1024 * 1024, description="size of a payload as JSON"
     )
@@ -248,12 +251,8 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
         default="INFO", description="least severe log lines to show"
     )
-    log_format: Literal["text", "json"] = Field(
-        default="text", description="how log lines are written"
-    )
-    data_dir: Path | None = Field(
-        default=None, description="where embedded PostgreSQL keeps its data"
-    )
+    log_format: Literal["text", "json"] = Field(default="text", description="form of log lines")
+    data_dir: Path | None = Field(default=None, description="data of embedded PostgreSQL")
     pg_bin: Path | None = Field(
         default=None, description="folder of the PostgreSQL programs to embed"
     )

@@ -8,6 +8,8 @@ LanewayError
 │   └── JobFailed           the awaited job ended in failed or cancelled
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
 │   └── SchemaMismatch      the schema is missing, older or newer than this code can use
+├── Unauthenticated         nobody is known by what was shown, or nothing was
+├── Forbidden               the principal may not do this
 ├── NeedsDatabase           the verb works only where a database connection is at hand
 └── ConfigError             a setting is wrong; names the setting
 
@@ -68,6 +70,18 @@ class SchemaMismatch(DatabaseUnavailable):
     """The schema is missing, older or newer than this code can use."""
 
     code = "schema_mismatch"
+
+
+class Unauthenticated(LanewayError):
+    """Nobody is known by what was shown, or nothing was."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(LanewayError):
+    """The principal may not do this; names the permission."""
+
+    code = "forbidden"
 
 
 class NeedsDatabase(LanewayError):

@@ -10,24 +10,30 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from copy import copy
 from importlib import import_module
+from socket import socket
 from typing import Any, Self, overload
 
+from laneway import __version__
 from laneway.client import Client, JobHandle
 from laneway.config import Settings
+from laneway.control import access, sessions
 from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.engine.checks import TIMEOUT_S, make_check
 from laneway.engine.logs import configure
-from laneway.engine.process import run_worker_process
+from laneway.engine.process import run_loop, run_worker_process
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.supervisor import Supervisor, command
 from laneway.engine.worker import Worker
-from laneway.errors import ConfigError, InvalidInput
+from laneway.errors import ConfigError, InvalidInput, Refused
 from laneway.store.database import Database
-from laneway.store.migrate import migrate
+from laneway.store.migrate import check, migrate
 
 log = logging.getLogger("laneway")
+
+# Requests that use the database at the same time.
+SERVER_POOL = 10
 
 
 def resolve_dsn(settings: Settings) -> str:
@@ -258,3 +264,86 @@ def run_worker(
     if grace is not None:
         options.append(f"--grace={grace}")
     return Supervisor(command(app, options), processes, loaded.database.dsn, settings).run()
+
+
+def run_server(
+    say: Callable[[str], None],
+    app: str | None = None,
+    *,
+    by: str,
+    host: str | None = None,
+    port: int | None = None,
+) -> int:
+    """Runs the server, and with an application a worker of it beside, until told to stop."""
+    try:
+        from laneway.api.logs import mark_requests
+        from laneway.api.server import is_loopback, listen
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"the server needs more: install laneway[server] ({error})") from None
+    loaded = None if app is None else load_app(app)
+    settings = Settings.load() if loaded is None else loaded.settings
+    configure(settings)
+    mark_requests()
+    host = settings.server_host if host is None else host
+    port = settings.server_port if port is None else port
+    if settings.conninfo is None and not is_loopback(host):
+        raise ConfigError(
+            f"server_host: embedded PostgreSQL is for development and not served on {host}:"
+            " set LANEWAY_DATABASE_URL"
+        )
+    bound = listen(host, port)
+    with bound:
+        dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
+        check(dsn, __version__)
+        worker = None
+        if loaded is not None:
+            is_off = settings.worker == "off"
+            worker = Worker(dsn, settings, loaded.handlers, app=app, is_off=is_off)
+        return run_loop(_serve(say, dsn, settings, bound, by=by, client=loaded, worker=worker))
+
+
+async def _serve(
+    say: Callable[[str], None],
+    dsn: str,
+    settings: Settings,
+    bound: socket,
+    *,
+    by: str,
+    client: Laneway | None,
+    worker: Worker | None,
+) -> int:
+    from laneway.api.app import make_app
+    from laneway.api.server import Serving, is_loopback, url_of
+
+    database = Database(dsn, settings, role="server", size=max(settings.pool_size, SERVER_POOL))
+    try:
+        serving = Serving(make_app(settings, database, client), bound, settings.shutdown_grace)
+        serving.heed_signals()
+        url = url_of(bound)
+        if is_loopback(bound.getsockname()[0]):
+            link = await sessions.bootstrap(database, by)
+            if link is not None:
+                say(f"log in within ten minutes, once: {url}/login?link={link}")
+        elif not await access.list_principals(database, limit=1):
+            raise Refused(
+                "nobody could log in yet: start the server once on 127.0.0.1,"
+                " or run `laneway principals create`, before others can reach it"
+            )
+        say(f"serving {url} (a token for a program: laneway tokens create PRINCIPAL --name NAME)")
+        if worker is None:
+            await serving.run()
+        else:
+            await worker.start()
+            await asyncio.gather(
+                serving.run(), _stop_when_told(worker, serving.told, serving.hurry)
+            )
+    finally:
+        if client is not None:
+            await client.close()
+        await database.close()
+    return 0
+
+
+async def _stop_when_told(worker: Worker, told: asyncio.Event, hurry: asyncio.Event) -> None:
+    await told.wait()
+    await worker.stop(None, hurry)

@@ -22,21 +22,26 @@ import laneway.store
 from laneway.client import Client
 from laneway.config import Settings
 from laneway.domain.approval import Analysis, Approval, analysis_of
+from laneway.domain.audit import ActFilter
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
 from laneway.domain.payload import DEFAULT_LIMITS
+from laneway.domain.permissions import Reach, Term
 from laneway.domain.schedule import Schedule
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import (
     approvals,
+    audit,
+    bulk,
     calls,
     explain,
     freeze,
     health,
     history,
+    idempotency,
     jobs,
     lanes,
     leases,
@@ -46,6 +51,7 @@ from laneway.store import (
     retention,
     schedules,
     statement,
+    stats,
     steps,
     workers,
 )
@@ -56,10 +62,18 @@ from laneway.store.retention import Mandate, Place
 from laneway.store.rights import OWNING_ROLES, ROLES, STATEMENTS
 from laneway.store.schedules import SlotEntry
 from laneway.store.statement import Statement, nothing
+from tests.control.access_play import play_access
 from tests.control.scene import Scene
 
 ROLE = Identifier("laneway_test_role")
+REACH = Reach((Term(owner="me"),))
 SQL_FILES = Path(laneway.store.__file__).parent / "sql"
+# The audit is append-only for everybody.
+AUDIT_CHANGES = (
+    "update laneway.audit set actor = 'nobody'",
+    "delete from laneway.audit",
+    "truncate laneway.audit",
+)
 
 
 class Cast(Scene):
@@ -297,6 +311,7 @@ def play_client(cast: Cast, props: dict[str, Any]) -> None:
     cast.submit("unheard_of", needs="approval")
     for job in made:
         assert cast.run(jobs.cancel(job.id, "me", None)).found_in == job.status
+    cast.run(audit.record("me", "job.cancelled", "job", str(waiting)))
     cast.run(jobs.get(waiting))
     cast.run(jobs.get_attempts(props["ended"]))
     cast.run(jobs.wait(waiting))
@@ -327,7 +342,8 @@ def play_approver(cast: Cast, props: list[UUID]) -> None:
     due, later, refused, scheduled = props
     cast.conn.execute("select id, status from laneway.jobs_view")
     cast.run(jobs.listing(JobFilter(status=Status.AWAITING_APPROVAL, max_cost=5, unit="EUR")))
-    cast.run(jobs.listing(JobFilter(status=Status.PENDING, job_type="costly", q="x")))
+    wanted = JobFilter(status=Status.PENDING, job_type="costly", q="x", within=REACH)
+    cast.run(jobs.listing(wanted))
     cast.run(jobs.get(due))
     cast.run(jobs.get_attempts(due))
     seal = cast.run(approvals.sealed(due)).seal
@@ -337,6 +353,7 @@ def play_approver(cast: Cast, props: list[UUID]) -> None:
     assert cast.run(approvals.approve(scheduled, "you", None, None)).refusal == "two_person"
     assert cast.run(approvals.reject(refused, "you", "no")).refusal is None
     assert len(cast.run(approvals.decisions(refused))) == 1
+    cast.run(audit.record("you", "job.rejected", "job", str(refused)))
     cast.run(notify.wake("wake *"))
 
 
@@ -345,7 +362,9 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.conn.execute("select id, lane, status from laneway.jobs_view")
     cast.run(explain.facts(props["limited"]))
     for status in (None, *Status):
-        wanted = JobFilter(status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR")
+        wanted = JobFilter(
+            status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH
+        )
         for find in (jobs.listing, jobs.matching, jobs.count):
             cast.run(find(wanted, limit=1))
     cast.run(jobs.newest())
@@ -363,6 +382,9 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(freeze.watch(["interactive"], 5))
     cast.run(schedules.read())
     cast.run(schedules.slots("nightly", 5))
+    cast.run(
+        stats.count_ends(window_s=60, bucket_s=60, lanes=["x"], job_type="a", bound=10, points=10)
+    )
 
 
 def prepare_control(cast: Cast) -> None:
@@ -418,7 +440,21 @@ def prepare_server(cast: Cast) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def play_requests(cast: Cast) -> None:
+    who = uuid4()
+    answer = idempotency.Kept(b"digest", 200, "{}", None)
+    assert cast.run(idempotency.lock(who, "k"))
+    for _ in range(2):
+        cast.run(idempotency.keep(who, "k", answer))
+    assert cast.run(idempotency.read(who, "k")) == answer
+    run = cast.run(bulk.begin(uuid4(), who, "me", "cancel"))
+    cast.run(bulk.report(run.id, "done", 1, {}))
+    assert cast.run(bulk.read(run.id)).state == "done"
+
+
 def play_server(cast: Cast, props: dict[str, Any]) -> None:
+    play_access(cast)
+    play_requests(cast)
     play_reader(cast, props)
     play_client(cast, props)
     play_handler(cast, props["own"])
@@ -435,6 +471,8 @@ def play_server(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.move_type("system", "c", "me"))
     play_control(cast)
     play_schedules(cast)
+    assert cast.run(audit.listing(ActFilter(actor="me")))
+    cast.run(history.own("limit"))
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())
@@ -521,6 +559,7 @@ def test_a_role_holds_nothing_outside_its_list(cast: Cast, role: str) -> None:
         ("reader", "select laneway.cancel(1, 'me', null)"),
         ("reader", "update laneway.lease set attempt = 9"),
         ("server", "update laneway.jobs set payload = '{}'"),
+        *((role, change) for role in ROLES for change in AUDIT_CHANGES),
         ("server", "create table laneway.more ()"),
         ("server", "drop table laneway.logs"),
     ],

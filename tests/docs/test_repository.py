@@ -101,7 +101,7 @@ def test_locks_name_no_address_and_hash_every_package() -> None:
     assert {"dev.txt", "runtime.txt"} <= {lock.name for lock in locks}
     for lock in locks:
         text = lock.read_text("utf-8")
-        assert "http" not in text, lock.name
+        assert "://" not in text, lock.name
         pinned = re.findall(r"^[a-z0-9].*", text, re.MULTILINE)
         assert pinned, lock.name
         assert [line for line in pinned if "==" not in line or not line.endswith("\\")] == []

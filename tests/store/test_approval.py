@@ -221,7 +221,7 @@ def test_a_released_or_snoozed_analysis_is_not_charged(desk: Desk) -> None:
 def test_a_waiting_analysis_is_cancelled_at_once(desk: Desk) -> None:
     publish(desk, analysis=True)
     seq = desk.submit(unique_key="k")
-    assert desk.cancel(seq) == jobs.Met("pending", None)
+    assert desk.cancel(seq) == jobs.Met("pending", None, "default")
     assert view(desk, seq, "status, approved_at") == ("cancelled", None)
     assert desk.claimed(1, [analysis_of("t")], lane="analysis") == []
     assert desk.one("select count(*) from laneway.job_keys") == 0
@@ -233,7 +233,7 @@ def test_a_running_analysis_is_asked_to_stop_and_cannot_lead_to_an_approval(desk
     publish(desk, analysis=True)
     seq = desk.submit()
     claim = analyzing(desk)
-    assert desk.cancel(seq) == jobs.Met("pending", desk.worker)
+    assert desk.cancel(seq) == jobs.Met("pending", desk.worker, "default")
     assert view(desk, seq, "status, cancel_requested_at is not null") == ("pending", True)
     assert desk.heartbeat([claim])[0].answer == "cancel_requested"
     assert analyzed(desk, claim)[2:] == ("cancel_requested", "cancelled")

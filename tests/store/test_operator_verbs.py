@@ -23,9 +23,9 @@ def test_a_waiting_job_is_cancelled_at_once_and_never_starts(desk: Desk) -> None
 
 def test_a_cancel_of_a_running_job_names_its_worker_and_is_kept_once(desk: Desk) -> None:
     claim = desk.running()
-    assert desk.cancel(claim.seq, "ann", "first") == jobs.Met("running", desk.worker)
+    assert desk.cancel(claim.seq, "ann", "first") == jobs.Met("running", desk.worker, "default")
     asked = desk.row("lease", claim.seq)["cancel_requested_at"]
-    assert desk.cancel(claim.seq, "bob", "second") == jobs.Met("running", desk.worker)
+    assert desk.cancel(claim.seq, "bob", "second") == jobs.Met("running", desk.worker, "default")
     lease = desk.row("lease", claim.seq)
     assert lease["cancel_requested_at"] == asked
     assert (lease["cancel_by"], lease["cancel_reason"]) == ("ann", "first")
@@ -64,7 +64,7 @@ def test_a_cancel_that_waits_for_a_claim_finds_the_job_running(desk: Desk, other
     waiting = desk.later(lambda: desk.cancel(seq, "ann"))
     other.await_blocked(desk)
     other.commit()
-    assert waiting.result(20) == jobs.Met("running", other.worker)
+    assert waiting.result(20) == jobs.Met("running", other.worker, "default")
     answer = other.settle(claim, "finish")
     assert answer is not None
     assert (answer.answer, answer.status) == ("cancel_requested", "cancelled")

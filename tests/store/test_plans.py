@@ -15,7 +15,7 @@ import pytest
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
 from laneway.domain.states import Status
-from laneway.store import jobs, lanes, leases
+from laneway.store import jobs, lanes, leases, stats
 from laneway.store.leases import LogEntry, Report, Verdict
 from tests.conftest import Server
 from tests.store.desk import Desk, whole
@@ -369,6 +369,27 @@ def test_a_page_of_a_list_reads_a_few_rows_per_job_shown(
 def test_measuring_the_lanes_stops_counting_at_its_bound(desk: Desk) -> None:
     used = spent(desk, lambda: desk.run(lanes.measure(bound=500)))
     assert used["ready"] <= len(TYPES) * (500 + 1 + 1000) + 50 + DEAD
+
+
+def test_a_chart_reads_a_bounded_number_of_ends_and_the_jobs_they_are_of(desk: Desk) -> None:
+    chart = stats.count_ends(
+        window_s=3600, bucket_s=60, lanes=None, job_type=None, bound=100, points=10
+    )
+
+    def look() -> None:
+        desk.do(
+            "insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt,"
+            " retries, lane, claimed_at)"
+            " select g, 'completed', 'default', 'type0', 0, 1, 0, 'default', clock_timestamp()"
+            f" from generate_series({MILLION + 1}, {MILLION + 1000}) g"
+        )
+        before = counters(desk)
+        assert desk.run(chart).is_capped
+        after = Spent(before, counters(desk))
+        assert after["jobs"] <= 100
+        assert after["lease"] <= 100 + DEAD
+
+    spent(desk, look)
 
 
 def _leased(desk: Desk, count: int) -> list[Claim]:

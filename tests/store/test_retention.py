@@ -427,6 +427,44 @@ def test_control_changes_are_kept_for_a_year(desk: Desk) -> None:
     assert desk.one("select count(*) from laneway.control_history where by = 'me'") == 1
 
 
+def test_what_has_no_power_any_more_is_forgotten(desk: Desk) -> None:
+    """Sessions and links that have expired, and answers to requests after a day."""
+    someone = uuid4()
+    desk.do(
+        "insert into laneway.principals (id, name, kind, created_by)"
+        " values (%s, 'ann', 'person', 'me')",
+        someone,
+    )
+    for n, age_s in enumerate((-60, 60, 120, DAY - 60, DAY + 60)):
+        desk.do(
+            "insert into laneway.sessions (digest, principal_id, csrf, expires_at)"
+            " values (sha256(%s), %s, '', clock_timestamp() - make_interval(secs => %s))",
+            bytes([n]),
+            someone,
+            age_s,
+        )
+        desk.do(
+            "insert into laneway.login_links (digest, principal_id, expires_at)"
+            " values (sha256(%s), %s, clock_timestamp() - make_interval(secs => %s))",
+            bytes([n]),
+            someone,
+            age_s,
+        )
+        desk.do(
+            "insert into laneway.idempotency (principal_id, key, digest, made_at)"
+            " values (%s, %s, '', clock_timestamp() - make_interval(secs => %s))",
+            someone,
+            str(n),
+            age_s,
+        )
+    mandate = lead(desk)
+    assert desk.run(retention.prune_records(mandate, limit=3)) == 3 + 3 + 1
+    assert desk.run(retention.prune_records(mandate, limit=3)) == 1 + 1
+    left = [desk.one(f"select count(*) from laneway.{t}")
+            for t in ("sessions", "login_links", "idempotency")]  # fmt: skip
+    assert left == [1, 1, 4]
+
+
 def test_claims_go_on_beside_a_removal_that_is_not_committed(desk: Desk, other: Desk) -> None:
     for _ in range(20):
         ended(desk, age_s=8 * DAY)

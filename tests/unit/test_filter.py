@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from laneway.domain.filter import JobFilter
+from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 
@@ -36,8 +37,12 @@ def test_nothing_said_is_empty_and_anything_said_is_not() -> None:
         assert not JobFilter(**{name: value}).is_empty, name
 
 
+def test_what_somebody_may_reach_is_no_wish() -> None:
+    assert JobFilter(within=Reach(())).is_empty
+
+
 def test_every_field_takes_what_it_is_for() -> None:
-    assert set(EVERYTHING) == set(JobFilter.__slots__)
+    assert {*EVERYTHING, "within"} == set(JobFilter.__slots__)
     wanted = JobFilter(**EVERYTHING)
     assert wanted.check() is wanted
 

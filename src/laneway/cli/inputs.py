@@ -39,6 +39,14 @@ def job_id(text: str) -> UUID:
         ) from None
 
 
+def record_id(text: str) -> UUID:
+    """The id of a grant or a token."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise typer.BadParameter(f"{_quoted(text)} is no id: it must be a full UUID") from None
+
+
 def duration(text: str | float) -> float:
     """Seconds from `90`, `1.5s`, `500ms`, `5m`, `2h`, `1d`; a default is a number already."""
     if not isinstance(text, str):

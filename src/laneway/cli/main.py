@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from laneway.cli import (
+    audit,
     db,
     doctor,
     freeze,
@@ -16,8 +17,12 @@ from laneway.cli import (
     lanes,
     limits,
     output,
+    principals,
+    roles,
     schedules,
+    server,
     session,
+    tokens,
     worker,
     workers,
 )
@@ -25,8 +30,9 @@ from laneway.cli.exits import report
 from laneway.cli.groups import Group
 
 ORDER = (
-    "demo", "worker", "jobs", "lanes", "limits", "schedules", "pause", "resume", "freeze", "thaw",
-    "admin", "top", "db", "doctor", "bench",
+    "demo", "up", "server", "worker", "jobs", "lanes", "limits", "schedules", "pause", "resume",
+    "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens", "db", "doctor",
+    "bench",
 )  # fmt: skip
 
 
@@ -115,8 +121,14 @@ app.command()(lanes.resume)
 app.command()(freeze.freeze)
 app.command()(freeze.thaw)
 app.command()(workers.top)
+app.command()(audit.audit)
 app.command()(worker.worker)
+app.command()(server.server)
+app.command()(server.up)
 app.command()(worker.demo)
+app.add_typer(principals.app, name="principals")
+app.add_typer(roles.app, name="roles")
+app.add_typer(tokens.app, name="tokens")
 app.add_typer(db.app, name="db")
 app.command()(doctor.doctor)
 app.command()(worker.bench)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from laneway.config import Settings
+    from laneway.domain.actor import Actor
     from laneway.store.database import Database
 
 T = TypeVar("T")
@@ -22,10 +23,12 @@ def use_principal(name: str | None) -> None:
     _by = name
 
 
-def principal() -> str:
-    """`--by`, else the account and host this runs under."""
+def principal() -> Actor:
+    """`--by`, else the account and host this runs under; the audit knows the door by it."""
+    from laneway.domain.actor import Actor
+
     if _by:
-        return _by
+        return Actor(_by, door="cli")
     import getpass
     import socket
 
@@ -33,7 +36,7 @@ def principal() -> str:
         account = getpass.getuser()
     except (KeyError, OSError):
         account = f"uid {os.getuid()}"  # a container without an entry for its account
-    return f"{account}@{socket.gethostname()}"
+    return Actor(f"{account}@{socket.gethostname()}", door="cli")
 
 
 def settings() -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from laneway.cli.output import seconds, to_json, visible
+from laneway.domain.change import differences
 
 if TYPE_CHECKING:
     from laneway.control.lanes import LaneStatus
     from laneway.control.limits import LimitStatus
     from laneway.control.workers import Overview
+    from laneway.domain.audit import Act
     from laneway.domain.change import Change
     from laneway.domain.job import Attempt, Job, Progress
     from laneway.domain.schedule import Schedule, Slot
@@ -252,10 +254,36 @@ def changes(items: Iterable[Change]) -> Table:
 
 def difference(change: Change) -> str:
     """What a change did, on one line."""
-    told = (
-        f"{name} {_short(old)} → {_short(new)}" for name, (old, new) in change.differences.items()
-    )
-    return visible(", ".join(told) or change.verb)
+    return visible(_told(change.differences) or change.verb)
+
+
+def _told(differing: Mapping[str, tuple[object, object]]) -> str:
+    told = (f"{name} {_short(old)} → {_short(new)}" for name, (old, new) in differing.items())
+    return ", ".join(told)
+
+
+def acts(items: Iterable[Act]) -> Table:
+    table = columns("ID", "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", right=("ID",))
+    for each in items:
+        table.add_row(
+            str(each.id),
+            each.at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            visible(each.actor),
+            each.door,
+            visible(each.action) + ("" if each.outcome == "done" else f" ({each.outcome})"),
+            visible(each.name or "-"),
+            _deed(each),
+        )
+    return table
+
+
+def _deed(act: Act) -> str:
+    """What an act did, on one line."""
+    state = act.after if act.before is None else act.before
+    if act.before is not None and act.after is not None:
+        told = differences(act.before, act.after)
+        return visible(_told(told)) if told else "-"
+    return "-" if state is None else visible(_short(state))
 
 
 def _short(value: object) -> str:

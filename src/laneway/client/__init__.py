@@ -3,6 +3,7 @@
     client.py   the verbs; with `conn=` they run inside the caller's own transaction
     spec.py     what is handed to a submit, checked and turned into a NewJob
     catalog.py  what this process knows of job types: its own handlers, else what workers published
+    acts.py     cancel, approve, reject, each with its act in the audit
     handle.py   what a submit answers
     sync.py     the same verbs without an event loop; portal.py is the thread behind it
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
+from laneway.client import acts
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
 from laneway.client.spec import (
@@ -38,9 +40,9 @@ from laneway.errors import (
     NotFound,
     SchemaMismatch,
 )
-from laneway.store import approvals, jobs, notify
+from laneway.store import jobs, notify
 from laneway.store.batch import Batch, store_batch, submit_batch
-from laneway.store.database import AsyncConn, Database, run_on
+from laneway.store.database import AsyncConn, Database, Runner, run_on
 from laneway.store.foreign import borrow
 from laneway.store.statement import Statement
 from laneway.store.waker import Waker
@@ -189,6 +191,16 @@ class Client:
             await borrow(conn).run(notify.wake(notify.wake_message(told), alone=False))
         return handles
 
+    def wake(self, made: Iterable[JobHandle]) -> None:
+        """Wakes workers for jobs submitted with `conn=`, once that transaction is committed."""
+        told = {
+            _waits_as(job.job_type, job.status)
+            for job in made
+            if _is_claimable(job.status, job.duplicate)
+        }
+        if told:
+            self._wake(told)
+
     async def operate(
         self,
         verb: Callable[Concatenate[Database, P], Awaitable[A]],
@@ -224,8 +236,8 @@ class Client:
         """
         wanted = _id(job_id)
         operator.check_words(by, reason)
-        run = self.database.run if conn is None else borrow(conn).run
-        answer = await run(jobs.cancel(wanted, by, reason))
+        async with self._together(conn) as runner:
+            answer = await acts.cancel(runner, wanted, by, reason)
         status = operator.after_cancel(wanted, answer.found_in, answer.concerns)
         if conn is None and answer.concerns is not None:
             await self._tell(f"cancel {answer.concerns}")
@@ -246,8 +258,8 @@ class Client:
         """
         wanted = _id(job_id)
         operator.check_decision(by, comment)
-        run = self.database.run if conn is None else borrow(conn).run
-        answer = await run(approvals.approve(wanted, by, comment, seal))
+        async with self._together(conn) as runner:
+            answer = await acts.approve(runner, wanted, by, comment, seal)
         operator.after_decision(wanted, answer.found_in, answer.refusal, "approve")
         if conn is None:
             self._wake([str(answer.job_type)])
@@ -258,8 +270,8 @@ class Client:
         """Cancels a job that awaits an approval; Refused when it does not."""
         wanted = _id(job_id)
         operator.check_rejection(by, reason)
-        run = self.database.run if conn is None else borrow(conn).run
-        answer = await run(approvals.reject(wanted, by, reason))
+        async with self._together(conn) as runner:
+            answer = await acts.reject(runner, wanted, by, reason)
         operator.after_decision(wanted, answer.found_in, answer.refusal, "reject")
 
     async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
@@ -304,6 +316,15 @@ class Client:
             why = escape_text(f": {told.get('type')}: {told.get('message')}")
         verb = "was cancelled" if status == Status.CANCELLED else "failed"
         raise JobFailed(f"job {job_id} {verb}{why}")
+
+    @asynccontextmanager
+    async def _together(self, conn: object) -> AsyncIterator[Runner]:
+        """What runs is committed together; with `conn` by the caller."""
+        if conn is not None:
+            yield borrow(conn)
+            return
+        async with self.database.transaction() as transaction:
+            yield transaction
 
     async def _run(self, statement: Statement[T]) -> T:
         return await self._on_own(lambda conn: run_on(conn, statement))

@@ -8,6 +8,7 @@ lanes.py     inspect, create, tune, drain, resume, move job types, the pause gat
 limits.py    inspect, tune, delete limits
 schedules.py list, put, enable, disable, delete, run now, slots
 history.py   who changed what in the control plane, and the way back
+audit.py     the act that every accepted change leaves, and reading them
 freeze.py    drain lanes until they are quiet, and restore them
 workers.py   the overview: lanes, slots, active jobs, live workers, leader
 health.py    what `laneway doctor` looks at

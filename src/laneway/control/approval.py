@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from laneway.control import jobs, signals
+from laneway.control.audit import audited
 from laneway.domain import operator
 from laneway.domain.approval import Decision
 from laneway.domain.filter import JobFilter
@@ -61,8 +62,11 @@ async def approve(
 ) -> Job:
     """Lets a job run; with the seal of a review, only if it is still what was shown there."""
     operator.check_decision(by, comment)
-    answer = await db.run(store.approve(job_id, by, comment, seal))
-    operator.after_decision(job_id, answer.found_in, answer.refusal, "approve")
+    async with audited(db, by, "job.approved", "job", str(job_id)) as deed:
+        answer = await deed.run(store.approve(job_id, by, comment, seal))
+        operator.after_decision(job_id, answer.found_in, answer.refusal, "approve")
+        deed.workspace = answer.workspace
+        deed.before, deed.after = operator.decided(Status.APPROVED, comment)
     await signals.wake(db, [str(answer.job_type)])
     log.info("job %s: approved by %s", job_id, by)
     return await jobs.show(db, job_id)
@@ -71,7 +75,10 @@ async def approve(
 async def reject(db: Database, job_id: UUID, *, by: str, reason: str) -> Job:
     """Cancels a job that waits for an approval."""
     operator.check_rejection(by, reason)
-    answer = await db.run(store.reject(job_id, by, reason))
-    operator.after_decision(job_id, answer.found_in, answer.refusal, "reject")
+    async with audited(db, by, "job.rejected", "job", str(job_id)) as deed:
+        answer = await deed.run(store.reject(job_id, by, reason))
+        operator.after_decision(job_id, answer.found_in, answer.refusal, "reject")
+        deed.workspace = answer.workspace
+        deed.before, deed.after = operator.decided(Status.CANCELLED, reason)
     log.info("job %s: rejected by %s", job_id, by)
     return await jobs.show(db, job_id)

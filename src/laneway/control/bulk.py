@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -22,9 +22,10 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job, check_priority
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput, Refused
-from laneway.store import approvals
+from laneway.store import approvals, audit
 from laneway.store import jobs as store
 from laneway.store.database import Database
+from laneway.store.statement import Statement
 
 log = logging.getLogger("laneway.control")
 
@@ -150,16 +151,25 @@ async def preview(db: Database, order: Order, *, by: str) -> Preview:
     """Counts the jobs an order is for, up to a bound, and shows a few of the newest."""
     order.check(by)
     upto = await db.run(store.newest())
-    matched = 0
+    matched = await _count(db, order, upto)
     sample: list[Job] = []
     for wanted in order.parts:
-        left, room = COUNT_BOUND + 1 - matched, SAMPLE - len(sample)
-        matched += await db.run(store.count(wanted, limit=left, before=upto + 1))
-        if room:
+        if room := SAMPLE - len(sample):
             sample += (await db.run(store.listing(wanted, limit=room, before=upto + 1))).items
+    return Preview(
+        order.verb, min(matched, COUNT_BOUND), matched > COUNT_BOUND, tuple(sample), upto
+    )
+
+
+async def _count(db: Database, order: Order, upto: int) -> int:
+    """How many jobs an order is for; more than the bound are told as bound + 1."""
+    matched = 0
+    for wanted in order.parts:
+        left = COUNT_BOUND + 1 - matched
+        matched += await db.run(store.count(wanted, limit=left, before=upto + 1))
         if matched > COUNT_BOUND:
-            return Preview(order.verb, COUNT_BOUND, True, tuple(sample), upto)
-    return Preview(order.verb, matched, False, tuple(sample), upto)
+            break
+    return matched
 
 
 async def run(
@@ -167,7 +177,8 @@ async def run(
 ) -> AsyncGenerator[Tally]:
     """Does it; yields the tally after every batch, the same one each time.
 
-    With the `upto` of a preview, only to jobs that were there then.
+    With the `upto` of a preview, only to jobs that were there then. The audit keeps the order when
+    it begins, with how many jobs it is for, and not each of them.
     """
     order.check(by)
     if upto is None:
@@ -176,6 +187,7 @@ async def run(
         raise InvalidInput("upto", "must be what a preview says")
     tally = Tally(order.verb)
     act = _act(db, order, by)
+    await db.run(_order_act(order, by, upto, await _count(db, order, upto)))
     log.info("%s in bulk by %s: %s", order.verb, by, order.wanted)
     for wanted in order.parts:
         before = upto + 1
@@ -198,6 +210,36 @@ async def run(
             before = page.next_cursor
     log.info("%s in bulk by %s: %s done, %s refused", order.verb, by, tally.done,
              tally.refused.total())  # fmt: skip
+
+
+_DONE: Final = {
+    Verb.CANCEL: "job.bulk_cancelled",
+    Verb.RETRY: "job.bulk_retried",
+    Verb.DELETE: "job.bulk_deleted",
+    Verb.REPRIORITIZE: "job.bulk_reprioritized",
+    Verb.APPROVE: "job.bulk_approved",
+    Verb.REJECT: "job.bulk_rejected",
+}
+
+
+def _order_act(order: Order, by: str, upto: int, matched: int) -> Statement[None]:
+    wanted = {
+        one.name: value
+        for one in fields(order.wanted)
+        # `within` is what they may reach, not what they asked for.
+        if one.name != "within" and (value := getattr(order.wanted, one.name)) is not None
+    }
+    after: dict[str, object] = {
+        "filter": wanted,
+        "upto": upto,
+        "matched": min(matched, COUNT_BOUND),
+        "is_more": matched > COUNT_BOUND,
+    }
+    if order.reason is not None:
+        after["reason"] = order.reason
+    if order.priority is not None:
+        after["priority"] = order.priority
+    return audit.record(by, _DONE[order.verb], "job", workspace=order.wanted.workspace, after=after)
 
 
 @dataclass(slots=True)

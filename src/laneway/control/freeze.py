@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from laneway.control import signals
+from laneway.control.audit import audited
 from laneway.domain.approval import seconds_of
 from laneway.domain.lane import check_lane_name
 from laneway.domain.operator import check_words
@@ -94,7 +95,7 @@ async def freeze(
     named = _check_names(lanes)
     ours = await _not_yet_frozen(db, named)
     try:
-        drained = await db.run(store.freeze(named, by))
+        drained = await _freeze(db, named, by)
         log.info("lanes %s: frozen by %s", ", ".join(drained) or "none", by)
         seen = await _until_quiet(db, drained, deadline, clock, pause)
     except (asyncio.CancelledError, LanewayError):
@@ -106,6 +107,20 @@ async def freeze(
         return seen
     await _thaw(db, ours, by)
     return Freeze(seen.lanes, seen.waited_s, is_thawed=True)
+
+
+async def _freeze(db: Database, named: Sequence[str] | None, by: str) -> list[str]:
+    async with audited(db, by, "lane.frozen", "lane", _only(named)) as deed:
+        drained = await deed.run(store.freeze(named, by))
+        changed = await deed.changes("lane")
+        deed.before = {"enabled": [each.name for each in changed]}
+        deed.after = {"frozen": drained}
+    return drained
+
+
+def _only(lanes: Sequence[str] | None) -> str | None:
+    """The lane, if it is about one."""
+    return lanes[0] if lanes is not None and len(lanes) == 1 else None
 
 
 def _check_names(lanes: Sequence[str] | None) -> list[str] | None:
@@ -165,7 +180,13 @@ async def thaw(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> 
 
 
 async def _thaw(db: Database, lanes: Sequence[str] | None, by: str) -> list[Thawed]:
-    thawed = await db.run(store.thaw(lanes, by))
+    async with audited(db, by, "lane.thawed", "lane", _only(lanes)) as deed:
+        frozen = [each.lane for each in await deed.run(store.frozen())]
+        wanted = [name for name in frozen if lanes is None or name in lanes]
+        thawed = await deed.run(store.thaw(lanes, by))
+        deed.is_act = bool(wanted or thawed)
+        deed.before = {"frozen": wanted}
+        deed.after = {"enabled": [each.lane for each in thawed if each.enabled]}
     log.info("lanes %s: thawed by %s", ", ".join(each.lane for each in thawed) or "none", by)
     if any(each.enabled for each in thawed):
         await signals.wake(db, None)

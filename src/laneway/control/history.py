@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 
 from laneway.control import signals
+from laneway.control.audit import Deed, audited
 from laneway.domain.change import KINDS, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
 from laneway.domain.operator import check_page, check_words
@@ -53,10 +54,21 @@ async def rollback(
     if to is not None:
         _check_id(to, "to")
     try:
-        answer = await db.run(store.roll_back(kind, name, to, by))
+        async with audited(db, by, f"{kind}.rolled_back", kind, name) as deed:
+            change = await _roll_back(deed, kind, name, to, by)
     except InvalidInput as error:
         # The state was valid once; what the rules of today have against it is a fact, not an input.
         raise Refused(f"the {kind} {name} cannot be rolled back: {error}") from error
+    if change is None:
+        return None
+    log.info("%s %s: rolled back (%s) by %s", kind, name, change.verb, by)
+    if kind != "schedule":
+        await signals.wake(db, None)
+    return change
+
+
+async def _roll_back(deed: Deed, kind: str, name: str, to: int | None, by: str) -> Change | None:
+    answer = await deed.run(store.roll_back(kind, name, to, by))
     if answer.answer == "no_object":
         raise NotFound(f"no {kind} {name}, and no change of it is kept")
     if answer.answer == "no_change":
@@ -68,11 +80,10 @@ async def rollback(
             f"{answer.hindrance}"
         )
     if answer.id is None:
+        deed.is_act = False
         return None
-    (change,) = await db.run(store.listing([kind], limit=1, before=answer.id + 1))
-    log.info("%s %s: rolled back (%s) by %s", kind, name, change.verb, by)
-    if kind != "schedule":
-        await signals.wake(db, None)
+    (change,) = await deed.run(store.listing([kind], limit=1, before=answer.id + 1))
+    deed.before, deed.after = change.before, change.after
     return change
 
 

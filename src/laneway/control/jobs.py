@@ -6,18 +6,26 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 from laneway.control import signals
+from laneway.control.audit import audited
 from laneway.domain import operator
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job, check_priority
 from laneway.domain.states import TERMINAL, Status
-from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.errors import NotFound, Refused
 from laneway.store import jobs as store
-from laneway.store.database import Database
+from laneway.store.database import Database, Runner
 
 log = logging.getLogger("laneway.control")
+
+# What the audit tells of a job that is gone; its payload and result are gone with it.
+_KEPT_OF_DELETED: Final = (
+    "job_type", "lane", "status", "priority", "attempt", "tags", "created_at", "created_by",
+    "finished_at",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ async def listing(
     """One page of jobs, newest first."""
     operator.check_page(limit)
     wanted.check()
-    page = await db.run(store.listing(wanted, limit=limit, before=_position(cursor)))
+    page = await db.run(store.listing(wanted, limit=limit, before=operator.position(cursor)))
     following = str(page.next_cursor) if page.next_cursor is not None else None
     return JobPage(page.items, following)
 
@@ -62,8 +70,11 @@ async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncI
 async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = None) -> Job:
     """Not yet running: cancelled at once. Running: its worker is asked to stop."""
     operator.check_words(by, reason)
-    answer = await db.run(store.cancel(job_id, by, reason))
-    operator.after_cancel(job_id, answer.found_in, answer.concerns)
+    async with audited(db, by, "job.cancelled", "job", str(job_id)) as deed:
+        answer = await deed.run(store.cancel(job_id, by, reason))
+        status = operator.after_cancel(job_id, answer.found_in, answer.concerns)
+        deed.workspace = answer.workspace
+        deed.before, deed.after = operator.cancelled(answer.found_in, status, reason)
     if answer.concerns is not None:
         await signals.ask_to_stop(db, answer.concerns)
     log.info("job %s: cancel asked by %s", job_id, by)
@@ -74,10 +85,14 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
     """Gives a waiting job another place in its lane."""
     operator.check_words(by, None)
     check_priority(priority)
-    answer = await db.run(store.reprioritize(job_id, priority))
-    status = operator.met(job_id, answer.found_in)
-    if status is Status.RUNNING or status in TERMINAL:
-        raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
+    async with audited(db, by, "job.reprioritized", "job", str(job_id)) as deed:
+        job = await _get(deed, job_id)
+        answer = await deed.run(store.reprioritize(job_id, priority))
+        status = operator.met(job_id, answer.found_in)
+        if status is Status.RUNNING or status in TERMINAL:
+            raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
+        deed.workspace = job.workspace
+        deed.before, deed.after = {"priority": job.priority}, {"priority": priority}
     log.info("job %s: priority %s, by %s", job_id, priority, by)
     return await _get(db, job_id)
 
@@ -85,12 +100,16 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
 async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
     operator.check_words(by, None)
-    answer = await db.run(store.retry(job_id))
-    if answer.found_in == "duplicate":
-        raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
-    status = operator.met(job_id, answer.found_in)
-    if status not in (Status.FAILED, Status.CANCELLED):
-        raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
+    async with audited(db, by, "job.retried", "job", str(job_id)) as deed:
+        answer = await deed.run(store.retry(job_id))
+        if answer.found_in == "duplicate":
+            raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
+        status = operator.met(job_id, answer.found_in)
+        if status not in (Status.FAILED, Status.CANCELLED):
+            raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
+        job = await _get(deed, job_id)
+        deed.workspace = job.workspace
+        deed.before, deed.after = {"status": status}, {"status": job.status}
     await signals.wake(db, [answer.concerns])
     log.info("job %s: retried by %s", job_id, by)
     return await _get(db, job_id)
@@ -99,13 +118,16 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
 async def delete(db: Database, job_id: UUID, *, by: str) -> None:
     """Deletes a job that has ended, with its history."""
     operator.check_words(by, None)
-    if await db.run(store.delete(job_id)) is None:
-        await check_deletable(db, job_id)
-        raise Refused(f"job {job_id} changed meanwhile: try again")
+    async with audited(db, by, "job.deleted", "job", str(job_id)) as deed:
+        job = await check_deletable(deed, job_id)
+        if await deed.run(store.delete(job_id)) is None:
+            raise Refused(f"job {job_id} changed meanwhile: try again")
+        deed.workspace = job.workspace
+        deed.before = {name: getattr(job, name) for name in _KEPT_OF_DELETED}
     log.info("job %s: deleted by %s", job_id, by)
 
 
-async def check_deletable(db: Database, job_id: UUID) -> Job:
+async def check_deletable(db: Runner, job_id: UUID) -> Job:
     """The job `delete` would delete."""
     job = await _get(db, job_id)
     if job.status not in TERMINAL:
@@ -113,16 +135,8 @@ async def check_deletable(db: Database, job_id: UUID) -> Job:
     return job
 
 
-async def _get(db: Database, job_id: UUID) -> Job:
+async def _get(db: Runner, job_id: UUID) -> Job:
     job = await db.run(store.get(job_id))
     if job is None:
         raise NotFound(f"no job {job_id}")
     return job
-
-
-def _position(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
-        raise InvalidInput("cursor", "must be the next_cursor of a page")
-    return min(int(cursor), 2**63 - 1)

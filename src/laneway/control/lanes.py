@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from laneway.control import signals
+from laneway.control.audit import audited
+from laneway.domain.change import Change
 from laneway.domain.lane import (
     DEFAULT_LANE,
     Lane,
@@ -19,12 +21,14 @@ from laneway.domain.operator import check_words
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import freeze
 from laneway.store import lanes as store
-from laneway.store.database import Database
+from laneway.store.database import Database, Runner
 from laneway.store.lanes import Gate, LaneLoad
 
 log = logging.getLogger("laneway.control")
 
 DEPTH_BOUND: Final = 10_000
+# As the history calls it.
+GATE: Final = "pause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,10 @@ async def create(db: Database, settings: Mapping[str, object], *, by: str) -> La
     """A new lane; what is not given takes a new lane's defaults."""
     check_words(by, None)
     lane = Lane.of(settings)
-    if not await db.run(store.create(lane, by)):
-        raise Refused(f"the lane {lane.name} exists already: change it with `lanes set`")
+    async with audited(db, by, "lane.created", "lane", lane.name) as deed:
+        if not await deed.run(store.create(lane, by)):
+            raise Refused(f"the lane {lane.name} exists already: change it with `lanes set`")
+        await deed.compare("lane", lane.name, settings)
     log.info("lane %s: created by %s", lane.name, by)
     await _wake(db, lane)
     return await _read(db, lane.name)
@@ -139,12 +145,22 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
     checked = validate_lane_change(change)
     if not checked:
         raise InvalidInput("lane", "nothing to change was given")
-    lane = await db.run(store.tune(check_lane_name(name), checked, by))
-    if lane is None:
-        raise NotFound(f"no lane {name}")
+    check_lane_name(name)
+    async with audited(db, by, _tuned(checked), "lane", name) as deed:
+        lane = await deed.run(store.tune(name, checked, by))
+        if lane is None:
+            raise NotFound(f"no lane {name}")
+        await deed.compare("lane", name, checked)
     log.info("lane %s: %s, by %s", name, checked, by)
     await _wake(db, lane)
     return lane
+
+
+def _tuned(change: Mapping[str, object]) -> str:
+    """The change as people call it."""
+    if change.keys() == {"enabled"}:
+        return "lane.resumed" if change["enabled"] else "lane.drained"
+    return "lane.tuned"
 
 
 async def drain(db: Database, name: str, *, by: str) -> Lane:
@@ -161,32 +177,55 @@ async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
     """Puts a job type, with its waiting jobs, into a lane and takes it out of any other."""
     check_words(by, None)
     check_job_type(job_type)
-    # Before the move: it takes the type out of its old lane whether or not the new one is there.
-    await _read(db, check_lane_name(name))
-    await db.run(store.move_type(name, job_type, by))
+    check_lane_name(name)
+    async with audited(db, by, "lane.type_moved", "lane", name) as deed:
+        # Before the move: it takes the type out of its old lane whether or not the new one is
+        # there.
+        await _read(deed, name)
+        await deed.run(store.move_type(name, job_type, by))
+        old = _lane_before(await deed.changes("lane"), job_type, name)
+        deed.before = {"job_type": job_type, "lane": old}
+        deed.after = {"job_type": job_type, "lane": name}
     log.info("job type %s: moved to the lane %s by %s", job_type, name, by)
     await signals.wake(db, [job_type])
     return await _read(db, name)
 
 
+def _lane_before(moved: Sequence[Change], job_type: str, name: str) -> str:
+    """Where a type was before the changes that moved it to the lane named."""
+    if not moved:
+        return name
+    listed = (each.name for each in moved if job_type in _types(each.before))
+    return next(listed, DEFAULT_LANE)
+
+
+def _types(state: Mapping[str, object] | None) -> Sequence[str]:
+    return cast("Sequence[str]", (state or {}).get("job_types", ()))
+
+
 async def pause(db: Database, *, by: str) -> Gate:
     """Shuts the pause gate: no claim commits until it is opened."""
-    check_words(by, None)
-    await db.run(store.pause(True, by))
+    await _set_gate(db, True, by)
     log.info("pause gate: shut by %s", by)
     return await db.run(store.read_gate())
 
 
 async def resume_all(db: Database, *, by: str) -> Gate:
     """Opens the pause gate; drained lanes stay drained."""
-    check_words(by, None)
-    await db.run(store.pause(False, by))
+    await _set_gate(db, False, by)
     log.info("pause gate: opened by %s", by)
     await signals.wake(db, None)
     return await db.run(store.read_gate())
 
 
-async def _read(db: Database, name: str) -> Lane:
+async def _set_gate(db: Database, paused: bool, by: str) -> None:
+    check_words(by, None)
+    async with audited(db, by, "gate.shut" if paused else "gate.opened", "gate", GATE) as deed:
+        await deed.run(store.pause(paused, by))
+        await deed.compare("gate", GATE, {"paused": paused})
+
+
+async def _read(db: Runner, name: str) -> Lane:
     lane = (await db.run(store.read())).lanes.get(name)
     if lane is None:
         raise NotFound(f"no lane {name}")

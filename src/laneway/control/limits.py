@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from laneway.control import signals
+from laneway.control.audit import audited
 from laneway.domain.limit import Limit, check_limit_name, validate_limit_change
 from laneway.domain.operator import check_words
 from laneway.errors import InvalidInput, NotFound, Refused
@@ -75,14 +76,18 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
     checked = validate_limit_change(change)
     if not checked:
         raise InvalidInput("limit", "nothing to change was given")
-    changed = await db.run(store.tune(name, checked, by))
-    made = None
-    if changed is None:
-        made = await db.run(store.create(Limit.of({"name": name, **checked}), by))
-        # None: somebody else made it a moment ago.
-        changed = made or await db.run(store.tune(name, checked, by))
-    if changed is None:
-        raise Refused(f"the limit {name} is being created and deleted by others: try again")
+    async with audited(db, by, "limit.tuned", "limit", name) as deed:
+        changed = await deed.run(store.tune(name, checked, by))
+        made = None
+        if changed is None:
+            made = await deed.run(store.create(Limit.of({"name": name, **checked}), by))
+            # None: somebody else made it a moment ago.
+            changed = made or await deed.run(store.tune(name, checked, by))
+        if changed is None:
+            raise Refused(f"the limit {name} is being created and deleted by others: try again")
+        if made is not None:
+            deed.action = "limit.created"
+        await deed.compare("limit", name, checked)
     log.info("limit %s: %s, by %s", name, checked, by)
     # Nobody here knows which types have waited for it.
     await signals.wake(db, None)
@@ -92,9 +97,12 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
 async def delete(db: Database, name: str, *, by: str) -> None:
     """Deletes a limit that nothing needs."""
     check_words(by, None)
-    answer = await db.run(store.delete(check_limit_name(name), by))
-    if answer.hindrance is not None:
-        raise Refused(f"the limit {name} cannot be deleted: {answer.hindrance}")
-    if not answer.is_gone:
-        raise NotFound(f"no limit {name}")
+    check_limit_name(name)
+    async with audited(db, by, "limit.deleted", "limit", name) as deed:
+        answer = await deed.run(store.delete(name, by))
+        if answer.hindrance is not None:
+            raise Refused(f"the limit {name} cannot be deleted: {answer.hindrance}")
+        if not answer.is_gone:
+            raise NotFound(f"no limit {name}")
+        await deed.compare("limit", name, {"name": name})
     log.info("limit %s: deleted by %s", name, by)

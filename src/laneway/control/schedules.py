@@ -10,8 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from laneway.control import signals
+from laneway.control.audit import Deed, audited
 from laneway.domain import cron, operator
 from laneway.domain.arguments import validate_against_schema
+from laneway.domain.payload import PayloadLimits
 from laneway.domain.schedule import (
     Schedule,
     Slot,
@@ -22,7 +24,7 @@ from laneway.domain.schedule import (
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import schedules as store
 from laneway.store import workers
-from laneway.store.database import Database
+from laneway.store.database import Database, Runner
 from laneway.store.schedules import Read, RunNow
 
 log = logging.getLogger("laneway.control")
@@ -51,11 +53,35 @@ async def put(
     *,
     by: str,
     known: KnownTypes = _nothing_known,
+    is_new: bool = False,
 ) -> Schedule:
-    """Creates the schedule, or changes of it what `change` names."""
+    """Creates the schedule, or changes of it what `change` names, unless it must be new."""
     operator.check_words(by, None)
-    limits = db.settings.payload_limits
-    found = await db.run(store.read(check_schedule_name(name)))
+    check_schedule_name(name)
+    async with audited(db, by, "schedule.changed", "schedule", name) as deed:
+        checked = await _put(deed, name, change, by, known, db.settings.payload_limits, is_new)
+        schedule, is_planned = await _settle(deed, name)
+        await deed.compare("schedule", name, checked)
+        deed.workspace = schedule.workspace
+    log.info("schedule %s: %s, by %s", name, ", ".join(sorted(checked)), by)
+    if is_planned:
+        await signals.tell_schedulers(db)
+    return schedule
+
+
+async def _put(
+    deed: Deed,
+    name: str,
+    change: Mapping[str, object],
+    by: str,
+    known: KnownTypes,
+    limits: PayloadLimits,
+    is_new: bool,
+) -> dict[str, object]:
+    taken = Refused(f"there is a schedule {name} already")
+    found = await deed.run(store.read(name))
+    if found and is_new:
+        raise taken
     if found:
         checked = validate_schedule_change(change, limits=limits)
         if not checked:
@@ -65,19 +91,21 @@ async def put(
         checked = validate_schedule_change({"name": name, **change}, new=True, limits=limits)
         now = Schedule(**checked)  # type: ignore[arg-type]
     if checked.keys() & {"payload", "job_type"}:
-        await _check_arguments(
-            db,
-            str(checked.get("job_type", now.job_type)),
-            checked.get("payload", now.payload),
-            known,
-        )
-    if not found and not await db.run(store.create(now, by, limits)):
+        job_type = str(checked.get("job_type", now.job_type))
+        payload = encode_payload(checked.get("payload", now.payload), limits)
+        await _check_arguments(deed, job_type, payload, known)
+    if not found:
+        if await deed.run(store.create(now, by, limits)):
+            deed.action = "schedule.created"
+            return checked
+        if is_new:
+            raise taken
         checked.pop("name")  # somebody was quicker: what was asked for is laid over it
-        found = await db.run(store.read(name))
-    if found and not await db.run(store.change(name, checked, by, limits)):
+    if not await deed.run(store.change(name, checked, by, limits)):
         raise NotFound(f"no schedule {name}")
-    log.info("schedule %s: %s, by %s", name, ", ".join(sorted(checked)), by)
-    return await _settle(db, name)
+    if checked.keys() == {"enabled"}:
+        deed.action = "schedule.enabled" if checked["enabled"] else "schedule.disabled"
+    return checked
 
 
 async def enable(db: Database, name: str, *, by: str) -> Schedule:
@@ -95,19 +123,27 @@ async def disable(db: Database, name: str, *, by: str) -> Schedule:
 async def delete(db: Database, name: str, *, by: str) -> None:
     """Deletes a schedule and its slots; the jobs it submitted stay."""
     operator.check_words(by, None)
-    if not await db.run(store.delete(check_schedule_name(name), by)):
-        raise NotFound(f"no schedule {name}")
+    check_schedule_name(name)
+    async with audited(db, by, "schedule.deleted", "schedule", name) as deed:
+        if not await deed.run(store.delete(name, by)):
+            raise NotFound(f"no schedule {name}")
+        await deed.compare("schedule", name, {"name": name})
+        deed.workspace = str(deed.before["workspace"]) if deed.before else None
     log.info("schedule %s: deleted by %s", name, by)
 
 
 async def run_now(db: Database, name: str, *, by: str, check: bool = False) -> RunNow:
     """A slot of its own at once; with `check`, if a worker that knows the check finds it holds."""
     operator.check_words(by, None)
-    ran = await db.run(store.run_now(check_schedule_name(name), by, check=check))
-    if ran is None:
-        raise NotFound(f"no schedule {name}")
-    if ran.answer == "failed":
-        raise Refused(f"the job of the schedule {name} cannot be submitted: {ran.note}")
+    check_schedule_name(name)
+    async with audited(db, by, "schedule.ran", "schedule", name) as deed:
+        ran = await deed.run(store.run_now(name, by, check=check))
+        if ran is None:
+            raise NotFound(f"no schedule {name}")
+        if ran.answer == "failed":
+            raise Refused(f"the job of the schedule {name} cannot be submitted: {ran.note}")
+        deed.workspace = (await _read(deed, name)).schedule.workspace
+        deed.after = {"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": ran.job_id}
     log.info("schedule %s: %s to run now by %s", name, ran.answer, by)
     if ran.answer == "asked":
         await signals.tell_schedulers(db)
@@ -125,37 +161,35 @@ async def slots(
     return await db.run(store.slots(name, limit, before))
 
 
-async def _read(db: Database, name: str) -> Read:
+async def _read(db: Runner, name: str) -> Read:
     found = await db.run(store.read(check_schedule_name(name)))
     if not found:
         raise NotFound(f"no schedule {name}")
     return found[0]
 
 
-async def _settle(db: Database, name: str) -> Schedule:
-    """Plans a schedule that was changed, so that slots count from now on; tells workers when."""
-    schedule, now = await _read(db, name)
+async def _settle(deed: Deed, name: str) -> tuple[Schedule, bool]:
+    """Plans a schedule that was changed, so that slots count from now on; and whether it did."""
+    schedule, now = await _read(deed, name)
     if schedule.enabled and schedule.next_at is None and schedule.updated_at is not None:
         next_at = cron.next_slot(cron.parse(schedule.cron, schedule.timezone), now)
         if next_at is not None:
-            await db.run(store.plan(name, schedule.updated_at, next_at))
-            schedule = replace(schedule, next_at=next_at)
-            await signals.tell_schedulers(db)
-    return schedule
+            await deed.run(store.plan(name, schedule.updated_at, next_at))
+            return replace(schedule, next_at=next_at), True
+    return schedule, False
 
 
-async def _check_arguments(db: Database, job_type: str, payload: object, known: KnownTypes) -> None:
+async def _check_arguments(db: Runner, job_type: str, payload: str, known: KnownTypes) -> None:
     """As a submit does: by the handler at hand, else by what workers have published."""
-    text = encode_payload(payload, db.settings.payload_limits)
     check = known(job_type)
     if check is None:
         published = (await db.run(workers.published([job_type]))).get(job_type)
         if published is None or published.arguments is None:
             return
         schema = json.loads(published.arguments)
-        validate_against_schema(schema, json.loads(text))
+        validate_against_schema(schema, json.loads(payload))
     else:
-        check(json.loads(text))
+        check(json.loads(payload))
 
 
 class Schedules:

@@ -18,7 +18,7 @@ EVERY_TYPE = "wake *"
 async def _tell(db: Database, message: str) -> None:
     # The change is committed and polling finds it: a lost signal must not fail the verb.
     try:
-        await db.run(notify.wake(message))
+        await db.run(notify.wake(message, alone=not db.is_joined))
     except LanewayError as error:
         log.debug("not told (%s): %s", message, error)
 

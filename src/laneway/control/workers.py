@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from laneway.control import lanes
 from laneway.control.lanes import LaneStatus
 from laneway.domain.job import Progress
+from laneway.store import health
 from laneway.store import lanes as lane_store
 from laneway.store import workers as worker_store
 from laneway.store.database import Database
+from laneway.store.health import OldSnapshot
 from laneway.store.lanes import ActiveJob, Gate
 from laneway.store.workers import WorkerRow
 
@@ -93,3 +95,8 @@ def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
         "started_at": worker.started_at.isoformat(),
         "seen_at": worker.seen_at.isoformat(),
     }
+
+
+async def oldest_transaction(db: Database) -> OldSnapshot | None:
+    """The transaction of somebody else that has pinned dead rows for longest."""
+    return await db.run(health.oldest_snapshot())

@@ -12,6 +12,15 @@ KINDS: Final = ("lane", "limit", "schedule", "gate")
 RESTORABLE: Final = ("lane", "limit", "schedule")
 
 
+def differences(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> dict[str, tuple[object, object]]:
+    """The settings that differ, each with its value before and after."""
+    names = [*after, *(name for name in before if name not in after)]
+    pairs = {name: (before.get(name), after.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One entry of the history. `before` is None for a creation, `after` for a deletion."""
@@ -36,9 +45,7 @@ class Change:
         or deleted."""
         if self.before is None or self.after is None:
             return {}
-        names = [*self.after, *(name for name in self.before if name not in self.after)]
-        pairs = {name: (self.before.get(name), self.after.get(name)) for name in names}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        return differences(self.before, self.after)
 
     def to_dict(self) -> dict[str, object]:
         return {

@@ -9,6 +9,7 @@ from typing import Final
 from laneway.domain.approval import LARGEST_AMOUNT
 from laneway.domain.job import NAME_BYTES, TAG_BYTES
 from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
@@ -25,7 +26,8 @@ class JobFilter:
     database's clock.
     `worker` is the name or the id of the worker that runs or ran the job last. `q` is text to be
     found, in either case, in id, job type, error or payload. `max_cost` takes jobs whose analysis
-    said a cost of at most that in `unit`; a job without a cost is not among them.
+    said a cost of at most that in `unit`; a job without a cost is not among them. `within` is what
+    whoever asks may reach: it is no wish, and a filter that only has it is empty.
     """
 
     status: Status | None = None
@@ -41,11 +43,13 @@ class JobFilter:
     q: str | None = None
     max_cost: float | None = None
     unit: str | None = None
+    within: Reach | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether every job there is matches."""
-        return all(getattr(self, field.name) is None for field in fields(self))
+        wishes = (field.name for field in fields(self) if field.name != "within")
+        return all(getattr(self, name) is None for name in wishes)
 
     def check(self) -> JobFilter:
         """This filter, or InvalidInput with the field and the rule it breaks."""

@@ -28,6 +28,15 @@ def check_page(limit: object) -> None:
         raise InvalidInput("limit", f"must be a whole number from 1 to {LONGEST_PAGE}")
 
 
+def position(cursor: str | None) -> int | None:
+    """The id a page ends before; None: the page starts at the newest."""
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
+        raise InvalidInput("cursor", "must be the next_cursor of a page")
+    return min(int(cursor), 2**63 - 1)
+
+
 def met(job_id: UUID, found_in: str | None) -> Status:
     """The state a verb met; NotFound when there was no such job."""
     if found_in is None:
@@ -75,3 +84,19 @@ def after_decision(job_id: UUID, found_in: str | None, refusal: str | None, verb
         raise Refused(f"job {job_id} is {found}: {verb} takes jobs that await an approval")
     if refusal is not None:
         raise Refused(f"job {job_id} {REFUSALS[refusal]}")
+
+
+State = dict[str, object]
+
+
+def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple[State, State]:
+    """Before and after a cancel, as the audit tells it."""
+    after: State = {"status": status.value, "reason": reason}
+    if status is not Status.CANCELLED:
+        after["cancel_requested"] = True
+    return {"status": found_in}, after
+
+
+def decided(status: Status, comment: str | None) -> tuple[State, State]:
+    """Before and after a decision, as the audit tells it."""
+    return {"status": Status.AWAITING_APPROVAL.value}, {"status": status.value, "comment": comment}

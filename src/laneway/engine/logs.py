@@ -21,9 +21,23 @@ class JsonLines(logging.Formatter):
             "pid": record.process,
             "message": record.getMessage(),
         }
+        if (request := getattr(record, "request_id", None)) is not None:
+            line["request_id"] = request
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
+
+
+class TextLines(logging.Formatter):
+    """One line each, with the id of the request it belongs to, if any."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        request = getattr(record, "request_id", None)
+        line = super().formatMessage(record)
+        return line if request is None else f"{line} request_id={request}"
 
 
 def configure(settings: Settings) -> None:
@@ -35,6 +49,6 @@ def configure(settings: Settings) -> None:
     if settings.log_format == "json":
         handler.setFormatter(JsonLines())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(TextLines())
     root.addHandler(handler)
     logging.getLogger("laneway").setLevel(settings.log_level)

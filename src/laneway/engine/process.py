@@ -7,7 +7,8 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
 
 from laneway.engine.marker import Marker
 from laneway.engine.worker import Worker
@@ -19,12 +20,17 @@ HURRY = signal.SIGUSR1
 
 def run_worker_process(make: Callable[[], Worker], grace_s: float | None = None) -> int:
     """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
+    return run_loop(_serve(make, grace_s))
+
+
+def run_loop(main: Coroutine[Any, Any, int]) -> int:
+    """Runs a process to its end, on the faster loop where there is one."""
     run: Callable[..., int] = asyncio.run
     with contextlib.suppress(ImportError):
         import uvloop
 
         run = uvloop.run
-    return run(_serve(make, grace_s))
+    return run(main)
 
 
 async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:

@@ -15,6 +15,11 @@ class Decided(NamedTuple):
     found_in: str | None
     refusal: str | None = None
     job_type: str | None = None
+    workspace: str | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        return self.found_in == "awaiting_approval" and self.refusal is None
 
 
 def _decided(rows: list[Row]) -> Decided:

@@ -7,7 +7,7 @@ import select
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -67,6 +67,9 @@ class Database:
     try again, so that work goes on as soon as the server is back.
     """
 
+    # Whether its statements are part of a transaction that somebody else ends.
+    is_joined: ClassVar[bool] = False
+
     def __init__(
         self,
         dsn: str | Callable[[], str],
@@ -125,6 +128,57 @@ class Database:
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:
             return await run_on(conn, statement)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Several statements that are committed together, or not at all."""
+        async with self.connection() as conn, conn.transaction():
+            yield Transaction(conn)
+
+    @asynccontextmanager
+    async def joined(self) -> AsyncIterator[Database]:
+        """A database whose verbs are committed together, or not at all."""
+        async with self.connection() as conn, conn.transaction():
+            yield _Joined(self, conn)
+
+
+class _Joined(Database):
+    """All its statements run one after the other on one connection.
+
+    Its transactions are parts of the one it is; `joined` again is a part that can fail by itself.
+    """
+
+    is_joined = True
+
+    def __init__(self, of: Database, conn: AsyncConn) -> None:
+        super().__init__(lambda: of.dsn, of.settings, size=1)
+        self._conn = conn
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConn]:
+        with translated():
+            yield self._conn
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        async with self.connection() as conn:
+            yield Transaction(conn)
+
+
+class Runner(Protocol):
+    """Whatever runs a Statement: a database, or one transaction of it."""
+
+    async def run(self, statement: Statement[T]) -> T: ...
+
+
+class Transaction:
+    """Runs statements on one connection; `Database.transaction` makes it and ends it."""
+
+    def __init__(self, conn: AsyncConn) -> None:
+        self._conn = conn
+
+    async def run(self, statement: Statement[T]) -> T:
+        return await run_on(self._conn, statement)
 
 
 def _was_hung_up(conn: AsyncConn) -> bool:

@@ -150,8 +150,10 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs_view", "select on outcome", "select on lease", "select on ready",
         "select on delayed", "select on key_waiters", "select on awaiting", "execute on lane_of",
         "execute on analysis_of", "execute on mentions", "execute on costs_at_most",
+        "execute on is_within",
     ),
     "mentions": (),
+    "is_within": (),
     "costs_at_most": ("select on approvals",),
     "remove_jobs": (
         "select delete on outcome", "select delete on attempts", "select delete on progress",

@@ -12,7 +12,7 @@ from laneway.store.statement import Row, Statement
 NEWEST = 2**63 - 1
 
 
-def _state(text: str | None) -> Mapping[str, Any] | None:
+def state_of(text: str | None) -> Mapping[str, Any] | None:
     """The settings; one that Python cannot read must not hide the history of all others."""
     if text is None:
         return None
@@ -24,7 +24,7 @@ def _state(text: str | None) -> Mapping[str, Any] | None:
 
 def _change(row: Row) -> Change:
     number, at, by, kind, name, before, after = row
-    return Change(number, at, by, kind, name, _state(before), _state(after))
+    return Change(number, at, by, kind, name, state_of(before), state_of(after))
 
 
 def listing(
@@ -52,4 +52,11 @@ def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[Rollba
         "history/restore_state",
         lambda rows: RollbackAnswer(*rows[0]),
         {"kind": kind, "name": name, "to": to, "by": by},
+    )
+
+
+def own(kind: str) -> Statement[list[Change]]:
+    """The changes that the transaction it runs in has made so far, oldest first."""
+    return Statement(
+        "history/list_own", lambda rows: [_change(row) for row in rows], {"kind": kind}
     )

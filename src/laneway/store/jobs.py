@@ -11,6 +11,7 @@ from uuid import UUID
 
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress
+from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.store.statement import Row, Statement, one, scalar
 
@@ -89,6 +90,7 @@ class Met(NamedTuple):
 
     found_in: str | None
     concerns: Any = None
+    workspace: str | None = None
 
 
 def _met(rows: list[Row]) -> Met:
@@ -190,7 +192,17 @@ class Page(NamedTuple):
 def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, object]:
     params: dict[str, object] = {f.name: getattr(wanted, f.name) for f in fields(wanted)}
     params["status"] = wanted.status.value if wanted.status else None
+    params["within"] = _terms(wanted.within)
+    if wanted.within is not None and wanted.workspace is None:
+        # An index knows workspaces, the terms are looked at row by row.
+        places = {term.workspace for term in wanted.within.terms}
+        params["workspace"] = places.pop() if len(places) == 1 else None
     return {**params, "limit": limit, "before": before if before is not None else 2**63 - 1}
+
+
+def _terms(within: Reach | None) -> str | None:
+    """What narrows nothing must also cost nothing."""
+    return None if within is None or within.is_whole else json.dumps(within.to_list())
 
 
 def listing(wanted: JobFilter, *, limit: int = 50, before: int | None = None) -> Statement[Page]:

@@ -103,5 +103,5 @@ def sweep_keys(mandate: Mandate) -> Statement[int]:
 
 
 def prune_records(mandate: Mandate, limit: int = PRUNE_BATCH) -> Statement[int]:
-    """Forgets old slots of schedules and old control changes."""
+    """Forgets old slots of schedules, control changes, sessions, links and answered requests."""
     return Statement("retention/prune_records", _count, {**mandate._asdict(), "limit": limit})

@@ -7,14 +7,47 @@ from typing import Final
 from laneway.store.function_rights import LANE_CHANGE, SCHEDULE_CHANGE
 
 _READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
+_GRANTED: Final = ("select on principals", "select on role_grants", "select on roles")
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
 STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "access/authenticate_session": ("select update on sessions", *_GRANTED),
+    "access/authenticate_token": ("select update on tokens", *_GRANTED),
+    "access/change_role": ("select update on roles",),
+    "access/close_session": ("select delete on sessions", "select on principals"),
+    "access/create_first": ("select insert on principals",),
+    "access/create_link": ("insert on login_links",),
+    "access/create_principal": ("select insert on principals",),
+    "access/create_role": ("select insert on roles",),
+    "access/create_token": ("select insert on tokens", "select on principals"),
+    "access/delete_role": ("select delete on roles", "select on role_grants"),
+    "access/grant_role": ("select insert on role_grants", "select on principals"),
+    "access/hold_role": ("select update on roles",),
+    "access/list_grants": ("select on role_grants", "select on principals"),
+    "access/list_principals": ("select on principals",),
+    "access/list_roles": ("select on roles",),
+    "access/list_tokens": ("select on tokens", "select on principals"),
+    "access/lock_principal": ("select update on principals",),
+    "access/lock_role": ("select update on roles",),
+    "access/lock_token": ("select update on tokens", "select on principals"),
+    "access/open_session": (
+        "select delete on login_links", "select insert delete on sessions", "select on principals",
+    ),
+    "access/revoke_grant": ("select delete on role_grants", "select on principals"),
+    "access/revoke_token": ("select update on tokens", "select on principals"),
+    "access/switch_principal": (
+        "select update on principals", "select delete on sessions", "select delete on login_links",
+    ),
     "approvals/decide_job": ("select on jobs", "execute on decide"),
     "approvals/read_decisions": ("select on jobs", "select on decisions"),
     "approvals/read_seal": (
         "select on jobs", "select on approvals", "select on job_types", "execute on seal",
     ),
+    "audit/list_acts": ("select on audit",),
+    "audit/record_act": ("insert on audit",),
+    "bulk/begin_run": ("select insert delete on bulk_runs",),
+    "bulk/read_run": ("select on bulk_runs",),
+    "bulk/report_run": ("select update on bulk_runs",),
     "control/pause_claims": ("update on control",),
     "control/read_gate": ("select on control",),
     "control/wake_workers": (),
@@ -28,7 +61,11 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/find_oldest_snapshot": (),
     "health/read_server": (),
     "history/list_changes": ("select on control_history",),
+    "history/list_own": ("select on control_history",),
     "history/restore_state": ("execute on roll_back",),
+    "idempotency/keep_answer": ("select insert update on idempotency",),
+    "idempotency/lock_key": (),
+    "idempotency/read_answer": ("select on idempotency",),
     "job_types/publish_types": ("select insert update on job_types",),
     "job_types/read_types": ("select on job_types",),
     "jobs/cancel_job": ("select on jobs", "execute on cancel"),
@@ -95,6 +132,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "retention/prune_records": ("execute on prune_records",),
     "retention/remove_ended": ("execute on retain",),
     "retention/sweep_keys": ("execute on leads", "execute on sweep_keys"),
+    "stats/count_ends": ("select on outcome", "select on jobs", "select on lease"),
     "steps/keep_step": ("execute on step",),
     "steps/read_steps": ("select on steps",),
     "schedules/begin_check": ("select on schedules", "select update on schedule_state"),
@@ -132,11 +170,11 @@ _READER: Final = (
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_jobs", "jobs/match_jobs",
     "jobs/newest_job", "jobs/wait_job", "lanes/active_jobs", "lanes/measure_lanes",
     "lanes/read_lanes", "workers/list_workers",
-    "schedules/list_slots", "schedules/read_schedules",
+    "schedules/list_slots", "schedules/read_schedules", "stats/count_ends",
 )  # fmt: skip
 _CLIENT: Final = (
-    "control/wake_workers", "job_types/read_types", "jobs/cancel_job", "jobs/find_keys",
-    "jobs/get_attempts", "jobs/get_job", "jobs/insert_batch", "jobs/open_batch",
+    "audit/record_act", "control/wake_workers", "job_types/read_types", "jobs/cancel_job",
+    "jobs/find_keys", "jobs/get_attempts", "jobs/get_job", "jobs/insert_batch", "jobs/open_batch",
     "jobs/place_batch", "jobs/reserve_keys", "jobs/submit_job", "jobs/wait_job",
 )  # fmt: skip
 _WORKER: Final = (
@@ -156,7 +194,8 @@ _WORKER: Final = (
 # Beside what it is otherwise: whoever submits need not be able to approve.
 _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
-    "control/wake_workers", "jobs/get_attempts", "jobs/get_job", "jobs/list_jobs",
+    "audit/record_act", "control/wake_workers", "jobs/get_attempts", "jobs/get_job",
+    "jobs/list_jobs",
 )  # fmt: skip
 # On the connections that handlers bring to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/prove_transaction")

@@ -1,7 +1,8 @@
 -- Keeps who changed what from what to what, through any door. Who: the setting laneway.actor, which
 -- Laneway's own statements make; else updated_by or paused_by if this change gave it another value
 -- (an old value is no sign of who came now); else the login. Runs with its owner's rights, so that
--- whoever may change a lane need not be able to write history.
+-- whoever may change a lane need not be able to write history. The setting laneway.changes tells the
+-- transaction which entries are its own; xmin would not, where it has savepoints.
 create or replace function laneway.keep_history() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -10,12 +11,16 @@ declare
     v_before jsonb := v_old - '{updated_at,updated_by,version}'::text[];
     v_after  jsonb := v_new - '{updated_at,updated_by,version}'::text[];
     v_signed text := coalesce(v_new ->> 'updated_by', v_new ->> 'paused_by');
+    v_id     bigint;
 begin
     if v_before is distinct from v_after then
         if v_signed = coalesce(v_old ->> 'updated_by', v_old ->> 'paused_by') then v_signed := null; end if;
         insert into laneway.control_history (by, kind, name, before, after)
         values (coalesce(nullif(current_setting('laneway.actor', true), ''), v_signed, session_user),
-                tg_argv[0], coalesce(v_new ->> 'name', v_old ->> 'name', 'pause'), v_before, v_after);
+                tg_argv[0], coalesce(v_new ->> 'name', v_old ->> 'name', 'pause'), v_before, v_after)
+        returning id into v_id;
+        perform set_config('laneway.changes',
+                           concat_ws(',', nullif(current_setting('laneway.changes', true), ''), v_id), true);
     end if;
     return null;
 end $$;

@@ -1,11 +1,13 @@
 -- Jobs that match a filter, newest first, at most p_limit before p_before: one query per status, each
 -- driven by the table that holds it, for a filter on the derived status would read everything.
 -- Null narrows nothing; p_older_than_s and p_newer_than_s count by this clock. p_q is searched in every
--- job of that status until the page is full.
+-- job of that status until the page is full. p_within: whose, and of which workspace and lanes, at least one must fit.
+drop function if exists laneway.matching(text, bigint, integer, text, text, text, text, text, timestamptz, timestamptz,
+    double precision, double precision, text, numeric, text);
 create or replace function laneway.matching(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
-    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text)
+    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb default null)
 returns table (seq bigint, id uuid)
 language plpgsql volatile
 -- Planned for the filter at hand: what is null costs nothing.
@@ -30,6 +32,7 @@ begin
            and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
            and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
            and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
+           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
          order by v.seq desc limit p_limit;
     elsif p_status in ('completed', 'failed', 'cancelled') then
         return query
@@ -41,6 +44,7 @@ begin
            and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
            and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
            and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
+           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
          order by o.seq desc limit p_limit;
     elsif p_status = 'running' then
         return query
@@ -53,6 +57,7 @@ begin
            and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
            and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, null, v.payload))
            and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
+           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
          order by l.seq desc limit p_limit;
     else
         return query
@@ -92,6 +97,7 @@ begin
            and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
            and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, null, v.payload))
            and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
+           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
          order by k.seq desc limit p_limit;
     end if;
 end $$;
@@ -109,4 +115,12 @@ create or replace function laneway.costs_at_most(p_seq bigint, p_cost numeric, p
 returns boolean language sql stable as $$
     select exists (select from laneway.approvals a where a.seq = p_seq and a.cost <= p_cost
                       and (p_unit is null or a.unit = p_unit))
+$$;
+
+-- Whether a job is among those that somebody may reach: one of the terms holds, and in it all that is said.
+create or replace function laneway.is_within(p_within jsonb, p_owner text, p_workspace text, p_lane text)
+returns boolean language sql immutable as $$
+    select exists (select from jsonb_to_recordset(p_within) as t (owner text, workspace text, lanes text[])
+                    where (t.owner is null or t.owner = p_owner) and (t.workspace is null or t.workspace = p_workspace)
+                      and (t.lanes is null or p_lane = any (t.lanes)))
 $$;

@@ -215,8 +215,9 @@ begin
     more := ended > 0 and (select true from laneway.deadlines n where n.at <= v_now limit 1) is true;
 end $$;
 
--- Forgets slots of schedules older than 30 days, but the newest of each, and control changes older
--- than a year: at most p_limit of each. Answers how many; null: not the leader. With its owner's rights
+-- Forgets slots of schedules older than 30 days, but the newest of each, control changes older
+-- than a year, sessions and login links that have expired, and answers to POST requests older than 24
+-- hours: at most p_limit of each. Answers how many; null: not the leader. With its owner's rights
 -- and by the database's clock, like retain. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
 returns integer language plpgsql volatile security definer
@@ -229,6 +230,9 @@ declare
     v_now timestamptz := clock_timestamp();
     v_slots integer;
     v_changes integer;
+    v_ended integer;
+    v_links integer;
+    v_answers integer;
 begin
     if not laneway.leads(p_holder, p_epoch) then return null; end if;
     with recursive names as (
@@ -256,5 +260,21 @@ begin
         select x.id from (select c.id, c.at from laneway.control_history c order by c.id limit p_limit) x
          where x.at < v_now - interval '1 year'));
     get diagnostics v_changes = row_count;
-    return v_slots + v_changes;
+    -- What has ended has no power any more: only its room is wanted back.
+    delete from laneway.sessions s
+     where s.digest = any (array(
+        select x.digest from laneway.sessions x where x.expires_at < v_now
+         order by x.expires_at limit p_limit for update skip locked));
+    get diagnostics v_ended = row_count;
+    delete from laneway.login_links l
+     where l.digest = any (array(
+        select x.digest from laneway.login_links x where x.expires_at < v_now
+         order by x.expires_at limit p_limit for update skip locked));
+    get diagnostics v_links = row_count;
+    delete from laneway.idempotency i
+     where i.ctid = any (array(
+        select x.ctid from laneway.idempotency x where x.made_at < v_now - interval '24 hours'
+         order by x.made_at limit p_limit for update skip locked));
+    get diagnostics v_answers = row_count;
+    return v_slots + v_changes + v_ended + v_links + v_answers;
 end $$;

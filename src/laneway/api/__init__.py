@@ -1,0 +1,1 @@
+"""The HTTP door: parse, check a permission, call one control verb, render."""

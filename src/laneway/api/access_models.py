@@ -1,0 +1,133 @@
+"""Principals, roles, grants and tokens as the API takes and answers them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from laneway.api.lane_models import LaneName
+from laneway.api.paging import Request
+from laneway.domain.access import LONGEST_LIFE_S, MOST_LANES, PRINCIPAL_BYTES, TOKEN_LIFE_S
+
+Permission = Literal[
+    "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
+    "workers:view", "workers:manage", "workers:claim",
+    "schedules:view", "schedules:manage", "metrics:read", "access:manage", "audit:read",
+]  # fmt: skip
+Permissions = Annotated[list[Permission], Field(min_length=1, max_length=100)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=PRINCIPAL_BYTES)]
+RoleName = LaneName
+Lanes = Annotated[
+    list[LaneName], Field(min_length=1, max_length=MOST_LANES, description="null: any lane")
+]
+Kind = Literal["person", "service"]
+Scope = Literal["own", "workspace", "all"]
+
+
+class NewPrincipal(Request):
+    """A person or service to make known."""
+
+    name: Name
+    kind: Kind
+
+
+class PrincipalChange(Request):
+    """Whether a principal may act."""
+
+    name: Name
+    disabled: bool
+
+
+class PrincipalOut(BaseModel):
+    """A person or service; a disabled one can do nothing."""
+
+    id: UUID
+    name: str
+    kind: Kind
+    created_at: datetime
+    created_by: str
+    disabled_at: datetime | None
+
+
+class NewRole(Request):
+    """A named set of permissions."""
+
+    name: RoleName
+    permissions: Permissions
+
+
+class RoleChange(Request):
+    """Other permissions for a role."""
+
+    permissions: Permissions
+
+
+class RoleOut(BaseModel):
+    """A named set of permissions."""
+
+    name: str
+    permissions: list[str]
+    is_seeded: bool = Field(description="Laneway's own: neither changed nor deleted")
+    updated_at: datetime
+    updated_by: str
+
+
+class NewGrant(Request):
+    """Which role to give whom, and for which jobs."""
+
+    principal: Name
+    role: RoleName
+    scope: Scope
+    workspace: Name | None = Field(default=None, description="Needed by the scope `workspace`")
+    lanes: Lanes | None = None
+
+
+class GrantOut(BaseModel):
+    """That a principal has a role, and for which jobs."""
+
+    id: UUID
+    principal: str
+    role: str
+    scope: Scope
+    workspace: str | None
+    lanes: list[str] | None
+    granted_at: datetime
+    granted_by: str
+
+
+class NewToken(Request):
+    """A token to make; it may do what its principal may, narrowed by what is given here."""
+
+    principal: Name
+    name: Name = Field(description="What people call it")
+    permissions: Permissions | None = None
+    lanes: Lanes | None = None
+    expires_in: float | None = Field(
+        default=TOKEN_LIFE_S, ge=1, le=LONGEST_LIFE_S, description="Seconds; null: never"
+    )
+
+
+class TokenOut(BaseModel):
+    """All that is known of a token but its secret."""
+
+    id: UUID
+    principal: str
+    name: str
+    hint: str = Field(description="How its secret begins")
+    permissions: list[str] | None
+    lanes: list[str] | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str | None
+    last_used_at: datetime | None
+
+
+class NewTokenOut(TokenOut):
+    """The only answer that ever holds the secret."""
+
+    secret: str = Field(description="Goes into `Authorization: Bearer …`; nobody can show it again")

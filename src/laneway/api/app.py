@@ -1,0 +1,83 @@
+"""Builds the application: routers, errors, and what all requests share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, FastAPI
+
+from laneway.api import (
+    access,
+    audit,
+    bulk,
+    description,
+    health,
+    jobs,
+    lanes,
+    limits,
+    me,
+    problems,
+    schedules,
+    session,
+    stats,
+    submission,
+    workers,
+)
+from laneway.api.auth import Gatekeeper
+from laneway.api.bulk import BulkRuns
+from laneway.api.envelope import Envelope
+from laneway.api.health import Readiness
+from laneway.client import Client
+from laneway.config import Settings
+from laneway.store.database import Database
+
+# In this order where two match: /jobs/bulk is no job.
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    health.router,
+    description.router,
+    me.router,
+    session.router,
+    submission.router,
+    bulk.router,
+    jobs.router,
+    lanes.router,
+    workers.router,
+    stats.router,
+    limits.router,
+    schedules.router,
+    access.router,
+    audit.router,
+)
+
+
+def make_app(settings: Settings, database: Database, client: Client | None = None) -> FastAPI:
+    """The API on a database; whoever made the database closes it, after `app.state.close()`.
+
+    `client`: of an application whose handlers are at hand; what was published of others is known.
+    """
+    own = client or Client(database, settings)
+    app = FastAPI(
+        title="Laneway",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    app.state.database = database
+    app.state.client = own
+    app.state.gatekeeper = Gatekeeper(database)
+    app.state.readiness = Readiness(database)
+    app.state.bulk_runs = BulkRuns(database)
+
+    async def close() -> None:
+        await app.state.bulk_runs.close()
+        if client is None:
+            await own.close()
+
+    app.state.close = close
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_middleware(Envelope, max_body_bytes=settings.max_batch_bytes)
+    return app

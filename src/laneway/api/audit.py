@@ -1,0 +1,73 @@
+"""The route of the audit. It tells of everything, so the permission must cover everything."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import AwareDatetime, BaseModel, Field
+
+from laneway.api.auth import Caller
+from laneway.api.paging import Cursor, Limit, Page
+from laneway.api.problems import answers
+from laneway.api.reach import everywhere
+from laneway.control import audit
+from laneway.domain.actor import Door
+from laneway.domain.audit import ActFilter, Outcome
+
+router = APIRouter(tags=["audit"])
+
+Reader = Annotated[Caller, Depends(everywhere("audit:read"))]
+Text = Annotated[str | None, Query(min_length=1, max_length=512)]
+
+
+class ActOut(BaseModel):
+    """Who did what to which object, through which door, and what came of it."""
+
+    id: int
+    at: datetime
+    actor: str
+    principal_id: UUID | None
+    door: Literal["http", "grpc", "cli", "mcp", "python"]
+    action: str
+    kind: str
+    name: str | None
+    workspace: str | None
+    outcome: Literal["done", "refused"]
+    before: dict[str, Any] | None = Field(description="null: it was created, or nothing was done")
+    after: dict[str, Any] | None = Field(description="null: it is gone, or nothing was done")
+    request_id: str | None
+    address: str | None
+
+
+@router.get(
+    "/admin/audit", operation_id="list_acts", response_model=Page[ActOut], responses=answers()
+)
+async def list_acts(
+    who: Reader,
+    actor: Text = None,
+    door: Annotated[Door | None, Query()] = None,
+    action: Text = None,
+    kind: Text = None,
+    name: Text = None,
+    workspace: Text = None,
+    outcome: Annotated[Outcome | None, Query()] = None,
+    since: Annotated[AwareDatetime | None, Query()] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Any:
+    """Acts that match all that is given, newest first."""
+    wanted = ActFilter(
+        actor=actor,
+        door=door,
+        action=action,
+        kind=kind,
+        name=name,
+        workspace=workspace,
+        outcome=outcome,
+        since=since,
+    )
+    found = await audit.listing(who.database, wanted, limit=limit, cursor=cursor)
+    return {"items": [each.to_dict() for each in found.items], "next_cursor": found.next_cursor}

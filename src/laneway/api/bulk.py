@@ -1,0 +1,196 @@
+"""One verb on all jobs that match a filter: counted by a dry run, done in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, Field
+
+from laneway.api.answer import Json, location
+from laneway.api.auth import Caller, caller
+from laneway.api.idempotency import OnceOnly
+from laneway.api.job_models import JobChoice
+from laneway.api.paging import Request as Sent
+from laneway.api.problems import answers
+from laneway.control import bulk as verbs
+from laneway.control.bulk import Order, Tally, Verb
+from laneway.domain.job import PRIORITY_RANGE
+from laneway.errors import LanewayError, NotFound
+from laneway.store import bulk as store
+from laneway.store.bulk import BulkRun
+from laneway.store.database import Database
+
+log = logging.getLogger("laneway.api")
+
+router = APIRouter(prefix="/jobs/bulk", tags=["jobs"])
+
+PERMISSION: Final[dict[Verb, str]] = {
+    Verb.CANCEL: "jobs:cancel",
+    Verb.RETRY: "jobs:cancel",
+    Verb.DELETE: "jobs:cancel",
+    Verb.REPRIORITIZE: "workers:manage",
+    Verb.APPROVE: "jobs:approve",
+    Verb.REJECT: "jobs:approve",
+}
+
+
+class BulkOrder(Sent):
+    """What to do, and to which jobs."""
+
+    verb: Annotated[Verb, Field(strict=False)]
+    filter: JobChoice = JobChoice()
+    all: bool = Field(default=False, description="Must be true where the filter is empty")
+    reason: str | None = Field(
+        default=None, min_length=1, max_length=2000, description="Needed to reject"
+    )
+    priority: int | None = Field(
+        default=None,
+        ge=PRIORITY_RANGE[0],
+        le=PRIORITY_RANGE[1],
+        description="Needed to reprioritize",
+    )
+    dry_run: bool = Field(default=False, description="Only count")
+    upto: int | None = Field(
+        default=None, ge=0, le=2**63 - 2, description="Of a dry run: leave newer jobs alone"
+    )
+
+
+class PreviewOut(BaseModel):
+    """What an order would do."""
+
+    verb: Verb
+    dry_run: bool
+    matched: int
+    is_more: bool = Field(description="Counting stopped at `matched`")
+    sample: list[UUID]
+    upto: int
+
+
+class BulkRunOut(BaseModel):
+    """How far an order has come."""
+
+    id: UUID
+    verb: Verb
+    state: str = Field(
+        description="running, done, failed, or interrupted: its server is gone; order it again"
+    )
+    done: int
+    refused: dict[str, int] = Field(description="Jobs by the reason why not")
+    ordered_by: str
+    started_at: datetime
+    updated_at: datetime
+
+
+class BulkRuns:
+    """The runs of this process; each says in the database how far it has come."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, run_id: UUID, order: Order, by: str, upto: int | None) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(run_id, order, by, upto))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Stops between two jobs: what is done is done, and the same order goes on from there."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self, run_id: UUID, order: Order, by: str, upto: int | None) -> None:
+        tally, state = Tally(order.verb), "running"
+        try:
+            async for tally in verbs.run(self._database, order, by=by, upto=upto):
+                await self._report(run_id, "running", tally)
+            state = "done"
+        except LanewayError as error:
+            state = "failed"
+            log.warning("%s in bulk (%s) failed: %s", order.verb, run_id, error)
+        except Exception:
+            state = "failed"
+            log.exception("%s in bulk (%s) failed", order.verb, run_id)
+        finally:
+            await self._report(run_id, state, tally)
+
+    async def _report(self, run_id: UUID, state: str, tally: Tally) -> None:
+        try:
+            await self._database.run(store.report(run_id, state, tally.done, tally.refused))
+        except LanewayError as error:
+            log.warning("bulk run %s: not reported: %s", run_id, error)
+
+
+@router.post(
+    "",
+    operation_id="order_bulk",
+    status_code=202,
+    response_model=BulkRunOut,
+    response_description="Begun: ask its Location how far it is",
+    responses={
+        200: {"model": PreviewOut, "description": "A dry run: nothing was done"},
+        202: {
+            "headers": {
+                "Location": {"description": "Where the run is", "schema": {"type": "string"}}
+            }
+        },
+        **answers(409, 413),
+    },
+)
+async def order_bulk(
+    request: Request,
+    who: Annotated[Caller, Depends(caller)],
+    order: BulkOrder,
+    once: OnceOnly,
+) -> Response:
+    """A verb on all jobs in reach that match; needs the permission of the verb."""
+    permission = PERMISSION[order.verb]
+    if not who.access.allows(permission):
+        await who.refuse(permission, f"bulk {order.verb}", "job")
+    made = Order(
+        verb=order.verb,
+        wanted=order.filter.within(who.access.reach(permission)),
+        everything=order.all,
+        reason=order.reason,
+        priority=order.priority,
+    ).check(who.actor)
+    if order.dry_run:
+        return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
+    runs: BulkRuns = request.app.state.bulk_runs
+    run_id = uuid4()
+
+    async def act(db: Database) -> Response:
+        run = await db.run(store.begin(run_id, who.access.principal_id, who.actor, made.verb))
+        return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
+
+    return await once.answer(act, lambda: runs.start(run_id, made, who.actor, order.upto))
+
+
+@router.get("/{run_id}", operation_id="get_bulk", response_model=BulkRunOut, responses=answers(404))
+async def get_bulk(who: Annotated[Caller, Depends(caller)], run_id: UUID) -> Response:
+    """How far a run has come: for whoever ordered it, and for who may read all jobs."""
+    run = await who.database.run(store.read(run_id))
+    may_see = run is not None and (
+        run.principal_id == who.access.principal_id or who.access.allows_everywhere("jobs:read")
+    )
+    if run is None or not may_see:
+        raise NotFound(f"no bulk run {run_id}")
+    return Json(_shown(run))
+
+
+def _shown(run: BulkRun) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "verb": run.verb,
+        "state": run.state,
+        "done": run.done,
+        "refused": dict(run.refused),
+        "ordered_by": run.ordered_by,
+        "started_at": run.started_at.isoformat(),
+        "updated_at": run.updated_at.isoformat(),
+    }

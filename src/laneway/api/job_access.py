@@ -1,0 +1,70 @@
+"""Which jobs a caller sees, acts on and submits, and how much of one it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from laneway.api.auth import Caller
+from laneway.control.approval import Review
+from laneway.domain.job import Job
+from laneway.domain.permissions import Reach
+from laneway.errors import NotFound
+from laneway.store import jobs as store
+from laneway.store import lanes
+
+
+def covers(reach: Reach, job: Job) -> bool:
+    return reach.covers(owner=job.created_by, workspace=job.workspace, lane=job.lane)
+
+
+async def readable(who: Caller, job_id: UUID) -> Job:
+    """The job; one that is out of reach is not there."""
+    job = await who.database.run(store.get(job_id))
+    if job is None or not covers(who.access.reach("jobs:read"), job):
+        raise NotFound(f"no job {job_id}")
+    return job
+
+
+async def actable(who: Caller, job_id: UUID, permission: str, action: str) -> Job:
+    """A job that may be read and acted on; the refusal of one that may only be read is kept."""
+    job = await readable(who, job_id)
+    if not covers(who.access.reach(permission), job):
+        await who.refuse(f"{permission} for this job", action, "job", str(job_id))
+    return job
+
+
+async def check_submits(who: Caller, wanted: Iterable[tuple[str, str]]) -> None:
+    """Refuses jobs (workspace, job type) that the caller may not submit."""
+    reach = who.access.reach("jobs:submit")
+    if reach.is_whole:
+        return
+    # Lanes are only looked up for those who are bound to some.
+    knows_lanes = any(term.lanes is not None for term in reach.terms)
+    state: lanes.ControlState | None = None
+    if knows_lanes:
+        state = await who.database.run(lanes.read())
+    for workspace, job_type in set(wanted):
+        lane = state.lane_of(job_type) if state is not None else None
+        if not reach.covers(owner=who.access.name, workspace=workspace, lane=lane):
+            await who.refuse(
+                f"jobs:submit in the workspace {workspace} for {job_type}", "job.submitted", "job"
+            )
+
+
+def shows_debug(who: Caller, job: Job) -> bool:
+    """Whether tracebacks and log lines are for these eyes."""
+    return job.created_by == who.access.name or covers(who.access.reach("jobs:debug"), job)
+
+
+def shown(who: Caller, job: Job) -> dict[str, Any]:
+    """A job as lists and verbs answer it."""
+    told = job.to_dict(debug=shows_debug(who, job))
+    del told["attempts"]
+    return told
+
+
+def shown_whole(who: Caller, review: Review) -> dict[str, Any]:
+    """A job with its attempts and decisions."""
+    return {**review.to_dict(), **review.job.to_dict(debug=shows_debug(who, review.job))}

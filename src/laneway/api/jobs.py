@@ -1,0 +1,174 @@
+"""Routes of jobs: look, explain, cancel, approve, reject, retry, delete."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from laneway.api.answer import Json
+from laneway.api.auth import Caller, needs
+from laneway.api.idempotency import OnceOnly
+from laneway.api.job_access import actable, readable, shown, shown_whole
+from laneway.api.job_models import (
+    Approval,
+    CancelOrder,
+    ExplanationOut,
+    JobDetailOut,
+    JobOut,
+    JobPage,
+    JobQuery,
+    Rejection,
+)
+from laneway.api.problems import answers
+from laneway.control import approval, explain
+from laneway.control import jobs as verbs
+from laneway.domain.states import TERMINAL, Status
+from laneway.errors import Refused
+from laneway.store.database import Database
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+Reader = Annotated[Caller, Depends(needs("jobs:read"))]
+Canceller = Annotated[Caller, Depends(needs("jobs:cancel"))]
+Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
+
+_ID: Final = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+
+
+@router.get("", operation_id="list_jobs", response_model=JobPage, responses=answers())
+async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
+    """Jobs in reach, newest first."""
+    page = await verbs.listing(
+        who.database,
+        query.within(who.access.reach("jobs:read")),
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    items = [shown(who, job) for job in page.items]
+    return Json({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get(
+    "/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=answers(404)
+)
+async def get_job(who: Reader, job_id: UUID) -> Response:
+    """One job with its attempts; tracebacks and log lines with jobs:debug, or for one's own."""
+    await readable(who, job_id)
+    return Json(shown_whole(who, await approval.review(who.database, job_id)))
+
+
+@router.get(
+    "/{job_id}/explain",
+    operation_id="explain_job",
+    response_model=ExplanationOut,
+    responses=answers(404),
+)
+async def explain_job(who: Reader, job_id: UUID) -> Response:
+    """Every reason why a job is not running, and when it may start."""
+    await readable(who, job_id)
+    told = (await explain.explain(who.database, job_id)).to_dict()
+    if not who.access.allows_everywhere("jobs:read"):
+        told["reasons"] = _without_others(told["reasons"], str(job_id))
+    return Json(told)
+
+
+def _without_others(reasons: Any, own: str) -> list[dict[str, str]]:
+    """Which jobs stand in the way is only for those who may see them all."""
+
+    def name(found: re.Match[str]) -> str:
+        return own if found[0] == own else "another job"
+
+    return [{"code": one["code"], "message": _ID.sub(name, one["message"])} for one in reasons]
+
+
+@router.post(
+    "/{job_id}/cancel",
+    operation_id="cancel_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def cancel_job(
+    who: Canceller, job_id: UUID, once: OnceOnly, order: CancelOrder | None = None
+) -> Response:
+    """Not yet running: cancelled at once. Running: its worker is asked to stop."""
+    await actable(who, job_id, "jobs:cancel", "job.cancelled")
+    reason = order.reason if order else None
+
+    async def act(db: Database) -> Response:
+        return Json(shown(who, await verbs.cancel(db, job_id, by=who.actor, reason=reason)))
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/{job_id}/approve",
+    operation_id="approve_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def approve_job(
+    who: Approver, job_id: UUID, once: OnceOnly, decision: Approval | None = None
+) -> Response:
+    """Lets a job that awaits an approval run."""
+    await actable(who, job_id, "jobs:approve", "job.approved")
+    said = decision or Approval()
+
+    async def act(db: Database) -> Response:
+        job = await approval.approve(db, job_id, by=who.actor, comment=said.comment, seal=said.seal)
+        return Json(shown(who, job))
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/{job_id}/reject",
+    operation_id="reject_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def reject_job(who: Approver, job_id: UUID, once: OnceOnly, decision: Rejection) -> Response:
+    """Cancels a job that awaits an approval."""
+    await actable(who, job_id, "jobs:approve", "job.rejected")
+
+    async def act(db: Database) -> Response:
+        job = await approval.reject(db, job_id, by=who.actor, reason=decision.reason)
+        return Json(shown(who, job))
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/{job_id}/retry",
+    operation_id="retry_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def retry_job(who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
+    """Lets a failed or cancelled job wait again, with a new retry budget."""
+    await actable(who, job_id, "jobs:cancel", "job.retried")
+
+    async def act(db: Database) -> Response:
+        return Json(shown(who, await verbs.retry(db, job_id, by=who.actor)))
+
+    return await once.answer(act)
+
+
+@router.delete(
+    "/{job_id}",
+    operation_id="delete_job",
+    response_model=JobOut,
+    response_description="It had not started, and is cancelled",
+    responses={204: {"description": "It had ended, and is deleted"}, **answers(404, 409)},
+)
+async def delete_job(who: Canceller, job_id: UUID) -> Response:
+    """Cancels a job that waits, deletes one that has ended; a running one is refused."""
+    job = await actable(who, job_id, "jobs:cancel", "job.deleted")
+    if job.status is Status.RUNNING:
+        raise Refused(f"job {job_id} is running: cancel it first")
+    if job.status in TERMINAL:
+        await verbs.delete(who.database, job_id, by=who.actor)
+        return Response(status_code=204)
+    return Json(shown(who, await verbs.cancel(who.database, job_id, by=who.actor)))

@@ -1,0 +1,65 @@
+"""Lists as pages: `limit` and `cursor` in, `items` and `next_cursor` out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Final, Generic, TypeVar
+from uuid import UUID
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from laneway.domain.operator import LONGEST_PAGE
+from laneway.errors import InvalidInput
+
+T = TypeVar("T")
+LARGEST_ID: Final = 2**63 - 2
+
+# The default of what a change need not name; made by a factory, the schema shows no value for it.
+UNCHANGED: Any = Field(default_factory=lambda: None)
+
+
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Longest page")]
+Cursor = Annotated[
+    str | None,
+    Query(max_length=512, description="The `next_cursor` of the page before"),
+]
+
+
+class Request(BaseModel):
+    """What a client sends: nothing is coerced, and fields nobody knows are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Page(BaseModel, Generic[T]):
+    """A part of a list."""
+
+    items: list[T]
+    next_cursor: str | None = Field(description="Asks for the page after; null: this is the last")
+
+
+def by_name(
+    found: Iterable[T], name: Callable[[T], str], limit: int, cursor: str | None
+) -> tuple[list[T], str | None]:
+    """A page of a list that is short enough to be read whole, in the order of its names."""
+    rest = sorted((one for one in found if cursor is None or name(one) > cursor), key=name)
+    items = rest[:limit]
+    return items, name(items[-1]) if len(rest) > limit else None
+
+
+def id_of(cursor: str | None) -> int | None:
+    """The id a cursor of ours stands for."""
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
+        raise InvalidInput("cursor", "must be the next_cursor of a page")
+    return min(int(cursor), LARGEST_ID)
+
+
+def uuid_of(cursor: str | None) -> UUID | None:
+    """The id a cursor of ours stands for."""
+    try:
+        return None if cursor is None else UUID(cursor)
+    except ValueError:
+        raise InvalidInput("cursor", "must be the next_cursor of a page") from None

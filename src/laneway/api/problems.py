@@ -1,0 +1,162 @@
+"""Errors as RFC 9457 problem details, each with the stable code of its error class."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from laneway.domain.text import escape_text
+from laneway.errors import InvalidInput, LanewayError
+
+log = logging.getLogger("laneway.api")
+
+MEDIA_TYPE: Final = "application/problem+json"
+# By the code of the error; what is not here is a mistake of ours.
+STATUS: Final[dict[str, HTTPStatus]] = {
+    "invalid_input": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "not_found": HTTPStatus.NOT_FOUND,
+    "refused": HTTPStatus.CONFLICT,
+    "stale_attempt": HTTPStatus.CONFLICT,
+    "job_failed": HTTPStatus.CONFLICT,
+    "unauthenticated": HTTPStatus.UNAUTHORIZED,
+    "forbidden": HTTPStatus.FORBIDDEN,
+    "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "too_many_requests": HTTPStatus.TOO_MANY_REQUESTS,
+    "idempotency_mismatch": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "idempotency_under_way": HTTPStatus.CONFLICT,
+    "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
+    "schema_mismatch": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+_HEADERS: Final[dict[HTTPStatus, dict[str, str]]] = {
+    HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+    HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": "1"},
+    HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},
+}
+_BY_STATUS: Final = {404: "not_found", 405: "method_not_allowed"}
+_UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
+_MOST_ERRORS: Final = 20
+
+
+class FieldError(BaseModel):
+    """One field and the rule it breaks."""
+
+    field: str
+    rule: str
+
+
+class Problem(BaseModel):
+    """What went wrong, for programs (`code`) and for people (`detail`)."""
+
+    model_config = ConfigDict(title="Problem")
+
+    type: str = Field(description="A URI of the kind of problem")
+    title: str
+    status: int
+    code: str = Field(description="Stable: programs may rely on it")
+    detail: str
+    request_id: str
+    errors: list[FieldError] | None = None
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route that asks who it is: the problems it may answer with."""
+    return refusals(401, 403, 422, 503, *statuses)
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of exactly these problems."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": content}
+        for status in sorted(set(statuses))
+    }
+
+
+def problem(
+    request: Request,
+    status: HTTPStatus,
+    code: str,
+    detail: str,
+    errors: list[FieldError] | None = None,
+) -> JSONResponse:
+    """The answer to a request that is refused."""
+    body = Problem(
+        type=f"urn:laneway:problem:{code}",
+        title=status.phrase,
+        status=int(status),
+        code=code,
+        detail=escape_text(detail),
+        request_id=request.scope["state"]["request_id"],
+        errors=errors,
+    )
+    return JSONResponse(
+        body.model_dump(exclude_none=True),
+        status_code=int(status),
+        media_type=MEDIA_TYPE,
+        headers=_HEADERS.get(status),
+    )
+
+
+def unexpected(request: Request, error: Exception) -> JSONResponse:
+    """The answer to a mistake of ours: what happened stands in the log under the request's id."""
+    log.error("%s %s failed", request.method, printable(request.url.path), exc_info=error)
+    return problem(
+        request,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "internal",
+        "something went wrong here; the log has it under this request_id",
+    )
+
+
+def printable(path: str) -> str:
+    """A path from outside, that cannot pass for a line of the log."""
+    return path.encode("unicode_escape").decode()
+
+
+def install(app: FastAPI) -> None:
+    """Turns every error of a route into a problem; `Envelope` does so with what nobody expected."""
+
+    @app.exception_handler(LanewayError)
+    def _known(request: Request, error: LanewayError) -> JSONResponse:
+        status = STATUS.get(error.code)
+        if status is None:
+            return unexpected(request, error)
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            # It names hosts and accounts.
+            log.warning("%s: %s", error.code, error)
+            return problem(request, status, error.code, _UNAVAILABLE)
+        if isinstance(error, InvalidInput):
+            told = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
+            return problem(request, status, error.code, str(error), told)
+        return problem(request, status, error.code, str(error))
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        errors = [
+            FieldError(
+                field=escape_text(".".join(str(part) for part in one["loc"])),
+                rule=escape_text(one["msg"]),
+            )
+            for one in error.errors()[:_MOST_ERRORS]
+        ]
+        detail = "; ".join(f"{one.field}: {one.rule}" for one in errors)
+        return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, errors)
+
+    @app.exception_handler(HTTPException)
+    def _plain(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error.__cause__, LanewayError):
+            return _known(request, error.__cause__)
+        if error.status_code == HTTPStatus.BAD_REQUEST:
+            # Of what JSON can hold and Python cannot: endless nesting, endless numbers.
+            return _known(request, InvalidInput("body", "cannot be read as JSON"))
+        status = HTTPStatus(error.status_code)
+        answer = problem(request, status, _BY_STATUS.get(int(status), "refused"), str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer

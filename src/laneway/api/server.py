@@ -1,0 +1,96 @@
+"""Serves the application on a socket until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from laneway.errors import ConfigError
+
+_BACKLOG: Final = 2048
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket there; a port that is taken is said in one line."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"server_host, server_port: cannot listen on {host}:{port}: {error.strerror or error}"
+        ) from None
+
+
+def url_of(bound: socket.socket) -> str:
+    """Where a browser finds it."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to us: a program that stopped as it was told has not failed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Serving:
+    """A server between its start and its end; SIGTERM and SIGINT set `told`, again `hurry`."""
+
+    def __init__(self, app: FastAPI, bound: socket.socket, grace_s: float) -> None:
+        self.told, self.hurry = asyncio.Event(), asyncio.Event()
+        self._app = app
+        self._bound = bound
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                ws="none",
+                timeout_graceful_shutdown=max(1, int(grace_s)),
+            )
+        )
+
+    def heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+
+    def _on_signal(self) -> None:
+        (self.hurry if self.told.is_set() else self.told).set()
+
+    async def run(self) -> None:
+        """Serves until told; requests under way are answered within the grace."""
+        serving = asyncio.ensure_future(self._server.serve(sockets=[self._bound]))
+        waiting = asyncio.ensure_future(self.told.wait())
+        try:
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            self._server.should_exit = True
+            hurrying = asyncio.ensure_future(self.hurry.wait())
+            await asyncio.wait({serving, hurrying}, return_when=asyncio.FIRST_COMPLETED)
+            self._server.force_exit = not serving.done()
+            hurrying.cancel()
+            await serving
+        finally:
+            waiting.cancel()
+            self.told.set()
+            await self._app.state.close()

@@ -1,0 +1,144 @@
+"""Routes that submit jobs: one, or many together.
+
+The job, its act in the audit and what an Idempotency-Key keeps are one transaction; workers are
+woken when it is committed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from laneway.api.answer import Json, location
+from laneway.api.auth import Caller, needs
+from laneway.api.idempotency import OnceOnly
+from laneway.api.job_access import check_submits, covers, shown
+from laneway.api.job_models import JobOut, NewJob, NewJobs, SubmittedJobs
+from laneway.api.problems import answers
+from laneway.client import Client, JobHandle
+from laneway.control.audit import audited
+from laneway.domain.job import Job
+from laneway.errors import Refused
+from laneway.store import jobs as store
+from laneway.store.database import Database
+
+router = APIRouter(tags=["jobs"])
+
+Submitter = Annotated[Caller, Depends(needs("jobs:submit"))]
+_LOCATION: dict[str, Any] = {
+    "Location": {"description": "Where the job is", "schema": {"type": "string"}}
+}
+
+
+@router.post(
+    "/jobs",
+    operation_id="submit_job",
+    status_code=202,
+    response_model=JobOut,
+    response_description="Submitted",
+    responses={
+        200: {
+            "model": JobOut,
+            "description": "A job that has not ended had its unique_key: it is this one",
+            "headers": _LOCATION,
+        },
+        202: {"headers": _LOCATION},
+        **answers(409, 413),
+    },
+)
+async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOnly) -> Response:
+    """Submits one job; one that has not ended and has its `unique_key` is answered instead."""
+    await check_submits(who, [(job.workspace, job.job_type)])
+    client: Client = request.app.state.client
+    made: list[JobHandle] = []
+
+    async def act(db: Database) -> Response:
+        async with (
+            db.joined() as one,
+            audited(one, who.actor, "job.submitted", "job") as deed,
+            one.connection() as conn,
+        ):
+            handle = await client.submit(
+                job.job_type, job.payload, created_by=str(who.actor), conn=conn, **job.options()
+            )
+            made.append(handle)
+            stored = await one.run(store.get(handle.id))
+            if stored is None:
+                # Its holder was deleted between the two.
+                raise Refused("the job that had this unique_key is gone: submit again")
+            deed.is_act = not handle.duplicate
+            deed.name, deed.workspace = str(handle.id), stored.workspace
+            deed.after = {"job_type": stored.job_type, "status": handle.status.value}
+        told = shown(who, _own_or_readable(who, stored, handle))
+        if handle.duplicate:
+            told["duplicate"] = True
+        headers = {"Location": location(request, f"/jobs/{handle.id}")}
+        return Json(told, 200 if handle.duplicate else 202, headers)
+
+    return await once.answer(act, lambda: client.wake(made))
+
+
+@router.post(
+    "/jobs/batch",
+    operation_id="submit_jobs",
+    status_code=202,
+    response_model=SubmittedJobs,
+    response_description="Submitted",
+    responses={
+        200: {"model": SubmittedJobs, "description": "Each was there already, by its unique_key"},
+        **answers(409, 413),
+    },
+)
+async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: OnceOnly) -> Response:
+    """Submits up to 1,000 jobs: all of them or none; answers in the order given."""
+    await check_submits(who, ((job.workspace, job.job_type) for job in batch.jobs))
+    client: Client = request.app.state.client
+    made: list[JobHandle] = []
+    new = [
+        (job.job_type, job.payload, {**job.options(), "created_by": str(who.actor)})
+        for job in batch.jobs
+    ]
+
+    async def act(db: Database) -> Response:
+        async with (
+            db.joined() as one,
+            audited(one, who.actor, "job.submitted", "job") as deed,
+            one.connection() as conn,
+        ):
+            made.extend(await client.submit_many(new, conn=conn))
+            fresh = [handle for handle in made if not handle.duplicate]
+            if len(fresh) < len(made) and not who.access.allows_everywhere("jobs:read"):
+                await _check_duplicates(one, who, made)
+            deed.is_act = bool(fresh)
+            deed.after = {
+                "count": len(fresh),
+                "job_types": sorted({handle.job_type for handle in fresh}),
+                "ids": [str(handle.id) for handle in fresh],
+            }
+        items = [
+            {
+                "id": str(handle.id),
+                "job_type": handle.job_type,
+                "status": handle.status.value,
+                "duplicate": handle.duplicate,
+            }
+            for handle in made
+        ]
+        return Json({"items": items}, 202 if fresh else 200)
+
+    return await once.answer(act, lambda: client.wake(made))
+
+
+async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:
+    for handle in made:
+        job = await db.run(store.get(handle.id)) if handle.duplicate else None
+        if job is not None:
+            _own_or_readable(who, job, handle)
+
+
+def _own_or_readable(who: Caller, job: Job, handle: JobHandle) -> Job:
+    """The job; who meets somebody else's by a key learns no more than that the key is taken."""
+    if handle.duplicate and not covers(who.access.reach("jobs:read"), job):
+        raise Refused("another job that has not ended holds this unique_key")
+    return job

@@ -1,0 +1,85 @@
+"""Principals, roles, grants and tokens as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from laneway.cli.output import visible
+from laneway.cli.tables import columns
+
+if TYPE_CHECKING:
+    from laneway.domain.access import Principal, Role, RoleGrant, Token
+
+
+def _day(at: datetime | None) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M") if at else "-"
+
+
+def _listed(names: Sequence[str] | None, otherwise: str) -> str:
+    return otherwise if names is None else visible(", ".join(names))
+
+
+def principals(items: Iterable[Principal]) -> Table:
+    table = columns("PRINCIPAL", "KIND", "STATE", "CREATED", "BY")
+    for each in items:
+        state = Text("disabled", "red") if each.is_disabled else Text("enabled", "green")
+        table.add_row(
+            visible(each.name), each.kind, state, _day(each.created_at), visible(each.created_by)
+        )
+    return table
+
+
+def roles(items: Iterable[Role]) -> Table:
+    table = columns("ROLE", "OF", "PERMISSIONS")
+    for each in items:
+        whose = "Laneway" if each.is_seeded else "yours"
+        table.add_row(each.name, whose, _listed(each.permissions, "-"))
+    return table
+
+
+def grants(items: Iterable[RoleGrant]) -> Table:
+    table = columns("ID", "PRINCIPAL", "ROLE", "SCOPE", "WORKSPACE", "LANES", "BY")
+    for each in items:
+        table.add_row(
+            str(each.id),
+            visible(each.principal),
+            each.role,
+            each.scope,
+            visible(each.workspace or "-"),
+            _listed(each.lanes, "all"),
+            visible(each.granted_by),
+        )
+    return table
+
+
+def tokens(items: Iterable[Token]) -> Table:
+    table = columns(
+        "ID", "PRINCIPAL", "NAME", "BEGINS", "STATE", "EXPIRES", "USED", "PERMISSIONS", "LANES"
+    )
+    for each in items:
+        table.add_row(
+            str(each.id),
+            visible(each.principal),
+            visible(each.name),
+            f"{each.hint}…",
+            _state(each),
+            "never" if each.expires_at is None else _day(each.expires_at),
+            _day(each.last_used_at),
+            _listed(each.permissions, "all of its roles"),
+            _listed(each.lanes, "all"),
+        )
+    return table
+
+
+def _state(token: Token) -> Text:
+    if token.revoked_at is not None:
+        return Text("revoked", "red")
+    # Only for the eye: whether it still opens a door, the database decides.
+    if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+        return Text("expired", "yellow")
+    return Text("live", "green")

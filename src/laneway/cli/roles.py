@@ -1,0 +1,170 @@
+"""`laneway roles …`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from laneway.cli import inputs, session
+from laneway.cli.groups import group
+from laneway.cli.inputs import Json
+from laneway.cli.output import note, show, show_json, show_json_lines, visible
+
+if TYPE_CHECKING:
+    from laneway.domain.access import RoleGrant
+
+app = group("Decide what roles may do, and who has them.")
+
+Name = Annotated[str, typer.Argument(metavar="ROLE", help="The role's name.")]
+Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="The principal's name.")]
+Permissions = Annotated[
+    str, typer.Option(metavar="A,B", help="All that it may do, like jobs:read,jobs:cancel.")
+]
+
+
+@app.command()
+def ls(json: Json = False) -> None:
+    """List the roles with what they may do."""
+    from laneway.cli import paging
+    from laneway.control import access
+
+    found = session.run(
+        lambda db: paging.every(
+            lambda after: access.list_roles(db, limit=paging.PAGE, after=after),
+            lambda each: each.name,
+        )
+    )
+    if json:
+        show_json_lines(each.to_dict() for each in found)
+        return
+    from laneway.cli import access_tables
+
+    show(access_tables.roles(found))
+
+
+@app.command()
+def create(role: Name, permissions: Permissions, json: Json = False) -> None:
+    """Create a role of any set of permissions."""
+    from laneway.control import access
+
+    by = session.principal()
+    chosen = inputs.names(permissions)
+    made = session.run(lambda db: access.create_role(db, role, chosen, by=by))
+    if json:
+        show_json(made.to_dict())
+    else:
+        note(f"role {role}: created")
+
+
+@app.command("set")
+def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
+    """Change what a role may do, at once for everybody who has it."""
+    from laneway.control import access
+
+    by = session.principal()
+    chosen = inputs.names(permissions)
+    changed = session.run(lambda db: access.change_role(db, role, chosen, by=by))
+    if json:
+        show_json(changed.to_dict())
+    else:
+        note(f"role {role}: {', '.join(changed.permissions)}")
+
+
+@app.command()
+def delete(role: Name, json: Json = False) -> None:
+    """Delete a role that nobody has."""
+    from laneway.control import access
+
+    by = session.principal()
+    session.run(lambda db: access.delete_role(db, role, by=by))
+    if json:
+        show_json({"name": role, "deleted": True})
+    else:
+        note(f"role {role}: deleted")
+
+
+@app.command()
+def grants(
+    principal: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this principal.")
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this role.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List who has which role, and for which jobs."""
+    from laneway.cli import paging
+    from laneway.control import access
+
+    found = session.run(
+        lambda db: paging.every(
+            lambda after: access.list_grants(
+                db, principal=principal, role=role, limit=paging.PAGE, after=after
+            ),
+            lambda each: each.id,
+        )
+    )
+    if json:
+        show_json_lines(each.to_dict() for each in found)
+    elif not found:
+        note("no role is granted")
+    else:
+        from laneway.cli import access_tables
+
+        show(access_tables.grants(found))
+
+
+@app.command()
+def grant(
+    principal: Principal,
+    role: Name,
+    scope: Annotated[
+        str,
+        typer.Option(metavar="SCOPE", help="Which jobs: own, workspace or all."),
+    ],
+    workspace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The workspace, for that scope.")
+    ] = None,
+    lanes: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Give a principal a role."""
+    from laneway.control import access
+
+    by = session.principal()
+    chosen = None if lanes is None else inputs.names(lanes)
+    made = session.run(
+        lambda db: access.grant_role(db, principal, role, scope, workspace, chosen, by=by)
+    )
+    _tell(made, "has", json)
+
+
+@app.command()
+def revoke(
+    grant: Annotated[
+        UUID,
+        typer.Argument(
+            metavar="GRANT", parser=inputs.record_id, help="A grant's id, as `roles grants` tells."
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Take a role away from a principal."""
+    from laneway.control import access
+
+    by = session.principal()
+    _tell(session.run(lambda db: access.revoke_grant(db, grant, by=by)), "no longer has", json)
+
+
+def _tell(grant: RoleGrant, verb: str, json: bool) -> None:
+    if json:
+        show_json(grant.to_dict())
+        return
+    where = f"in the workspace {grant.workspace}" if grant.workspace else f"for {grant.scope} jobs"
+    lanes = f" of {', '.join(grant.lanes)}" if grant.lanes else ""
+    note(visible(f"principal {grant.principal}: {verb} the role {grant.role} {where}{lanes}"))

@@ -1,0 +1,112 @@
+"""`laneway tokens …`"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from laneway.cli import inputs, session
+from laneway.cli.groups import group
+from laneway.cli.inputs import Json
+from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
+
+app = group("Make and revoke the tokens that programs come with.")
+
+_NEVER = "never"
+
+
+def _life(text: str) -> float | str:
+    return _NEVER if text == _NEVER else inputs.duration(text)
+
+
+@app.command()
+def create(
+    principal: Annotated[
+        str, typer.Argument(metavar="PRINCIPAL", help="Whose it is, and whose roles it has.")
+    ],
+    name: Annotated[str, typer.Option(metavar="NAME", help="What it is for.")],
+    permissions: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Only these of what its roles may do."),
+    ] = None,
+    lanes: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
+    ] = None,
+    expires_in: Annotated[
+        Any,
+        typer.Option(
+            metavar="DURATION", parser=_life, help="When it ends: 90d by default; or `never`."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a token and show it: this once, and never again."""
+    from laneway.control import access
+    from laneway.domain.access import TOKEN_LIFE_S
+
+    by = session.principal()
+    narrowed = None if permissions is None else inputs.names(permissions)
+    chosen = None if lanes is None else inputs.names(lanes)
+    life = TOKEN_LIFE_S if expires_in is None else None if expires_in == _NEVER else expires_in
+    made = session.run(
+        lambda db: access.create_token(db, principal, name, narrowed, chosen, life, by=by)
+    )
+    if json:
+        show_json({**made.token.to_dict(), "token": made.secret})
+        return
+    end = made.token.expires_at
+    until = f"until {end.astimezone():%Y-%m-%d %H:%M}" if end else "for ever"
+    note(f"token {made.token.id} of {visible(principal)}, {until}; it is not shown again:")
+    line(made.secret)
+
+
+@app.command()
+def ls(
+    principal: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this principal.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the tokens without their secrets: whose, until when, last used when."""
+    from laneway.cli import paging
+    from laneway.control import access
+
+    found = session.run(
+        lambda db: paging.every(
+            lambda after: access.list_tokens(
+                db, principal=principal, limit=paging.PAGE, after=after
+            ),
+            lambda each: each.id,
+        )
+    )
+    if json:
+        show_json_lines(each.to_dict() for each in found)
+    elif not found:
+        note("there are no tokens: `laneway tokens create PRINCIPAL --name …` makes one")
+    else:
+        from laneway.cli import access_tables
+
+        show(access_tables.tokens(found))
+
+
+@app.command()
+def revoke(
+    token: Annotated[
+        UUID,
+        typer.Argument(
+            metavar="TOKEN", parser=inputs.record_id, help="A token's id, as `tokens ls` tells."
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """End a token's power for good, everywhere within five seconds."""
+    from laneway.control import access
+
+    by = session.principal()
+    gone = session.run(lambda db: access.revoke_token(db, token, by=by))
+    if json:
+        show_json(gone.to_dict())
+    else:
+        note(f"token {gone.id} of {visible(gone.principal)}: revoked")

@@ -1,0 +1,298 @@
+"""Who may do what: principals, their roles, and the tokens they come with.
+
+Sessions of browsers and the first start of a server are in sessions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from laneway.control.audit import Deed, audited
+from laneway.domain.access import (
+    PRINCIPAL_BYTES,
+    TOKEN_LIFE_S,
+    Principal,
+    Role,
+    RoleGrant,
+    Token,
+    check_kind,
+    check_lanes,
+    check_life,
+    check_place,
+    check_principal_name,
+    check_role_permissions,
+    check_token_name,
+)
+from laneway.domain.lane import check_lane_name
+from laneway.domain.operator import check_page, check_words
+from laneway.domain.permissions import Access
+from laneway.domain.text import check_text
+from laneway.domain.token import digest_of, new_secret
+from laneway.errors import NotFound, Refused, Unauthenticated
+from laneway.store import access as store
+from laneway.store import sessions
+from laneway.store.database import Database
+
+KIND: Final = "access"
+SESSION_IDLE_S: Final = 2 * 3600.0
+PAGE: Final = 50
+
+
+class NewToken(NamedTuple):
+    """A token and its secret, which nobody can show again."""
+
+    secret: str
+    token: Token
+
+
+# -- who asks ---------------------------------------------------------------------------------
+
+
+async def authenticate(db: Database, token: str) -> Access:
+    """What the bearer of a token may do; Unauthenticated when it has no power."""
+    digest = digest_of(token)
+    access = None if digest is None else await db.run(store.authenticate(digest))
+    if access is None:
+        # Unknown, expired, revoked or disabled: only the owner may learn which.
+        raise Unauthenticated("the token is not valid")
+    return access
+
+
+async def authenticate_session(db: Database, cookie: str) -> Access:
+    """What the browser with this cookie may do; Unauthenticated when its session has ended."""
+    digest = digest_of(cookie, "session")
+    access = None if digest is None else await db.run(sessions.authenticate(digest, SESSION_IDLE_S))
+    if access is None:
+        raise Unauthenticated("the session has ended: log in again")
+    return access
+
+
+# -- principals -------------------------------------------------------------------------------
+
+
+async def create_principal(db: Database, name: str, kind: str, *, by: str) -> Principal:
+    """Creates a person or service; it may do nothing yet."""
+    check_words(by, None)
+    check_principal_name(name)
+    chosen = check_kind(kind)
+    async with audited(db, by, "principal.created", KIND, name) as deed:
+        made = await deed.run(store.create_principal(name, chosen, by))
+        if made is None:
+            raise Refused(f"there is a principal {name} already")
+        deed.after = made.to_dict()
+    return made
+
+
+async def list_principals(
+    db: Database, *, limit: int = PAGE, after: str | None = None
+) -> list[Principal]:
+    """Principals by name, those after the given name."""
+    check_page(limit)
+    return await db.run(store.list_principals(limit, _optional(after, "after")))
+
+
+async def disable_principal(db: Database, name: str, *, by: str) -> Principal:
+    """Ends the power of its tokens at once, and its sessions for good."""
+    return await _switch(db, name, enabled=False, by=by)
+
+
+async def enable_principal(db: Database, name: str, *, by: str) -> Principal:
+    """Gives its tokens their power back."""
+    return await _switch(db, name, enabled=True, by=by)
+
+
+async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Principal:
+    check_words(by, None)
+    action = "principal.enabled" if enabled else "principal.disabled"
+    async with audited(db, by, action, KIND, check_principal_name(name)) as deed:
+        found = await locked_principal(deed, name)
+        if found.is_disabled is not enabled:
+            raise Refused(f"{name} is {'enabled' if enabled else 'disabled'} already")
+        changed = await deed.run(store.switch_principal(found.id, enabled=enabled))
+        deed.before, deed.after = found.to_dict(), changed.to_dict()
+    return changed
+
+
+async def locked_principal(deed: Deed, name: str) -> Principal:
+    """The principal of that name, that stays as it is until the deed is done."""
+    found = await deed.run(store.lock_principal(name))
+    if found is None:
+        raise NotFound(f"no principal {name}")
+    return found
+
+
+# -- roles ------------------------------------------------------------------------------------
+
+
+async def list_roles(db: Database, *, limit: int = PAGE, after: str | None = None) -> list[Role]:
+    """Roles by name, those after the given name."""
+    check_page(limit)
+    return await db.run(store.list_roles(limit, _optional(after, "after")))
+
+
+async def create_role(db: Database, name: str, permissions: Iterable[str], *, by: str) -> Role:
+    """Creates a role of any set of permissions."""
+    check_words(by, None)
+    check_lane_name(name)
+    chosen = check_role_permissions(permissions)
+    async with audited(db, by, "role.created", KIND, name) as deed:
+        made = await deed.run(store.create_role(name, chosen, by))
+        if made is None:
+            raise Refused(f"there is a role {name} already")
+        deed.after = made.to_dict()
+    return made
+
+
+async def change_role(db: Database, name: str, permissions: Iterable[str], *, by: str) -> Role:
+    """Gives a role other permissions, and with it everybody who has it."""
+    check_words(by, None)
+    chosen = check_role_permissions(permissions)
+    async with audited(db, by, "role.changed", KIND, check_lane_name(name)) as deed:
+        found = await _own_role(deed, name, "changed")
+        changed = await deed.run(store.change_role(name, chosen, by))
+        deed.before, deed.after = found.to_dict(), changed.to_dict()
+    return changed
+
+
+async def delete_role(db: Database, name: str, *, by: str) -> None:
+    """Deletes a role that nobody has."""
+    check_words(by, None)
+    async with audited(db, by, "role.deleted", KIND, check_lane_name(name)) as deed:
+        found = await _own_role(deed, name, "deleted")
+        if not await deed.run(store.delete_role(name)):
+            raise Refused(f"the role {name} is granted: revoke that first")
+        deed.before = found.to_dict()
+
+
+async def _own_role(deed: Deed, name: str, verb: str) -> Role:
+    found = await deed.run(store.lock_role(name))
+    if found is None:
+        raise NotFound(f"no role {name}")
+    if found.is_seeded:
+        raise Refused(f"the role {name} is Laneway's own and cannot be {verb}")
+    return found
+
+
+# -- grants -----------------------------------------------------------------------------------
+
+
+async def grant_role(
+    db: Database,
+    principal: str,
+    role: str,
+    scope: str,
+    workspace: str | None = None,
+    lanes: Iterable[str] | None = None,
+    *,
+    by: str,
+) -> RoleGrant:
+    """Gives a principal a role: for its own jobs, those of a workspace, or all; in some lanes."""
+    check_words(by, None)
+    check_principal_name(principal, "principal")
+    check_lane_name(role, "role")
+    reach, place = check_place(scope, workspace)
+    chosen = check_lanes(lanes)
+    async with audited(db, by, "role.granted", KIND, principal) as deed:
+        found = await locked_principal(deed, principal)
+        if not await deed.run(store.hold_role(role)):
+            raise NotFound(f"no role {role}")
+        made = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by))
+        if made is None:
+            raise Refused(f"{principal} has the role {role} there already")
+        deed.workspace, deed.after = made.workspace, made.to_dict()
+    return made
+
+
+async def list_grants(
+    db: Database,
+    *,
+    principal: str | None = None,
+    role: str | None = None,
+    limit: int = PAGE,
+    after: UUID | None = None,
+) -> list[RoleGrant]:
+    """Who has which role where, oldest first, those after the given one."""
+    check_page(limit)
+    named, chosen = _optional(principal, "principal"), _optional(role, "role")
+    return await db.run(store.list_grants(limit, principal=named, role=chosen, after=after))
+
+
+async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
+    """Takes a role away; answers what was granted."""
+    check_words(by, None)
+    async with audited(db, by, "role.revoked", KIND) as deed:
+        gone = await deed.run(store.revoke_grant(grant_id))
+        if gone is None:
+            raise NotFound(f"no grant {grant_id}")
+        deed.name, deed.workspace, deed.before = gone.principal, gone.workspace, gone.to_dict()
+    return gone
+
+
+# -- tokens -----------------------------------------------------------------------------------
+
+
+async def create_token(
+    db: Database,
+    principal: str,
+    name: str,
+    permissions: Iterable[str] | None = None,
+    lanes: Iterable[str] | None = None,
+    expires_in: float | None = TOKEN_LIFE_S,
+    *,
+    by: str,
+) -> NewToken:
+    """A token that may do what its principal may, narrowed if so said.
+
+    `expires_in` is in seconds; None, for ever, must be said.
+    """
+    check_words(by, None)
+    check_principal_name(principal, "principal")
+    check_token_name(name)
+    narrowed = None if permissions is None else check_role_permissions(permissions)
+    chosen = check_lanes(lanes)
+    life = check_life(expires_in)
+    secret = new_secret()
+    async with audited(db, by, "token.created", KIND, principal) as deed:
+        found = await locked_principal(deed, principal)
+        if found.is_disabled:
+            raise Refused(f"{principal} is disabled")
+        made = await deed.run(
+            store.create_token(
+                found.id, name, secret.hint, secret.digest, narrowed, chosen, life, by
+            )
+        )
+        deed.after = made.to_dict()
+    return NewToken(secret.text, made)
+
+
+async def list_tokens(
+    db: Database,
+    *,
+    principal: str | None = None,
+    limit: int = PAGE,
+    after: UUID | None = None,
+) -> list[Token]:
+    """Tokens without their secrets, oldest first, those after the given one."""
+    check_page(limit)
+    named = _optional(principal, "principal")
+    return await db.run(store.list_tokens(limit, principal=named, after=after))
+
+
+async def revoke_token(db: Database, token_id: UUID, *, by: str) -> Token:
+    """Ends a token's power for good."""
+    check_words(by, None)
+    async with audited(db, by, "token.revoked", KIND) as deed:
+        found = await deed.run(store.lock_token(token_id))
+        if found is None:
+            raise NotFound(f"no token {token_id}")
+        gone = await deed.run(store.revoke_token(token_id, by))
+        if gone is None:
+            raise Refused(f"the token {token_id} was revoked already")
+        deed.name, deed.before, deed.after = gone.principal, found.to_dict(), gone.to_dict()
+    return gone
+
+
+def _optional(name: str | None, field: str) -> str | None:
+    return None if name is None else check_text(name, field, max_bytes=PRINCIPAL_BYTES)

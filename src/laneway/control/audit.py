@@ -1,0 +1,107 @@
+"""Every accepted change leaves one act, in the transaction of the change itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from laneway.domain import operator
+from laneway.domain.audit import Act, ActFilter
+from laneway.domain.change import Change
+from laneway.errors import NotFound, Refused
+from laneway.store import audit as store
+from laneway.store import history
+from laneway.store.database import Database, Transaction
+from laneway.store.statement import Statement
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Deed:
+    """A change under way: what runs through it is committed with its act, or not at all.
+
+    `is_act` is set to False where it turns out that nothing was to be done.
+    """
+
+    _transaction: Transaction
+    action: str
+    name: str | None
+    workspace: str | None = None
+    before: Mapping[str, object] | None = None
+    after: Mapping[str, object] | None = None
+    is_act: bool = True
+
+    async def run(self, statement: Statement[T]) -> T:
+        return await self._transaction.run(statement)
+
+    async def changes(self, kind: str) -> list[Change]:
+        """What this deed has changed of a kind, as the triggers of the history saw it."""
+        return await self.run(history.own(kind))
+
+    async def compare(self, kind: str, name: str, asked: Mapping[str, object]) -> None:
+        """Takes before and after from the history; what was so already is both."""
+        for change in reversed(await self.changes(kind)):
+            if change.name == name:
+                self.before, self.after = change.before, change.after
+                return
+        self.before = self.after = asked
+
+
+@asynccontextmanager
+async def audited(
+    db: Database, by: str, action: str, kind: str, name: str | None = None
+) -> AsyncIterator[Deed]:
+    """Keeps the act when the block ends well; an error leaves neither change nor act."""
+    refusal: NotFound | Refused | None = None
+    async with db.transaction() as transaction:
+        deed = Deed(transaction, action, name)
+        try:
+            yield deed
+        except (NotFound, Refused) as error:
+            # No act; but what the database put right on the way stands, as where an approval that
+            # came too late met a job to expire.
+            refusal = error
+        else:
+            if deed.is_act:
+                await deed.run(
+                    store.record(
+                        by,
+                        deed.action,
+                        kind,
+                        deed.name,
+                        workspace=deed.workspace,
+                        before=deed.before,
+                        after=deed.after,
+                    )
+                )
+    if refusal is not None:
+        raise refusal
+
+
+async def refuse(db: Database, by: str, action: str, kind: str, name: str | None = None) -> None:
+    """Keeps that somebody was refused."""
+    await db.run(store.record(by, action, kind, name, outcome="refused"))
+
+
+@dataclass(frozen=True, slots=True)
+class ActPage:
+    """Acts newest first; `next_cursor` asks for the page after."""
+
+    items: list[Act]
+    next_cursor: str | None
+
+
+async def listing(
+    db: Database, wanted: ActFilter | None = None, *, limit: int = 50, cursor: str | None = None
+) -> ActPage:
+    """One page of the audit, newest first."""
+    operator.check_page(limit)
+    asked = (wanted or ActFilter()).check()
+    before = operator.position(cursor)
+    found = await db.run(
+        store.listing(asked, limit=limit, before=history.NEWEST if before is None else before)
+    )
+    return ActPage(found, str(found[-1].id) if len(found) == limit else None)

@@ -1,0 +1,91 @@
+"""Whether somebody may give away what a grant, a token or a role would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from laneway.control import access
+from laneway.domain.delegation import excess
+from laneway.domain.operator import LONGEST_PAGE
+from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope
+from laneway.store.database import Database
+
+# Whom it belongs to says nothing about what it may do.
+_NOBODY = UUID(int=0)
+
+
+async def excess_of_grant(
+    db: Database,
+    giver: Access,
+    principal: str,
+    role: str,
+    scope: Scope,
+    workspace: str | None,
+    lanes: Iterable[str] | None,
+) -> str | None:
+    """A permission that the grant would give beyond what the giver has."""
+    permissions = (await _roles(db)).get(role, frozenset())
+    grant = Grant(permissions, scope, workspace, None if lanes is None else frozenset(lanes))
+    return excess(giver, _taker(principal, (grant,)))
+
+
+async def excess_of_token(
+    db: Database,
+    giver: Access,
+    principal: str,
+    permissions: Iterable[str] | None = None,
+    lanes: Iterable[str] | None = None,
+) -> str | None:
+    """A permission that a token of the principal would have beyond what the giver has."""
+    taker = _taker(principal, await _grants(db, principal), permissions, lanes)
+    return excess(giver, taker)
+
+
+def excess_of_role(giver: Access, permissions: Iterable[str]) -> str | None:
+    """A permission of a role that the giver has not everywhere, where the role may be granted."""
+    wanted = set(permissions)
+    lacking = (name for name in PERMISSIONS if name in wanted and not giver.allows_everywhere(name))
+    return next(lacking, None)
+
+
+def _taker(
+    name: str,
+    grants: tuple[Grant, ...],
+    permissions: Iterable[str] | None = None,
+    lanes: Iterable[str] | None = None,
+) -> Access:
+    return Access(
+        _NOBODY,
+        name,
+        "service",
+        grants,
+        token_permissions=None if permissions is None else frozenset(permissions),
+        token_lanes=None if lanes is None else frozenset(lanes),
+    )
+
+
+async def _roles(db: Database) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    after: str | None = None
+    while True:
+        page = await access.list_roles(db, limit=LONGEST_PAGE, after=after)
+        found.update({role.name: frozenset(role.permissions) for role in page})
+        if len(page) < LONGEST_PAGE:
+            return found
+        after = page[-1].name
+
+
+async def _grants(db: Database, principal: str) -> tuple[Grant, ...]:
+    roles = await _roles(db)
+    found: list[Grant] = []
+    after: UUID | None = None
+    while True:
+        page = await access.list_grants(db, principal=principal, limit=LONGEST_PAGE, after=after)
+        for each in page:
+            lanes = None if each.lanes is None else frozenset(each.lanes)
+            permissions = roles.get(each.role, frozenset())
+            found.append(Grant(permissions, each.scope, each.workspace, lanes))
+        if len(page) < LONGEST_PAGE:
+            return tuple(found)
+        after = page[-1].id

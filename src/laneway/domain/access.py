@@ -1,0 +1,208 @@
+"""Principals, roles, grants and tokens as people see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID
+
+from laneway.domain.job import NAME_BYTES
+from laneway.domain.lane import check_lane_name
+from laneway.domain.permissions import SCOPES, Scope, check_permissions
+from laneway.domain.text import check_name, check_text
+from laneway.errors import InvalidInput
+
+Kind = Literal["person", "service"]
+KINDS: Final = ("person", "service")
+PRINCIPAL_BYTES: Final = 2 * NAME_BYTES
+TOKEN_NAME_BYTES: Final = 256
+MOST_LANES: Final = 100
+
+TOKEN_LIFE_S: Final = 90 * 86400.0
+LONGEST_LIFE_S: Final = 10 * 366 * 86400.0
+
+# Who submits for a schedule, and who approves by policy: no principal may pass for them.
+_TAKEN_PREFIX: Final = "schedule:"
+_TAKEN_NAMES: Final = frozenset({"policy", "laneway"})
+
+
+def _told(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _listed(names: tuple[str, ...] | None) -> list[str] | None:
+    return None if names is None else list(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A person or service that acts; a disabled one can do nothing."""
+
+    id: UUID
+    name: str
+    kind: Kind
+    created_at: datetime
+    created_by: str
+    disabled_at: datetime | None = None
+
+    @property
+    def is_disabled(self) -> bool:
+        return self.disabled_at is not None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": str(self.id),
+            "name": self.name,
+            "kind": self.kind,
+            "created_at": _told(self.created_at),
+            "created_by": self.created_by,
+            "disabled_at": _told(self.disabled_at),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A named set of permissions; a seeded one stays as it is."""
+
+    name: str
+    permissions: tuple[str, ...]
+    is_seeded: bool
+    updated_at: datetime
+    updated_by: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "permissions": list(self.permissions),
+            "is_seeded": self.is_seeded,
+            "updated_at": _told(self.updated_at),
+            "updated_by": self.updated_by,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGrant:
+    """That a principal has a role, and for which jobs."""
+
+    id: UUID
+    principal: str
+    role: str
+    scope: Scope
+    workspace: str | None
+    lanes: tuple[str, ...] | None
+    granted_at: datetime
+    granted_by: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": str(self.id),
+            "principal": self.principal,
+            "role": self.role,
+            "scope": self.scope,
+            "workspace": self.workspace,
+            "lanes": _listed(self.lanes),
+            "granted_at": _told(self.granted_at),
+            "granted_by": self.granted_by,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """All that is known of a token but its secret; `hint` is how that begins."""
+
+    id: UUID
+    principal: str
+    name: str
+    hint: str
+    permissions: tuple[str, ...] | None
+    lanes: tuple[str, ...] | None
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    revoked_by: str | None
+    last_used_at: datetime | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": str(self.id),
+            "principal": self.principal,
+            "name": self.name,
+            "hint": self.hint,
+            "permissions": _listed(self.permissions),
+            "lanes": _listed(self.lanes),
+            "created_at": _told(self.created_at),
+            "created_by": self.created_by,
+            "expires_at": _told(self.expires_at),
+            "revoked_at": _told(self.revoked_at),
+            "revoked_by": self.revoked_by,
+            "last_used_at": _told(self.last_used_at),
+        }
+
+
+def check_principal_name(value: object, field: str = "name") -> str:
+    """A principal's name, as `created_by` of jobs will hold it."""
+    name = check_name(value, field, max_bytes=PRINCIPAL_BYTES)
+    if not name.isprintable():
+        raise InvalidInput(field, "must be printable text without control characters")
+    if name in _TAKEN_NAMES or name.startswith(_TAKEN_PREFIX):
+        raise InvalidInput(field, f"{name!r} stands for Laneway itself")
+    return name
+
+
+def check_kind(value: object) -> Kind:
+    if value not in KINDS:
+        raise InvalidInput("kind", f"must be one of {', '.join(KINDS)}")
+    return value
+
+
+def check_role_permissions(given: object) -> tuple[str, ...]:
+    """At least one permission; those of a role, or what a token is narrowed to."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput("permissions", "must be a list")
+    chosen = check_permissions(each if isinstance(each, str) else repr(each) for each in given)
+    if not chosen:
+        raise InvalidInput("permissions", "must name at least one")
+    return chosen
+
+
+def check_lanes(given: object) -> tuple[str, ...] | None:
+    """Names of lanes, each once, or None for any lane."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput("lanes", "must be a list of names")
+    names = {check_lane_name(each, "lanes") for each in given}
+    if not 1 <= len(names) <= MOST_LANES:
+        raise InvalidInput("lanes", f"must be 1 to {MOST_LANES} names; leave it out for any lane")
+    return tuple(sorted(names))
+
+
+def check_place(scope: object, workspace: object) -> tuple[Scope, str | None]:
+    """A scope and the workspace that goes with it."""
+    if scope not in SCOPES:
+        raise InvalidInput("scope", f"must be one of {', '.join(SCOPES)}")
+    place = None if workspace is None else check_text(workspace, "workspace", max_bytes=NAME_BYTES)
+    if scope == "workspace" and place is None:
+        raise InvalidInput("workspace", "must be given for the scope workspace")
+    if scope == "all" and place is not None:
+        raise InvalidInput("workspace", "must not be given for the scope all")
+    return scope, place
+
+
+def check_token_name(value: object) -> str:
+    """What people call a token."""
+    return check_name(value, "name", max_bytes=TOKEN_NAME_BYTES)
+
+
+def check_life(seconds: object) -> float | None:
+    """How long a token lives; None is for ever."""
+    if seconds is None:
+        return None
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):
+        raise InvalidInput("expires_in", "must be a number of seconds")
+    if not 1 <= seconds <= LONGEST_LIFE_S:
+        raise InvalidInput("expires_in", f"must be from 1 second to {LONGEST_LIFE_S:.0f} seconds")
+    return float(seconds)

@@ -1,0 +1,132 @@
+"""An act in the audit: who did what to which object, through which door, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, get_args
+from uuid import UUID
+
+from laneway.domain.actor import Door
+from laneway.domain.text import check_text
+from laneway.errors import InvalidInput
+
+Outcome = Literal["done", "refused"]
+
+HIDDEN: Final = "[redacted]"
+TOO_DEEP: Final = "[too deep]"
+# As deep as a payload may be.
+DEEPEST: Final = 64
+WORD_BYTES: Final = 512
+LONGEST_AGE: Final = 100 * 366 * 86400.0
+_SECRET: Final = re.compile(
+    r"passw(or)?d|passphrase|secret|token|credential|authorization|cookie"
+    r"|(api|access|private|signing|encryption)[-_ ]?key",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One row of the audit; `before` is None for what was created, `after` for what is gone."""
+
+    id: int
+    at: datetime
+    actor: str
+    principal_id: UUID | None
+    door: str
+    action: str
+    kind: str
+    name: str | None
+    workspace: str | None
+    outcome: Outcome
+    before: Mapping[str, object] | None
+    after: Mapping[str, object] | None
+    request_id: str | None
+    address: str | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "at": self.at.isoformat(),
+            "actor": self.actor,
+            "principal_id": None if self.principal_id is None else str(self.principal_id),
+            "door": self.door,
+            "action": self.action,
+            "kind": self.kind,
+            "name": self.name,
+            "workspace": self.workspace,
+            "outcome": self.outcome,
+            "before": self.before,
+            "after": self.after,
+            "request_id": self.request_id,
+            "address": self.address,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActFilter:
+    """None does not narrow; what is given must all hold.
+
+    `newer_than` is in seconds, by the database's clock.
+    """
+
+    actor: str | None = None
+    door: str | None = None
+    action: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    workspace: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    newer_than: float | None = None
+
+    def check(self) -> ActFilter:
+        """This filter, or InvalidInput with the field and the rule it breaks."""
+        for field in ("actor", "action", "kind", "name", "workspace"):
+            value = getattr(self, field)
+            if value is not None:
+                check_text(value, field, max_bytes=WORD_BYTES)
+        for field, known in (("door", get_args(Door)), ("outcome", get_args(Outcome))):
+            value = getattr(self, field)
+            if value is not None and value not in known:
+                raise InvalidInput(field, f"must be one of {', '.join(known)}")
+        _check_time(self.since)
+        age = self.newer_than
+        if age is not None and not (type(age) in (int, float) and 0 <= age <= LONGEST_AGE):
+            raise InvalidInput("newer_than", "must be a number of seconds, up to 100 years")
+        return self
+
+
+def _check_time(since: object) -> None:
+    if since is None:
+        return
+    if not isinstance(since, datetime) or since.utcoffset() is None:
+        raise InvalidInput("since", "must be a time with its zone")
+
+
+def redacted(state: Mapping[str, object]) -> dict[str, object]:
+    """The state as JSON can keep it, without what stands under a name that sounds secret."""
+    return {str(name): _kept(name, value, 0) for name, value in state.items()}
+
+
+def _kept(name: object, value: object, depth: int) -> object:
+    # Whether there is one tells no secret.
+    if _SECRET.search(str(name)) and not isinstance(value, bool | None):
+        return HIDDEN
+    return _walked(value, depth)
+
+
+def _walked(value: object, depth: int) -> object:
+    if depth > DEEPEST and isinstance(value, Mapping | list | tuple):
+        return TOO_DEEP
+    if isinstance(value, Mapping):
+        return {str(name): _kept(name, inner, depth + 1) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_walked(inner, depth + 1) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

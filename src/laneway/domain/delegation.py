@@ -1,0 +1,24 @@
+"""Nobody gives away more than he has."""
+
+from __future__ import annotations
+
+from laneway.domain.permissions import PERMISSIONS, Access, Term
+
+
+def excess(giver: Access, taker: Access) -> str | None:
+    """A permission that the taker would have where the giver has not; None: there is none."""
+    for permission in PERMISSIONS:
+        own = giver.reach(permission).terms
+        for term in taker.reach(permission).terms:
+            if not any(_includes(each, term) for each in own):
+                return permission
+    return None
+
+
+def _includes(wide: Term, narrow: Term) -> bool:
+    """Whether every job of the one is a job of the other."""
+    return (
+        (wide.owner is None or wide.owner == narrow.owner)
+        and (wide.workspace is None or wide.workspace == narrow.workspace)
+        and (wide.lanes is None or (narrow.lanes is not None and narrow.lanes <= wide.lanes))
+    )

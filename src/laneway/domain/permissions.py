@@ -1,0 +1,123 @@
+"""What a principal may do, and to which jobs: deny by default, grants only add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+from uuid import UUID
+
+from laneway.errors import InvalidInput
+
+PERMISSIONS: Final = (
+    "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
+    "workers:view", "workers:manage", "workers:claim",
+    "schedules:view", "schedules:manage", "metrics:read", "access:manage", "audit:read",
+)  # fmt: skip
+SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
+    "platform_admin": PERMISSIONS,
+    "operator": PERMISSIONS[:-2],
+    "approver": ("jobs:read", "jobs:approve"),
+    "submitter": ("jobs:submit", "jobs:read", "jobs:cancel"),
+    "viewer": ("jobs:read", "workers:view"),
+    "remote_worker": ("workers:claim",),
+}
+SCOPES: Final = ("own", "workspace", "all")
+Scope = Literal["own", "workspace", "all"]
+
+
+def check_permissions(given: Iterable[str]) -> tuple[str, ...]:
+    """The permissions in their order, each once; refuses one there is not."""
+    chosen = set(given)
+    for name in chosen:
+        if name not in PERMISSIONS:
+            raise InvalidInput("permissions", f"{name!r} is none of {', '.join(PERMISSIONS)}")
+    return tuple(name for name in PERMISSIONS if name in chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one role gives a principal, and where."""
+
+    permissions: frozenset[str]
+    scope: Scope
+    workspace: str | None = None
+    lanes: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Jobs that fulfil all of what is not None."""
+
+    owner: str | None = None
+    workspace: str | None = None
+    lanes: frozenset[str] | None = None
+
+    def holds(self, *, owner: str | None, workspace: str | None, lane: str | None) -> bool:
+        return (
+            (self.owner is None or self.owner == owner)
+            and (self.workspace is None or self.workspace == workspace)
+            and (self.lanes is None or lane in self.lanes)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The jobs a permission covers: those that any of the terms holds for."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.terms
+
+    @property
+    def is_whole(self) -> bool:
+        return Term() in self.terms
+
+    def to_list(self) -> list[dict[str, object]]:
+        """The terms as JSON values."""
+        return [
+            {
+                "owner": term.owner,
+                "workspace": term.workspace,
+                "lanes": None if term.lanes is None else sorted(term.lanes),
+            }
+            for term in self.terms
+        ]
+
+    def covers(self, *, owner: str | None, workspace: str | None, lane: str | None) -> bool:
+        return any(t.holds(owner=owner, workspace=workspace, lane=lane) for t in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An authenticated principal with what it was granted, narrowed by the token it came with."""
+
+    principal_id: UUID
+    name: str
+    kind: Literal["person", "service"]
+    grants: tuple[Grant, ...]
+    token_permissions: frozenset[str] | None = None
+    token_lanes: frozenset[str] | None = None
+    csrf: str | None = None
+
+    def allows(self, permission: str) -> bool:
+        """Whether there is anything this permission covers."""
+        return not self.reach(permission).is_empty
+
+    def allows_everywhere(self, permission: str) -> bool:
+        """Whether it covers everything: for what belongs to no workspace and no lane."""
+        return self.reach(permission).is_whole
+
+    def reach(self, permission: str) -> Reach:
+        if self.token_permissions is not None and permission not in self.token_permissions:
+            return Reach(())
+        terms = (self._term(g) for g in self.grants if permission in g.permissions)
+        return Reach(tuple(term for term in terms if term.lanes is None or term.lanes))
+
+    def _term(self, grant: Grant) -> Term:
+        lanes = grant.lanes
+        if self.token_lanes is not None:
+            lanes = self.token_lanes if lanes is None else lanes & self.token_lanes
+        return Term(self.name if grant.scope == "own" else None, grant.workspace, lanes)

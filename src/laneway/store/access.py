@@ -1,0 +1,234 @@
+"""Principals, roles, grants and tokens, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from laneway.domain.access import Kind, Principal, Role, RoleGrant, Token
+from laneway.domain.job import new_job_id
+from laneway.domain.permissions import Access, Grant, Scope
+from laneway.store.statement import Row, Statement
+
+T = TypeVar("T")
+
+
+def _first(make: Callable[[Row], T]) -> Callable[[list[Row]], T | None]:
+    return lambda rows: make(rows[0]) if rows else None
+
+
+def _only(make: Callable[[Row], T]) -> Callable[[list[Row]], T]:
+    return lambda rows: make(rows[0])
+
+
+def _every(make: Callable[[Row], T]) -> Callable[[list[Row]], list[T]]:
+    return lambda rows: [make(row) for row in rows]
+
+
+def _names(listed: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if listed is None else tuple(listed)
+
+
+def _principal(row: Row) -> Principal:
+    return Principal(*row)
+
+
+def _role(row: Row) -> Role:
+    name, permissions, *rest = row
+    return Role(name, tuple(permissions), *rest)
+
+
+def _grant(row: Row) -> RoleGrant:
+    number, principal, role, scope, workspace, lanes, *rest = row
+    return RoleGrant(number, principal, role, scope, workspace, _names(lanes), *rest)
+
+
+def _token(row: Row) -> Token:
+    number, principal, name, hint, permissions, lanes, *rest = row
+    return Token(number, principal, name, hint, _names(permissions), _names(lanes), *rest)
+
+
+# -- who asks ---------------------------------------------------------------------------------
+
+
+def authenticate(digest: bytes) -> Statement[Access | None]:
+    """Whom a token belongs to, and what it may do."""
+    return Statement("access/authenticate_token", _by_token, {"digest": digest})
+
+
+def _by_token(rows: list[Row]) -> Access | None:
+    if not rows:
+        return None
+    principal_id, name, kind, permissions, lanes = rows[0][:5]
+    return Access(
+        principal_id,
+        name,
+        kind,
+        grants_of(rows, 5),
+        token_permissions=None if permissions is None else frozenset(permissions),
+        token_lanes=None if lanes is None else frozenset(lanes),
+    )
+
+
+def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
+    """The grants that stand from this column on; a row of nulls is none."""
+    found = (row[start : start + 4] for row in rows)
+    return tuple(
+        Grant(frozenset(permissions), scope, workspace, None if lanes is None else frozenset(lanes))
+        for permissions, scope, workspace, lanes in found
+        if permissions is not None
+    )
+
+
+# -- principals -------------------------------------------------------------------------------
+
+
+def create_principal(name: str, kind: Kind, by: str) -> Statement[Principal | None]:
+    """Creates a principal; None when there is one of that name."""
+    params = {"id": new_job_id(), "name": name, "kind": kind, "by": by}
+    return Statement("access/create_principal", _first(_principal), params)
+
+
+def create_first(name: str, by: str) -> Statement[Principal | None]:
+    """Creates a person where there is no principal at all; None where there is."""
+    params = {"id": new_job_id(), "name": name, "by": by}
+    return Statement("access/create_first", _first(_principal), params)
+
+
+def list_principals(limit: int, after: str | None = None) -> Statement[list[Principal]]:
+    """Principals by name."""
+    return Statement("access/list_principals", _every(_principal), {"limit": limit, "after": after})
+
+
+def lock_principal(name: str) -> Statement[Principal | None]:
+    """A principal that stays as it is until the transaction ends."""
+    return Statement("access/lock_principal", _first(_principal), {"name": name})
+
+
+def switch_principal(principal_id: UUID, *, enabled: bool) -> Statement[Principal]:
+    """Disables or enables a principal, which is locked."""
+    params = {"id": principal_id, "enabled": enabled}
+    return Statement("access/switch_principal", _only(_principal), params)
+
+
+# -- roles ------------------------------------------------------------------------------------
+
+
+def create_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role | None]:
+    """Creates a role; None when there is one of that name."""
+    params = {"name": name, "permissions": list(permissions), "by": by}
+    return Statement("access/create_role", _first(_role), params)
+
+
+def list_roles(limit: int, after: str | None = None) -> Statement[list[Role]]:
+    """Roles by name."""
+    return Statement("access/list_roles", _every(_role), {"limit": limit, "after": after})
+
+
+def lock_role(name: str) -> Statement[Role | None]:
+    """A role that nobody else grants, changes or deletes until the transaction ends."""
+    return Statement("access/lock_role", _first(_role), {"name": name})
+
+
+def hold_role(name: str) -> Statement[bool]:
+    """Whether there is a role; it is not deleted until the transaction ends."""
+    return Statement("access/hold_role", bool, {"name": name})
+
+
+def change_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role]:
+    """Gives a role, which is locked and not seeded, other permissions."""
+    params = {"name": name, "permissions": list(permissions), "by": by}
+    return Statement("access/change_role", _only(_role), params)
+
+
+def delete_role(name: str) -> Statement[bool]:
+    """Deletes a role; False when it is seeded, missing or granted."""
+    return Statement("access/delete_role", bool, {"name": name})
+
+
+# -- grants -----------------------------------------------------------------------------------
+
+
+def grant_role(
+    principal_id: UUID,
+    role: str,
+    scope: Scope,
+    workspace: str | None,
+    lanes: Sequence[str] | None,
+    by: str,
+) -> Statement[RoleGrant | None]:
+    """Gives a principal a role; None when it has the same already."""
+    params = {
+        "id": new_job_id(),
+        "principal": principal_id,
+        "role": role,
+        "scope": scope,
+        "workspace": workspace,
+        "lanes": None if lanes is None else list(lanes),
+        "by": by,
+    }
+    return Statement("access/grant_role", _first(_grant), params)
+
+
+def list_grants(
+    limit: int,
+    *,
+    principal: str | None = None,
+    role: str | None = None,
+    after: UUID | None = None,
+) -> Statement[list[RoleGrant]]:
+    """Who has which role where, oldest first."""
+    params = {"limit": limit, "principal": principal, "role": role, "after": after}
+    return Statement("access/list_grants", _every(_grant), params)
+
+
+def revoke_grant(grant_id: UUID) -> Statement[RoleGrant | None]:
+    """Takes a role away; None when there was no such grant."""
+    return Statement("access/revoke_grant", _first(_grant), {"id": grant_id})
+
+
+# -- tokens -----------------------------------------------------------------------------------
+
+
+def create_token(
+    principal_id: UUID,
+    name: str,
+    hint: str,
+    digest: bytes,
+    permissions: Sequence[str] | None,
+    lanes: Sequence[str] | None,
+    life_s: float | None,
+    by: str,
+) -> Statement[Token]:
+    """Keeps a new token."""
+    params = {
+        "id": new_job_id(),
+        "principal": principal_id,
+        "name": name,
+        "hint": hint,
+        "digest": digest,
+        "permissions": None if permissions is None else list(permissions),
+        "lanes": None if lanes is None else list(lanes),
+        "life_s": life_s,
+        "by": by,
+    }
+    return Statement("access/create_token", _only(_token), params)
+
+
+def list_tokens(
+    limit: int, *, principal: str | None = None, after: UUID | None = None
+) -> Statement[list[Token]]:
+    """Tokens, oldest first."""
+    params = {"limit": limit, "principal": principal, "after": after}
+    return Statement("access/list_tokens", _every(_token), params)
+
+
+def lock_token(token_id: UUID) -> Statement[Token | None]:
+    """A token that stays as it is until the transaction ends."""
+    return Statement("access/lock_token", _first(_token), {"id": token_id})
+
+
+def revoke_token(token_id: UUID, by: str) -> Statement[Token | None]:
+    """Ends a token's power; None when it has none already."""
+    return Statement("access/revoke_token", _first(_token), {"id": token_id, "by": by})

@@ -1,0 +1,65 @@
+"""The audit as statements: acts are added and read, never changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+
+from laneway.domain.actor import Actor
+from laneway.domain.audit import Act, ActFilter, Outcome, redacted
+from laneway.store.history import NEWEST, state_of
+from laneway.store.statement import Row, Statement, nothing
+
+
+def record(
+    by: str,
+    action: str,
+    kind: str,
+    name: str | None = None,
+    *,
+    workspace: str | None = None,
+    outcome: Outcome = "done",
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> Statement[None]:
+    """Keeps an act, without what sounds like a secret."""
+    actor = Actor.of(by)
+    return Statement(
+        "audit/record_act",
+        nothing,
+        {
+            "actor": str(actor),
+            "principal": actor.principal_id,
+            "door": actor.door,
+            "action": action,
+            "kind": kind,
+            "name": name,
+            "workspace": workspace,
+            "outcome": outcome,
+            "before": _json(before),
+            "after": _json(after),
+            "request": actor.request_id,
+            "address": actor.address,
+        },
+    )
+
+
+def _json(state: Mapping[str, object] | None) -> str | None:
+    return None if state is None else json.dumps(redacted(state), default=str)
+
+
+def _act(row: Row) -> Act:
+    values = list(row)
+    values[10:12] = map(state_of, row[10:12])
+    return Act(*values)
+
+
+def listing(wanted: ActFilter, *, limit: int = 50, before: int = NEWEST) -> Statement[list[Act]]:
+    """Acts with ids under `before`, newest first."""
+    params = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
+    return Statement(
+        "audit/list_acts",
+        lambda rows: [_act(row) for row in rows],
+        {**params, "limit": limit, "before_id": before},
+    )

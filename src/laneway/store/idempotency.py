@@ -1,0 +1,38 @@
+"""Answers to requests with an Idempotency-Key, as statements of the transaction they belong to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.store.statement import Statement, nothing, scalar
+
+
+class Kept(NamedTuple):
+    """The first answer, and the digest of the request it was given to."""
+
+    digest: bytes
+    status: int
+    body: str
+    location: str | None
+
+
+def lock(principal_id: UUID, key: str) -> Statement[bool]:
+    """Whether this transaction is the only one that answers the key."""
+    return Statement("idempotency/lock_key", scalar, {"principal": principal_id, "key": key})
+
+
+def read(principal_id: UUID, key: str) -> Statement[Kept | None]:
+    return Statement(
+        "idempotency/read_answer",
+        lambda rows: Kept(bytes(rows[0][0]), *rows[0][1:]) if rows else None,
+        {"principal": principal_id, "key": key},
+    )
+
+
+def keep(principal_id: UUID, key: str, answer: Kept) -> Statement[None]:
+    return Statement(
+        "idempotency/keep_answer",
+        nothing,
+        {"principal": principal_id, "key": key, **answer._asdict()},
+    )

@@ -1,0 +1,47 @@
+"""Sessions of browsers and the links that open them, as statements."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from laneway.domain.permissions import Access
+from laneway.store.access import grants_of
+from laneway.store.statement import Row, Statement, nothing, one
+
+
+def authenticate(digest: bytes, idle_s: float) -> Statement[Access | None]:
+    """Whom a session belongs to; one unused for `idle_s` belongs to nobody any more."""
+    params = {"digest": digest, "idle_s": idle_s}
+    return Statement("access/authenticate_session", _by_session, params)
+
+
+def _by_session(rows: list[Row]) -> Access | None:
+    if not rows:
+        return None
+    principal_id, name, kind, csrf = rows[0][:4]
+    return Access(principal_id, name, kind, grants_of(rows, 4), csrf=csrf)
+
+
+def create_link(principal_id: UUID, digest: bytes, life_s: float) -> Statement[None]:
+    """Keeps a link that opens one session."""
+    params = {"principal": principal_id, "digest": digest, "life_s": life_s}
+    return Statement("access/create_link", nothing, params)
+
+
+def open_session(
+    link: bytes, digest: bytes, csrf: str, life_s: float, replaces: bytes | None
+) -> Statement[bool]:
+    """Uses up a link and opens a session; False when the link has no power."""
+    params = {
+        "link": link,
+        "digest": digest,
+        "csrf": csrf,
+        "life_s": life_s,
+        "replaces": replaces,
+    }
+    return Statement("access/open_session", bool, params)
+
+
+def close_session(digest: bytes) -> Statement[Row | None]:
+    """Ends a session; answers the id and name of whose it was."""
+    return Statement("access/close_session", one, {"digest": digest})

@@ -1,0 +1,6 @@
+-- Creates a principal only where there is none at all; of two at the same time one does.
+insert into laneway.principals (id, name, kind, created_by)
+select %(id)s::uuid, %(name)s::text, 'person', %(by)s::text
+ where not exists (select from laneway.principals)
+on conflict (name) do nothing
+returning id, name, kind, created_at, created_by, disabled_at

@@ -1,0 +1,5 @@
+-- Creates a principal if there is none of that name; answers the new row.
+insert into laneway.principals (id, name, kind, created_by)
+values (%(id)s::uuid, %(name)s::text, %(kind)s::text, %(by)s::text)
+on conflict (name) do nothing
+returning id, name, kind, created_at, created_by, disabled_at

@@ -1,0 +1,7 @@
+-- Who has which role where, oldest first, those after the given one.
+select g.id, p.name, g.role, g.scope, g.workspace, g.lanes, g.granted_at, g.granted_by
+  from laneway.role_grants g join laneway.principals p on p.id = g.principal_id
+ where (%(principal)s::text is null or p.name = %(principal)s::text)
+   and (%(role)s::text is null or g.role = %(role)s::text)
+   and (%(after)s::uuid is null or g.id > %(after)s::uuid)
+ order by g.id limit %(limit)s::integer

@@ -1,0 +1,5 @@
+-- Keeps one act, in the transaction of the change it is about.
+insert into laneway.audit (actor, principal_id, door, action, kind, name, workspace, outcome, before, after,
+                           request_id, address)
+values (%(actor)s, %(principal)s, %(door)s, %(action)s, %(kind)s, %(name)s, %(workspace)s, %(outcome)s,
+        %(before)s::jsonb, %(after)s::jsonb, %(request)s, %(address)s)

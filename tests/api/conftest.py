@@ -1,0 +1,189 @@
+"""The API in process: an app on a database of its own, and principals with tokens to ask it.
+
+`app`      the application of `make_app`
+`people`   makes principals: `people.new("ann", "submitter", scope="own")` answers a Principal
+`ask`      `await ask(ann, "POST", "/jobs", json={...})`; None asks without a token
+`scene`    the database from behind: submits, claims and ends jobs without the API
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from laneway.api.app import make_app
+from laneway.config import Settings
+from laneway.domain.permissions import SEEDED_ROLES
+from laneway.domain.token import new_secret
+from laneway.store.database import Database
+from tests.control.scene import Scene
+
+Ask = Callable[..., Coroutine[Any, Any, httpx2.Response]]
+# What each seeded role is usually granted for.
+SCOPES = {"submitter": "own", **{role: "all" for role in SEEDED_ROLES if role != "submitter"}}
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Somebody with a token."""
+
+    id: UUID
+    name: str
+    token: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+class People:
+    """Makes principals, grants and tokens by plain SQL."""
+
+    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+        self._conn = conn
+
+    def new(
+        self,
+        name: str,
+        role: str | None = None,
+        *,
+        scope: str | None = None,
+        workspace: str | None = None,
+        lanes: Sequence[str] | None = None,
+        permissions: Sequence[str] | None = None,
+        token_lanes: Sequence[str] | None = None,
+    ) -> Principal:
+        """A principal with a token and, if named, a role; `permissions` narrow the token."""
+        principal_id = uuid4()
+        self._conn.execute(
+            "insert into laneway.principals (id, name, kind, created_by)"
+            " values (%s, %s, 'service', 'tests')",
+            [principal_id, name],
+        )
+        if role is not None:
+            self.grant(principal_id, role, scope=scope, workspace=workspace, lanes=lanes)
+        token = self.token(principal_id, permissions=permissions, lanes=token_lanes)
+        return Principal(principal_id, name, token)
+
+    def grant(
+        self,
+        principal_id: UUID,
+        role: str,
+        *,
+        scope: str | None = None,
+        workspace: str | None = None,
+        lanes: Sequence[str] | None = None,
+    ) -> None:
+        scope = scope or ("workspace" if workspace else SCOPES.get(role, "all"))
+        self._conn.execute(
+            "insert into laneway.role_grants"
+            " (id, principal_id, role, scope, workspace, lanes, granted_by)"
+            " values (%s, %s, %s, %s, %s, %s, 'tests')",
+            [uuid4(), principal_id, role, scope, workspace, list(lanes) if lanes else None],
+        )
+
+    def role(self, name: str, *permissions: str) -> str:
+        """A role of one's own."""
+        self._conn.execute(
+            "insert into laneway.roles (name, permissions, updated_by) values (%s, %s, 'tests')",
+            [name, list(permissions)],
+        )
+        return name
+
+    def token(
+        self,
+        principal_id: UUID,
+        *,
+        permissions: Sequence[str] | None = None,
+        lanes: Sequence[str] | None = None,
+    ) -> str:
+        secret = new_secret()
+        self._conn.execute(
+            "insert into laneway.tokens"
+            " (id, principal_id, name, hint, digest, permissions, lanes, created_by)"
+            " values (%s, %s, 'test', %s, %s, %s, %s, 'tests')",
+            [
+                uuid4(),
+                principal_id,
+                secret.hint,
+                secret.digest,
+                list(permissions) if permissions is not None else None,
+                list(lanes) if lanes is not None else None,
+            ],
+        )
+        return secret.text
+
+    def everyone(self) -> dict[str, Principal]:
+        """One principal per seeded role, named after it, in its usual scope."""
+        return {role: self.new(role, role) for role in SEEDED_ROLES}
+
+
+@pytest.fixture
+def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
+        yield conn
+
+
+@pytest.fixture
+def scene(conn: psycopg.Connection[Any]) -> Scene:
+    return Scene(conn)
+
+
+@pytest.fixture
+def people(conn: psycopg.Connection[Any]) -> People:
+    return People(conn)
+
+
+@pytest.fixture
+def acts(conn: psycopg.Connection[Any]) -> Callable[[], list[tuple[Any, ...]]]:
+    """What the audit holds: (actor, action, kind, name, outcome), oldest first."""
+
+    def acts() -> list[tuple[Any, ...]]:
+        rows = conn.execute(
+            "select actor, action, kind, name, outcome from laneway.audit order by id"
+        )
+        return rows.fetchall()
+
+    return acts
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def app(database: Database) -> AsyncIterator[FastAPI]:
+    app = make_app(database.settings, database)
+    yield app
+    await app.state.close()
+
+
+@pytest.fixture
+async def ask(app: FastAPI) -> AsyncIterator[Ask]:
+    """Sends one request as somebody; 500 is an answer here, not an exception."""
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+
+        async def ask(
+            who: Principal | None, method: str, path: str, **more: Any
+        ) -> httpx2.Response:
+            headers = {**(who.headers if who else {}), **more.pop("headers", {})}
+            answer = await client.request(method, path, headers=headers, **more)
+            if answer.status_code >= 400:
+                # Every refusal is a problem, whoever answers it.
+                assert answer.headers["content-type"] == "application/problem+json", answer.text
+                assert json.loads(answer.text)["request_id"] == answer.headers["x-request-id"]
+            return answer
+
+        yield ask

@@ -1,0 +1,236 @@
+"""Who asks, for what, and what must come of it: told apart from the code that decides it.
+
+Every principal has one grant. The near objects are those it may reach: jobs and schedules of the
+workspace `ours` in the lane `interactive`, jobs submitted by itself. The far ones belong to the
+workspace `theirs`, the lane `system` and a stranger, and bear MARK where no request names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from laneway.domain.permissions import PERMISSIONS, SEEDED_ROLES
+
+Side = Literal["near", "far"]
+Kind = Literal[
+    "open", "anyone", "global", "lanes", "lane", "submit", "job", "new_schedule", "schedule", "run"
+]  # fmt: skip
+MARK: Final = "m4rk-of-the-stranger"
+PLACES: Final[dict[Side, tuple[str, str, str]]] = {
+    "near": ("ours", "interactive", "ingestion"),
+    "far": ("theirs", "system", "restore"),
+}
+
+
+@dataclass(frozen=True)
+class Person:
+    """A principal with one grant, and what its token is narrowed to."""
+
+    name: str
+    permissions: frozenset[str]
+    scope: Literal["own", "workspace", "all"] = "all"
+    lanes: frozenset[str] | None = None
+    role: str | None = None
+    token: frozenset[str] | None = None
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.scope != "all" or self.lanes is not None or not self.permissions
+
+    def has(self, permission: str) -> bool:
+        return permission in self.permissions and (self.token is None or permission in self.token)
+
+    def has_everywhere(self, permission: str) -> bool:
+        return self.has(permission) and self.scope == "all" and self.lanes is None
+
+    def has_lane(self, permission: str, side: Side) -> bool:
+        return self.has(permission) and self.scope == "all" and self._serves(side)
+
+    def covers(self, permission: str, side: Side, *, owned: bool) -> bool:
+        """Whether it has the permission for a job, or for a schedule, which nobody owns."""
+        in_scope = {"own": owned and side == "near", "workspace": side == "near", "all": True}
+        return self.has(permission) and in_scope[self.scope] and self._serves(side)
+
+    def _serves(self, side: Side) -> bool:
+        return self.lanes is None or PLACES[side][1] in self.lanes
+
+
+def _of(role: str, name: str | None = None, **more: Any) -> Person:
+    return Person(name or role, frozenset(SEEDED_ROLES[role]), role=role, **more)
+
+
+_LANE: Final = frozenset({"interactive"})
+PEOPLE: Final = (
+    Person("nobody-in-particular", frozenset()),
+    _of("platform_admin"),
+    _of("operator"),
+    _of("approver"),
+    _of("submitter", scope="own"),
+    _of("viewer"),
+    _of("remote_worker", lanes=_LANE),
+    _of("platform_admin", "admin of ours", scope="workspace"),
+    _of("platform_admin", "admin of a lane", lanes=_LANE),
+    _of("viewer", "viewer of ours", scope="workspace"),
+    _of("platform_admin", "admin with a narrow token", token=frozenset({"jobs:read"})),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A route: what it needs, what kind of object it is about, and how it is asked."""
+
+    kind: Kind
+    permission: str | None = None
+    body: Callable[[str, str, str, int], Any] | dict[str, Any] | None = None
+    # What stands for the object in the path, made new for every request.
+    make: str | None = None
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Where the object is; what is about everything, or nothing, is the same on both."""
+        is_placed = self.kind in ("lane", "submit", "job", "new_schedule", "schedule")
+        return ("near", "far") if is_placed else ("far",)
+
+    def answer(self, who: Person, side: Side) -> Literal["through", 403, 404]:
+        """What must come of it when this principal asks for that object."""
+        wanted = self.permission
+        if wanted is not None and not who.has(wanted):
+            return 403
+        if self.kind == "run":
+            return "through" if who.has_everywhere("jobs:read") else 404
+        if wanted is None:
+            return "through"
+        if self.kind == "global":
+            return "through" if who.has_everywhere(wanted) else 403
+        if self.kind == "lanes":
+            return "through" if who.has_lane(wanted, "near") else 403
+        if self.kind == "lane":
+            if not who.has_lane(wanted, "near"):
+                return 403
+            hidden: Literal[403, 404] = 403 if who.has_lane("workers:view", side) else 404
+            return "through" if who.has_lane(wanted, side) else hidden
+        if self.kind == "submit":
+            # What one submits oneself is one's own, wherever it is.
+            is_own = who.scope == "own" or who.covers(wanted, side, owned=False)
+            return "through" if is_own else 403
+        if self.kind == "new_schedule":
+            return "through" if who.covers(wanted, side, owned=False) else 403
+        if self.kind in ("job", "schedule"):
+            owned = self.kind == "job"
+            view = "jobs:read" if owned else "schedules:view"
+            if who.covers(wanted, side, owned=owned) and (
+                owned is False or who.covers(view, side, owned=owned) or wanted in _WORKERS
+            ):
+                return "through"
+            return 403 if who.covers(view, side, owned=owned) else 404
+        return "through"
+
+
+_WORKERS: Final = ("workers:manage",)
+
+
+def _place(workspace: str, lane: str, job_type: str, number: int) -> dict[str, Any]:
+    return {"workspace": workspace, "job_type": job_type}
+
+
+def _new_schedule(workspace: str, lane: str, job_type: str, number: int) -> dict[str, Any]:
+    named = {"name": f"new-{number}", "cron": "0 3 * * *"}
+    return named | _place(workspace, lane, job_type, number)
+
+
+def _named(**more: Any) -> Callable[[str, str, str, int], Any]:
+    return lambda workspace, lane, job_type, number: {"name": f"new-{number}", **more}
+
+
+_LANES: Final = "/admin/workers/lanes"
+_JOB: Final = "/jobs/{job_id}"
+_SCHEDULE: Final = "/admin/schedules/{name}"
+_TOKEN: Final = {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]}
+_ROLE: Final = ["jobs:read"]
+
+ENTRIES: Final[dict[tuple[str, str], Entry]] = {
+    ("GET", "/healthz"): Entry("open"),
+    ("GET", "/readyz"): Entry("open"),
+    ("GET", "/login"): Entry("open"),
+    ("POST", "/login"): Entry("open"),
+    ("POST", "/logout"): Entry("anyone"),
+    ("GET", "/me"): Entry("anyone"),
+    ("GET", "/docs"): Entry("anyone"),
+    ("GET", "/openapi.json"): Entry("anyone"),
+    ("POST", "/jobs"): Entry("submit", "jobs:submit", _place),
+    ("POST", "/jobs/batch"): Entry(
+        "submit", "jobs:submit", lambda *place: {"jobs": [_place(*place)]}
+    ),
+    ("GET", "/jobs"): Entry("anyone", "jobs:read"),
+    ("GET", _JOB): Entry("job", "jobs:read", make="job"),
+    ("DELETE", _JOB): Entry("job", "jobs:cancel", make="job"),
+    ("GET", f"{_JOB}/explain"): Entry("job", "jobs:read", make="job"),
+    ("POST", f"{_JOB}/cancel"): Entry("job", "jobs:cancel", make="job"),
+    ("POST", f"{_JOB}/approve"): Entry("job", "jobs:approve", make="job"),
+    ("POST", f"{_JOB}/reject"): Entry("job", "jobs:approve", {"reason": "no"}, make="job"),
+    ("POST", f"{_JOB}/retry"): Entry("job", "jobs:cancel", make="job"),
+    ("POST", "/jobs/bulk"): Entry(
+        "anyone", "jobs:cancel", {"verb": "cancel", "all": True, "dry_run": True}
+    ),
+    ("GET", "/jobs/bulk/{run_id}"): Entry("run", make="run"),
+    ("GET", _LANES): Entry("lanes", "workers:view"),
+    ("POST", _LANES): Entry("global", "workers:manage", _named()),
+    ("PATCH", f"{_LANES}/{{name}}"): Entry(
+        "lane", "workers:manage", {"poll_interval_ms": 4000}, make="lane"
+    ),
+    ("GET", f"{_LANES}/{{name}}/history"): Entry("lane", "workers:view", make="lane"),
+    ("POST", f"{_LANES}/{{name}}/rollback"): Entry("global", "workers:manage", make="own_lane"),
+    ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
+    ("GET", "/admin/stats"): Entry("lanes", "workers:view"),
+    ("POST", "/admin/workers/pause"): Entry("global", "workers:manage"),
+    ("POST", "/admin/workers/resume"): Entry("global", "workers:manage"),
+    ("POST", "/admin/workers/freeze"): Entry(
+        "lane", "workers:manage", lambda workspace, lane, *_: {"lanes": [lane]}
+    ),
+    ("POST", "/admin/workers/thaw"): Entry(
+        "lane", "workers:manage", lambda workspace, lane, *_: {"lanes": [lane]}
+    ),
+    ("POST", "/admin/workers/jobs/{job_id}/cancel"): Entry("job", "workers:manage", make="job"),
+    ("PATCH", "/admin/workers/jobs/{job_id}/priority"): Entry(
+        "job", "workers:manage", {"priority": 1}, make="job"
+    ),
+    ("GET", "/admin/limits"): Entry("global", "workers:view"),
+    ("GET", "/admin/limits/{name}"): Entry("global", "workers:view", make="limit"),
+    ("PUT", "/admin/limits/{name}"): Entry("global", "workers:manage", {}, make="limit"),
+    ("DELETE", "/admin/limits/{name}"): Entry("global", "workers:manage", make="limit"),
+    ("GET", "/admin/schedules"): Entry("anyone", "schedules:view"),
+    ("POST", "/admin/schedules"): Entry("new_schedule", "schedules:manage", _new_schedule),
+    ("GET", _SCHEDULE): Entry("schedule", "schedules:view", make="schedule"),
+    ("PATCH", _SCHEDULE): Entry(
+        "schedule", "schedules:manage", {"enabled": False}, make="schedule"
+    ),
+    ("DELETE", _SCHEDULE): Entry("schedule", "schedules:manage", make="schedule"),
+    ("POST", f"{_SCHEDULE}/run"): Entry("schedule", "schedules:manage", make="schedule"),
+    ("GET", f"{_SCHEDULE}/slots"): Entry("schedule", "schedules:view", make="schedule"),
+    ("GET", f"{_SCHEDULE}/history"): Entry("global", "schedules:view", make="schedule"),
+    ("POST", f"{_SCHEDULE}/rollback"): Entry("global", "schedules:manage", make="schedule"),
+    ("GET", "/admin/principals"): Entry("global", "access:manage"),
+    ("POST", "/admin/principals"): Entry("global", "access:manage", _named(kind="service")),
+    ("PATCH", "/admin/principals"): Entry(
+        "global", "access:manage", {"name": "somebody", "disabled": True}
+    ),
+    ("GET", "/admin/roles"): Entry("global", "access:manage"),
+    ("POST", "/admin/roles"): Entry("global", "access:manage", _named(permissions=_ROLE)),
+    ("PUT", "/admin/roles/{name}"): Entry(
+        "global", "access:manage", {"permissions": _ROLE}, make="role"
+    ),
+    ("DELETE", "/admin/roles/{name}"): Entry("global", "access:manage", make="role"),
+    ("GET", "/admin/grants"): Entry("global", "access:manage"),
+    ("POST", "/admin/grants"): Entry(
+        "global", "access:manage", {"principal": "somebody", "role": "viewer", "scope": "all"}
+    ),
+    ("DELETE", "/admin/grants/{grant_id}"): Entry("global", "access:manage", make="grant"),
+    ("GET", "/admin/tokens"): Entry("global", "access:manage"),
+    ("POST", "/admin/tokens"): Entry("global", "access:manage", _TOKEN),
+    ("POST", "/admin/tokens/{token_id}/revoke"): Entry("global", "access:manage", make="token"),
+    ("GET", "/admin/audit"): Entry("global", "audit:read"),
+}
+
+assert {entry.permission for entry in ENTRIES.values()} - {None} <= set(PERMISSIONS)

@@ -1,0 +1,210 @@
+"""What holds for every route: who asks is known, refusals are problems, the description is true."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from laneway.api.app import make_app
+from laneway.api.description import describe
+from laneway.api.logs import RequestIds
+from laneway.config import Settings
+from laneway.control import sessions
+from laneway.engine.logs import JsonLines, TextLines
+from laneway.store import jobs as job_store
+from laneway.store.database import Database
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+
+OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/login")}
+
+
+def routes(app: FastAPI) -> set[tuple[str, str]]:
+    """As the description lists them."""
+    document = describe(app)
+    return {(m.upper(), path) for path, ops in document["paths"].items() for m in ops}
+
+
+def served(app: FastAPI) -> Iterator[tuple[str, str]]:
+    """As the application itself matches them, mounted and hidden ones included."""
+    pending = list(app.routes)
+    while pending:
+        route = pending.pop()
+        inner = getattr(getattr(route, "original_router", None), "routes", None)
+        if isinstance(route, APIRoute) or inner is None:
+            for method in getattr(route, "methods", None) or {"?"}:
+                yield method, getattr(route, "path_format", "?")
+        else:
+            pending += inner
+
+
+async def test_the_description_lists_exactly_the_routes(app: FastAPI) -> None:
+    assert routes(app) == set(served(app))
+
+
+async def test_operation_ids_are_names_of_their_own(app: FastAPI) -> None:
+    document = describe(app)
+    ids = [one["operationId"] for ops in document["paths"].values() for one in ops.values()]
+    assert len(ids) == len(set(ids))
+    assert [name for name in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name)] == []
+
+
+async def test_nobody_gets_anything_but_health_and_the_way_in(ask: Ask, app: FastAPI) -> None:
+    for method, path in routes(app) - OPEN:
+        path = re.sub(r"\{\w*id\}", "00000000-0000-7000-8000-000000000000", path)
+        for headers in ({}, {"Authorization": "Bearer lw_" + "x" * 43}, {"Authorization": "x"}):
+            answer = await ask(None, method, path.replace("{name}", "x"), headers=headers)
+            assert answer.status_code == 401, (method, path, answer.text)
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_every_route_says_which_problems_it_answers(app: FastAPI) -> None:
+    for path, operations in describe(app)["paths"].items():
+        for method, operation in operations.items():
+            if (method.upper(), path) in OPEN:
+                continue
+            assert {"401", "403", "422", "503"} <= operation["responses"].keys(), path
+            assert operation["security"], path
+
+
+async def test_unknown_routes_and_methods_are_problems(ask: Ask) -> None:
+    missing = await ask(None, "GET", "/nothing")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+    wrong = await ask(None, "PUT", "/jobs")
+    assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
+    assert wrong.headers["allow"]
+    assert (await ask(None, "GET", "/jobs/")).status_code == 404
+
+
+async def test_a_request_keeps_its_id_unless_it_is_no_id(ask: Ask) -> None:
+    kept = await ask(None, "GET", "/healthz", headers={"X-Request-Id": "abc-1"})
+    assert kept.headers["x-request-id"] == "abc-1"
+    for given in ("a b", "x" * 129, "a\tb"):
+        answer = await ask(None, "GET", "/healthz", headers={"X-Request-Id": given})
+        assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["x-request-id"])
+
+
+async def test_every_answer_has_the_headers_browsers_heed(ask: Ask) -> None:
+    for path in ("/healthz", "/me", "/nothing"):
+        headers = (await ask(None, "GET", path)).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "access-control-allow-origin" not in headers
+        assert "strict-transport-security" not in headers
+
+
+async def test_mistakes_of_ours_tell_nothing_and_are_logged_under_the_request(
+    ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann = people.new("ann", "viewer")
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(job_store, "listing", broken)
+    caplog.handler.addFilter(RequestIds())
+    caplog.set_level(logging.INFO, "laneway.api")
+    answer = await ask(ann, "GET", "/jobs")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal")
+    assert "secret" not in answer.text
+    own = answer.headers["x-request-id"]
+    (record,) = [one for one in caplog.records if one.exc_info]
+    assert record.__dict__["request_id"] == own
+    for formatter in (TextLines(), JsonLines()):
+        assert own in formatter.format(record)
+    (line,) = [one for one in caplog.records if "ms" in one.getMessage()]
+    assert line.getMessage().startswith("GET /jobs 500 in")
+
+
+async def test_a_body_too_large_is_refused_unread(
+    ask: Ask, people: People, dsn: str, database: Database
+) -> None:
+    ann = people.new("ann", "submitter")
+    small = make_app(Settings.load(database_url=dsn, max_batch_bytes=1000), database)
+    transport = httpx2.ASGITransport(small, raise_app_exceptions=False)
+
+    async def parts() -> Any:
+        for _ in range(20):
+            yield b" " * 100
+
+    headers = {**ann.headers, "Content-Type": "application/json"}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        for content in (b" " * 1001, parts()):
+            answer = await client.post("/jobs", content=content, headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    await small.state.close()
+
+
+async def test_ready_means_the_database_is_there_with_its_schema(
+    ask: Ask, app: FastAPI, empty_dsn: str, conn: psycopg.Connection[Any]
+) -> None:
+    assert (await ask(None, "GET", "/readyz")).status_code == 200
+    nowhere = "postgresql://someone:hidden@127.0.0.1:1/none"
+    for dsn in (empty_dsn, nowhere):
+        other = Database(dsn, Settings.load(database_url=dsn), role="tests api")
+        bad = make_app(other.settings, other)
+        transport = httpx2.ASGITransport(bad, raise_app_exceptions=False)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+            answer = await client.get("/readyz")
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"] == "1"
+            for word in ("hidden", "someone", "127.0.0.1", "relation"):
+                assert word not in answer.text
+            assert (await client.get("/healthz")).status_code == 200
+        await bad.state.close()
+        await other.close()
+
+
+async def test_the_page_for_people_has_no_script(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    page = await ask(ann, "GET", "/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "/admin/workers/lanes" in page.text
+    assert "<script" not in page.text
+    assert (await ask(ann, "GET", "/openapi.json")).json()["openapi"].startswith("3.")
+
+
+async def test_a_link_opens_one_session_and_changes_need_its_csrf_token(
+    ask: Ask, database: Database, scene: Scene, acts: Callable[[], list[Any]]
+) -> None:
+    secret = await sessions.bootstrap(database, "tests")
+    page = await ask(None, "GET", "/login", params={"link": f'{secret}"><script>'})
+    assert "<script" not in page.text
+    form = {"link": secret}
+    foreign = {"Origin": "http://evil"}
+    assert (await ask(None, "POST", "/login", data=form, headers=foreign)).status_code == 403
+    opened = await ask(None, "POST", "/login", data=form, headers={"Origin": "http://test"})
+    assert opened.status_code == 303
+    said = opened.headers["set-cookie"].lower()
+    assert "httponly" in said
+    assert "samesite=lax" in said
+    cookie = {"Cookie": opened.headers["set-cookie"].partition(";")[0]}
+    assert (await ask(None, "POST", "/login", data=form)).status_code == 401
+    me = (await ask(None, "GET", "/me", headers=cookie)).json()
+    assert me["name"] == "admin"
+    job = {"job_type": "greet"}
+    for extra in (
+        {},
+        {"X-CSRF-Token": "é".encode("latin-1")},
+        {"X-CSRF-Token": me["csrf"], **foreign},
+    ):
+        refused = await ask(None, "POST", "/jobs", json=job, headers={**cookie, **extra})
+        assert refused.status_code == 403
+    own = {**cookie, "X-CSRF-Token": me["csrf"], "Origin": "http://test"}
+    assert (await ask(None, "POST", "/jobs", json=job, headers=own)).status_code == 202
+    assert (await ask(None, "POST", "/logout", headers=own)).status_code == 204
+    assert (await ask(None, "GET", "/me", headers=cookie)).status_code == 401
+    assert [act[1] for act in acts()] == [
+        "principal.created",
+        "session.opened",
+        "job.submitted",
+        "session.closed",
+    ]

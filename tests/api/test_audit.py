@@ -1,0 +1,71 @@
+"""The audit over HTTP: filtered, newest first, page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.api.conftest import Ask, People
+
+AUDIT = "/admin/audit"
+
+
+async def test_an_act_tells_who_what_whence_and_how_it_ended(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    vera = people.new("vera", "viewer")
+    asked = {"X-Request-Id": "r-1"}
+    await ask(admin, "POST", "/admin/workers/pause", headers=asked)
+    await ask(vera, "POST", "/admin/workers/pause")
+    refused, done = (await ask(admin, "GET", AUDIT)).json()["items"]
+    assert (done["actor"], done["door"], done["outcome"]) == ("admin", "http", "done")
+    assert (done["request_id"], done["principal_id"]) == ("r-1", str(admin.id))
+    assert (refused["actor"], refused["outcome"]) == ("vera", "refused")
+    assert refused["action"] == "POST /admin/workers/pause"
+
+
+async def test_filters_and_pages_of_the_audit(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    for verb in ("pause", "resume", "pause"):
+        await ask(admin, "POST", f"/admin/workers/{verb}")
+    first = (await ask(admin, "GET", AUDIT, params={"limit": 2})).json()
+    rest = {"limit": 2, "cursor": first["next_cursor"]}
+    second = (await ask(admin, "GET", AUDIT, params=rest)).json()
+    ids = [act["id"] for act in (*first["items"], *second["items"])]
+    assert len(ids) == 3
+    assert ids == sorted(ids, reverse=True)
+
+    async def found(**params: Any) -> int:
+        return len((await ask(admin, "GET", AUDIT, params=params)).json()["items"])
+
+    assert await found(actor="admin", kind="gate", door="http", outcome="done") == 3
+    assert await found(actor="nobody") == 0
+    assert await found(outcome="refused") == 0
+    assert await found(since="2999-01-01T00:00:00Z") == 0
+    assert await found(since="2000-01-01T00:00:00+02:00") == 3
+
+
+BAD: list[dict[str, str | int]] = [
+    {"door": "window"},
+    {"since": "2020-01-01T00:00:00"},
+    {"limit": 201},
+    {"cursor": "x"},
+    {"actor": "\0"},
+    {"outcome": ""},
+]
+
+
+async def test_a_bad_filter_is_refused(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    for params in BAD:
+        answer = await ask(admin, "GET", AUDIT, params=params)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), params
+    for since in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"):
+        answer = await ask(admin, "GET", AUDIT, params={"since": since})
+        assert answer.status_code in (200, 422), since
+
+
+async def test_the_audit_is_for_those_who_may_read_all_of_it(ask: Ask, people: People) -> None:
+    auditor = people.role("auditor", "audit:read")
+    assert (await ask(people.new("anna", auditor), "GET", AUDIT)).status_code == 200
+    narrow = people.new("nora", auditor, lanes=["system"])
+    assert (await ask(narrow, "GET", AUDIT)).status_code == 403
+    assert (await ask(people.new("olga", "operator"), "GET", AUDIT)).status_code == 403

@@ -1,0 +1,103 @@
+"""A verb on many jobs over HTTP: counted first, done in the background, within one's reach."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+from fastapi import FastAPI
+
+from tests.api.conftest import Ask, People, Principal
+from tests.control.scene import Scene
+
+GREET = {"job_type": "greet"}
+
+
+async def ended(ask: Ask, app: FastAPI, who: Principal, begun: httpx2.Response) -> Any:
+    """The run, once it has ended."""
+    assert begun.status_code == 202, begun.text
+    await asyncio.gather(*app.state.bulk_runs._tasks)
+    return (await ask(who, "GET", begun.headers["location"])).json()
+
+
+async def test_a_run_takes_the_jobs_in_reach_and_no_other(
+    ask: Ask, app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
+) -> None:
+    ann = people.new("ann", "submitter")
+    mine = [scene.submit(created_by="ann") for _ in range(3)]
+    theirs = scene.submit(created_by="bob")
+    order = {"verb": "cancel", "filter": GREET, "reason": "late"}
+    counted = await ask(ann, "POST", "/jobs/bulk", json={**order, "dry_run": True})
+    assert counted.status_code == 200
+    assert (counted.json()["matched"], counted.json()["is_more"]) == (3, False)
+    assert set(counted.json()["sample"]) == {str(job_id) for job_id in mine}
+    run = await ended(ask, app, ann, await ask(ann, "POST", "/jobs/bulk", json=order))
+    assert (run["state"], run["done"], run["refused"]) == ("done", 3, {})
+    ben = people.new("ben", "operator")
+    assert (await ask(ben, "GET", f"/jobs/{theirs}")).json()["status"] == "approved"
+    assert {act[0] for act in acts()} == {"ann"}
+    assert len(acts()) == 1
+
+
+async def test_every_verb_needs_its_own_permission(
+    ask: Ask, people: People, acts: Callable[[], list[Any]]
+) -> None:
+    ann, eve = people.new("ann", "submitter"), people.new("eve", "approver")
+    for who, verb in ((ann, "approve"), (ann, "reprioritize"), (eve, "cancel"), (eve, "delete")):
+        answer = await ask(who, "POST", "/jobs/bulk", json={"verb": verb, "filter": GREET})
+        assert answer.status_code == 403
+    assert [act[4] for act in acts()] == ["refused"] * 4
+
+
+async def test_every_job_must_be_meant(ask: Ask, app: FastAPI, people: People) -> None:
+    ben = people.new("ben", "operator")
+    order = {"verb": "cancel"}
+    assert (await ask(ben, "POST", "/jobs/bulk", json=order)).status_code == 409
+    ann = people.new("ann", "submitter")
+    assert (await ask(ann, "POST", "/jobs/bulk", json=order)).status_code == 409
+    begun = await ask(ben, "POST", "/jobs/bulk", json={**order, "all": True})
+    assert (await ended(ask, app, ben, begun))["done"] == 0
+
+
+async def test_a_run_is_seen_by_who_ordered_it_and_who_sees_all_jobs(
+    ask: Ask, app: FastAPI, people: People
+) -> None:
+    ann, bob = people.new("ann", "submitter"), people.new("bob", "submitter")
+    eve = people.new("eve", "viewer")
+    begun = await ask(ann, "POST", "/jobs/bulk", json={"verb": "retry", "filter": GREET})
+    await ended(ask, app, ann, begun)
+    seen = [
+        (await ask(who, "GET", begun.headers["location"])).status_code for who in (ann, bob, eve)
+    ]
+    assert seen == [200, 404, 200]
+    assert (await ask(eve, "GET", f"/jobs/bulk/{uuid4()}")).status_code == 404
+
+
+async def test_an_order_with_a_key_runs_once(
+    ask: Ask, app: FastAPI, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "submitter")
+    order = {"verb": "cancel", "filter": GREET}
+    key = {"Idempotency-Key": "k"}
+    first = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
+    await ended(ask, app, ann, first)
+    later = scene.submit(created_by="ann")
+    again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
+    assert again.json() == first.json()
+    await ended(ask, app, ann, again)
+    assert (await ask(ann, "GET", f"/jobs/{later}")).json()["status"] == "approved"
+
+
+async def test_a_run_whose_server_is_gone_says_so(
+    ask: Ask, app: FastAPI, people: People, scene: Scene
+) -> None:
+    ben = people.new("ben", "operator")
+    begun = await ask(ben, "POST", "/jobs/bulk", json={"verb": "retry", "filter": GREET})
+    await ended(ask, app, ben, begun)
+    scene.conn.execute(
+        "update laneway.bulk_runs set state = 'running', updated_at = now() - interval '1 hour'"
+    )
+    assert (await ask(ben, "GET", begun.headers["location"])).json()["state"] == "interrupted"

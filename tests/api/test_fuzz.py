@@ -1,0 +1,34 @@
+"""No made-up request gets an answer that the description does not promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from laneway.api.description import describe
+from tests.api import fuzz as fuzzing
+from tests.api.fuzz import fuzz
+
+
+def test_every_answer_to_a_made_up_request_is_as_described(dsn: str) -> None:
+    findings = fuzz(dsn, per_route=2)
+    assert findings.problems == []
+    assert findings.server_errors == 0
+    assert findings.cases >= 100
+    assert {200, 404, 422} <= findings.statuses.keys()
+
+
+def test_a_route_that_says_less_than_it_answers_is_found(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(app: FastAPI) -> dict[str, Any]:
+        document = describe(app)
+        me = document["paths"]["/me"]
+        del me["get"]["responses"]["200"]
+        return {**document, "paths": {"/me": me}}
+
+    monkeypatch.setattr(fuzzing, "describe", silent)
+    findings = fuzz(dsn, per_route=2)
+    assert {problem.partition(":")[0] for problem in findings.problems} == {"GET /me"}

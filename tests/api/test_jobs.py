@@ -1,0 +1,293 @@
+"""Jobs over HTTP: submitted, read, decided and ended as the verbs of control do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+
+from laneway.domain.approval import Approval
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+
+Acts = Callable[[], list[tuple[Any, ...]]]
+
+VERBS = [
+    ("GET", ""),
+    ("GET", "/explain"),
+    ("POST", "/cancel"),
+    ("POST", "/retry"),
+    ("DELETE", ""),
+]
+BAD = [
+    (b'{"job_type": "greet", "payload": {"a": "\\u0000"}}', "payload.a"),
+    (b'{"job_type": "greet", "payload": {"a": NaN}}', "payload.a"),
+    (b'{"job_type": "greet", "payload": {"a": "\\ud800"}}', "payload.a"),
+    (b'{"job_type": "greet", "\\ud800": 1}', "body"),
+    (b'{"job_type": "greet", "payload": {"a": 1' + b"0" * 400 + b"}}", "payload.a"),
+    (b'{"job_type": "greet", "payload": ' + b"1" * 5000 + b"}", "body"),
+    (b'{"job_type": "greet", "payload": ' + b"[" * 200_000, "body"),
+    (b'{"job_type": "greet", "priority": "1"}', "body.priority"),
+    (b'{"job_type": "greet", "delay": 1, "run_at": "2030-01-01T00:00:00Z"}', "delay"),
+    (b'{"job_type": "greet", "run_at": "2030-01-01T00:00:00"}', "body.run_at"),
+    (b'{"job_type": "greet", "tags": ["\\u0000"]}', "tags[0]"),
+    (b"{", "body.1"),
+]
+
+
+async def test_a_submitted_job_is_where_its_location_says(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "submitter")
+    made = await ask(ann, "POST", "/jobs", json={"job_type": "greet", "payload": {"name": "Bo"}})
+    assert made.status_code == 202, made.text
+    job = made.json()
+    assert made.headers["location"] == f"/jobs/{job['id']}"
+    assert (job["status"], job["created_by"]) == ("approved", "ann")
+    read = (await ask(ann, "GET", made.headers["location"])).json()
+    assert read["payload"] == {"name": "Bo"}
+    assert read["attempts"] == read["decisions"] == []
+
+
+async def test_a_submit_leaves_its_act_and_a_duplicate_none(
+    ask: Ask, people: People, acts: Acts
+) -> None:
+    ann = people.new("ann", "submitter")
+    body = {"job_type": "greet", "unique_key": "k"}
+    first = await ask(ann, "POST", "/jobs", json=body)
+    second = await ask(ann, "POST", "/jobs", json=body)
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert second.json()["duplicate"] is True
+    assert second.json()["id"] == first.json()["id"]
+    assert acts() == [("ann", "job.submitted", "job", first.json()["id"], "done")]
+
+
+async def test_a_key_held_by_a_foreign_job_tells_nothing_of_it(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "submitter")
+    theirs = scene.submit("greet", unique_key="k", created_by="bob")
+    body = {"job_type": "greet", "unique_key": "k"}
+    one = await ask(ann, "POST", "/jobs", json=body)
+    batch = {"jobs": [{"job_type": "greet"}, body]}
+    many = await ask(ann, "POST", "/jobs/batch", json=batch)
+    keyed = await ask(ann, "POST", "/jobs/batch", json=batch, headers={"Idempotency-Key": "k"})
+    for answer in (one, many, keyed):
+        assert answer.status_code == 409
+        assert str(theirs) not in answer.text
+    assert len((await ask(ann, "GET", "/jobs")).json()["items"]) == 0
+
+
+async def test_what_only_laneway_decides_cannot_be_submitted(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "operator")
+    for field in ("id", "status", "attempt", "created_by", "claimed_by", "approved_by", "result"):
+        answer = await ask(ann, "POST", "/jobs", json={"job_type": "greet", field: "x"})
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == f"body.{field}"
+
+
+async def test_bad_input_names_the_field(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "submitter")
+    headers = {"Content-Type": "application/json"}
+    for body, field in BAD:
+        answer = await ask(ann, "POST", "/jobs", content=body, headers=headers)
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["field"] == field
+
+
+async def test_arguments_are_checked_as_they_were_published(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "submitter")
+    scene.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    answer = await ask(ann, "POST", "/jobs", json={"job_type": "greet", "payload": {"n": "x"}})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "payload.n"
+
+
+async def test_a_batch_is_stored_whole_or_not_at_all(ask: Ask, people: People, acts: Acts) -> None:
+    ann = people.new("ann", "submitter")
+    good = {"job_type": "greet"}
+    bad = {"job_type": "greet", "payload": {"a": "\x00"}}
+    refused = await ask(ann, "POST", "/jobs/batch", json={"jobs": [good, bad]})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "jobs[1].payload.a"
+    assert (await ask(ann, "GET", "/jobs")).json()["items"] == []
+    made = await ask(ann, "POST", "/jobs/batch", json={"jobs": [good, good]})
+    assert made.status_code == 202
+    listed = (await ask(ann, "GET", "/jobs")).json()["items"]
+    assert {job["id"] for job in listed} == {job["id"] for job in made.json()["items"]}
+    assert {job["created_by"] for job in listed} == {"ann"}
+    assert [act[:3] for act in acts()] == [("ann", "job.submitted", "job")]
+
+
+async def test_pages_of_jobs_in_reach_hold_each_once(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "submitter")
+    mine = [str(scene.submit("greet", created_by=who)) for who in ("ann", "bob") * 5][::2]
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await ask(ann, "GET", "/jobs", params={"limit": 2, **cursor})).json()
+        seen += [job["id"] for job in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == mine[::-1]
+
+
+async def test_lists_hold_only_what_the_grant_covers(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    role = people.role("reader", "jobs:read")
+    lane = people.new("lane", role, scope="all", lanes=["interactive"])
+    place = people.new("place", role, workspace="lab")
+    scene.conn.execute("update laneway.worker_lanes set max_slots = 9")
+    for make in (scene.completed, scene.failed, scene.running, scene.submit):
+        for job_type in ("ingestion", "greet"):
+            for workspace in ("lab", "default"):
+                make(job_type, workspace=workspace)
+    for status in (None, "approved", "running", "completed", "failed"):
+        params = {"limit": 200} | ({"status": status} if status else {})
+        seen = (await ask(lane, "GET", "/jobs", params=params)).json()["items"]
+        assert len(seen) == (2 if status else 8)
+        assert {job["lane"] for job in seen} == {"interactive"}
+        seen = (await ask(place, "GET", "/jobs", params=params)).json()["items"]
+        assert len(seen) == (2 if status else 8)
+        assert {job["workspace"] for job in seen} == {"lab"}
+
+
+async def test_a_misspelt_filter_is_refused(ask: Ask, people: People) -> None:
+    eve = people.new("eve", "viewer")
+    for params in ({"stauts": "failed"}, {"limit": 201}, {"limit": 0}, {"cursor": "x"}):
+        assert (await ask(eve, "GET", "/jobs", params=params)).status_code == 422
+
+
+async def test_tracebacks_and_logs_are_for_debuggers_and_owners(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    job_id = scene.failed("greet", created_by="ann")
+    seen = {}
+    for name, role in (("ann", "submitter"), ("ben", "operator"), ("eve", "viewer")):
+        who = people.new(name, role)
+        one = (await ask(who, "GET", f"/jobs/{job_id}")).json()
+        listed = (await ask(who, "GET", "/jobs")).json()["items"][0]
+        seen[name] = [
+            "traceback" in one["error"],
+            "traceback" in listed["error"],
+            "log" in one["attempts"][0],
+            "traceback" in one["attempts"][0]["error"],
+        ]
+    assert seen == {"ann": [True] * 4, "ben": [True] * 4, "eve": [False] * 4}
+
+
+async def test_foreign_jobs_are_not_there_whatever_the_verb(
+    ask: Ask, people: People, scene: Scene, acts: Acts
+) -> None:
+    ann = people.new("ann", "submitter")
+    theirs, nobodys = scene.submit("greet", created_by="bob"), uuid4()
+    for job_id in (theirs, nobodys):
+        for method, path in VERBS:
+            answer = await ask(ann, method, f"/jobs/{job_id}{path}")
+            assert (answer.status_code, answer.json()["detail"]) == (404, f"no job {job_id}")
+    assert acts() == []
+
+
+async def test_a_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(
+    ask: Ask, people: People, scene: Scene, acts: Acts
+) -> None:
+    ann = people.new("ann", "viewer")
+    people.grant(ann.id, "submitter")
+    job_id = scene.submit("greet", created_by="bob")
+    answer = await ask(ann, "POST", f"/jobs/{job_id}/cancel")
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert acts() == [("ann", "job.cancelled", "job", str(job_id), "refused")]
+
+
+async def test_the_verbs_of_a_jobs_life(ask: Ask, people: People, scene: Scene, acts: Acts) -> None:
+    ben = people.new("ben", "operator")
+    job_id = scene.submit("greet")
+
+    async def status(method: str, verb: str, **more: Any) -> tuple[int, Any]:
+        answer = await ask(ben, method, f"/jobs/{job_id}{verb}", **more)
+        return answer.status_code, answer.json().get("status") if answer.content else None
+
+    assert await status("POST", "/retry") == (409, 409)
+    assert await status("POST", "/cancel", json={"reason": "late"}) == (200, "cancelled")
+    assert await status("POST", "/cancel") == (409, 409)
+    assert await status("POST", "/retry") == (200, "approved")
+    (claim,) = scene.claim()
+    assert await status("DELETE", "") == (409, 409)
+    assert (await ask(ben, "GET", f"/jobs/{job_id}/explain")).json()["reasons"][0][
+        "code"
+    ] == "running"
+    scene.settle(claim)
+    assert await status("DELETE", "") == (204, None)
+    assert await status("GET", "") == (404, 404)
+    assert [act[1] for act in acts()] == ["job.cancelled", "job.retried", "job.deleted"]
+    job_id = scene.submit("greet")
+    assert await status("DELETE", "") == (200, "cancelled")
+
+
+async def test_a_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    eve = people.new("eve", "approver")
+    scene.publish("costly", approval=Approval())
+    first, second = scene.submit("costly"), scene.submit("costly")
+    shown = (await ask(eve, "GET", f"/jobs/{first}")).json()
+    wrong = await ask(eve, "POST", f"/jobs/{first}/approve", json={"seal": "x" + shown["seal"]})
+    assert wrong.status_code == 409
+    said = {"seal": shown["seal"], "comment": "go"}
+    done = await ask(eve, "POST", f"/jobs/{first}/approve", json=said)
+    assert (done.status_code, done.json()["approved_by"]) == (200, "eve")
+    assert (await ask(eve, "POST", f"/jobs/{second}/reject", json={})).status_code == 422
+    gone = await ask(eve, "POST", f"/jobs/{second}/reject", json={"reason": "no"})
+    assert gone.json()["status"] == "cancelled"
+
+
+async def test_explain_names_no_foreign_job(ask: Ask, people: People, scene: Scene) -> None:
+    ann, ben = people.new("ann", "submitter"), people.new("ben", "operator")
+    scene.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
+    theirs = scene.running("ingestion", created_by="bob").job_id
+    mine = scene.submit("ingestion", created_by="ann")
+    told = (await ask(ben, "GET", f"/jobs/{mine}/explain")).text
+    assert str(theirs) in told
+    told = (await ask(ann, "GET", f"/jobs/{mine}/explain")).text
+    assert str(theirs) not in told
+    assert "another job" in told
+
+
+async def test_submits_keep_to_the_workspaces_and_lanes_of_the_grant(
+    ask: Ask, people: People, acts: Acts
+) -> None:
+    role = people.role("sender", "jobs:submit")
+    ann = people.new("ann", role, workspace="lab")
+    ben = people.new("ben", role, scope="all", lanes=["interactive"])
+    lab = {"job_type": "greet", "workspace": "lab"}
+    fast = {"job_type": "ingestion"}
+    assert (await ask(ann, "POST", "/jobs", json=lab)).status_code == 202
+    assert (await ask(ann, "POST", "/jobs", json=fast)).status_code == 403
+    assert (await ask(ben, "POST", "/jobs", json=fast)).status_code == 202
+    assert (await ask(ben, "POST", "/jobs/batch", json={"jobs": [fast, lab]})).status_code == 403
+    assert [act[4] for act in acts()] == ["done", "refused", "done", "refused"]
+
+
+async def test_a_number_python_cannot_hold_spoils_no_list(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    eve = people.new("eve", "viewer")
+    conn.execute(
+        "select laneway.submit('greet', %s::jsonb)", ['{"n": ' + "9" * 400 + '.5, "m": 1}']
+    )
+    answer = await ask(eve, "GET", "/jobs")
+    assert answer.json()["items"][0]["payload"] == {"n": "Infinity", "m": 1}
+
+
+async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "submitter", permissions=["jobs:read", "workers:manage"])
+    me = (await ask(ann, "GET", "/me")).json()
+    assert (UUID(me["id"]), me["name"], me["csrf"]) == (ann.id, "ann", None)
+    own = {"owner": "ann", "workspace": None, "lanes": None}
+    assert me["permissions"] == {"jobs:read": [own]}

@@ -1,0 +1,186 @@
+"""Roles x routes x near and far objects: nobody gets what his grant does not give."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from tests.api.conftest import Ask, People, Principal
+from tests.api.matrix import ENTRIES, MARK, PEOPLE, PLACES, Entry, Person, Side
+from tests.api.test_app import OPEN, served
+from tests.control.scene import Scene
+
+FIGURES = Path(__file__).parents[2] / "bench" / "latest" / "authz.json"
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class World:
+    """Everybody, and new objects on either side for every request."""
+
+    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+        self._conn = conn
+        self._scene = Scene(conn)
+        self._people = People(conn)
+        self._numbers: Iterator[int] = count(1)
+        self.far_jobs: set[str] = set()
+        self.tokens = {person.name: self._register(person) for person in PEOPLE}
+        self._somebody = self._people.new("somebody").id
+        self._people.new(MARK)
+        conn.execute(
+            "update laneway.worker_lanes set max_slots = 9, updated_by = %s where name = 'system'",
+            [MARK],
+        )
+        conn.execute("update laneway.worker_lanes set max_slots = 9 where name = 'interactive'")
+        # For lists to leave out.
+        self.job(PEOPLE[0], "far", 0)
+        self.schedule(PEOPLE[0], "far", 0)
+
+    def _register(self, person: Person) -> Principal:
+        workspace = "ours" if person.scope == "workspace" else None
+        lanes = sorted(person.lanes) if person.lanes else None
+        permissions = None if person.token is None else sorted(person.token)
+        return self._people.new(
+            person.name,
+            person.role,
+            scope=person.scope,
+            workspace=workspace,
+            lanes=lanes,
+            permissions=permissions,
+        )
+
+    def request(self, entry: Entry, path: str, who: Person, side: Side) -> tuple[str, Any]:
+        """The path and the body of one request."""
+        number = next(self._numbers)
+        named = None if entry.make is None else str(getattr(self, entry.make)(who, side, number))
+        body = entry.body(*PLACES[side], number) if callable(entry.body) else entry.body
+        return re.sub(r"\{\w+\}", named or "", path), body
+
+    def job(self, who: Person, side: Side, number: int) -> UUID:
+        workspace, _, job_type = PLACES[side]
+        owner, payload = (who.name, "{}") if side == "near" else (MARK, json.dumps({"of": MARK}))
+        job_id = self._scene.submit(
+            job_type, workspace=workspace, created_by=owner, payload=payload
+        )
+        if side == "far":
+            self.far_jobs.add(str(job_id))
+        return job_id
+
+    def lane(self, who: Person, side: Side, number: int) -> str:
+        return PLACES[side][1]
+
+    def own_lane(self, who: Person, side: Side, number: int) -> str:
+        """The one a rollback would be about is in reach; that is not enough."""
+        return PLACES["near"][1]
+
+    def schedule(self, who: Person, side: Side, number: int) -> str:
+        workspace, _, job_type = PLACES[side]
+        payload = "{}" if side == "near" else json.dumps({"of": MARK})
+        self._conn.execute(
+            "insert into laneway.schedules (name, job_type, cron, workspace, payload)"
+            " values (%s, %s, '0 3 * * *', %s, %s)",
+            [f"s{number}", job_type, workspace, payload],
+        )
+        self._conn.execute(
+            "insert into laneway.schedule_state (name) values (%s) on conflict do nothing",
+            [f"s{number}"],
+        )
+        return f"s{number}"
+
+    def limit(self, who: Person, side: Side, number: int) -> str:
+        self._conn.execute("insert into laneway.limits (name) values (%s)", [f"l{number}"])
+        return f"l{number}"
+
+    def role(self, who: Person, side: Side, number: int) -> str:
+        return self._people.role(f"r{number}", "jobs:read")
+
+    def grant(self, who: Person, side: Side, number: int) -> UUID:
+        grant_id = uuid4()
+        self._conn.execute(
+            "insert into laneway.role_grants (id, principal_id, role, scope, granted_by)"
+            " values (%s, %s, 'viewer', 'own', 'tests')",
+            [grant_id, self._somebody],
+        )
+        return grant_id
+
+    def token(self, who: Person, side: Side, number: int) -> UUID:
+        self._people.token(self._somebody)
+        row = self._conn.execute(
+            "select id from laneway.tokens order by created_at desc limit 1"
+        ).fetchone()
+        assert row is not None
+        return UUID(str(row[0]))
+
+    def run(self, who: Person, side: Side, number: int) -> UUID:
+        """A run that a stranger ordered."""
+        run_id = uuid4()
+        self._conn.execute(
+            "insert into laneway.bulk_runs (id, principal_id, ordered_by, verb, state)"
+            " values (%s, %s, %s, 'cancel', 'done')",
+            [run_id, uuid4(), MARK],
+        )
+        return run_id
+
+
+@pytest.fixture
+def world(conn: psycopg.Connection[Any]) -> World:
+    return World(conn)
+
+
+def test_every_route_has_its_line_in_the_matrix(app: FastAPI) -> None:
+    assert set(served(app)) == set(ENTRIES)
+
+
+async def test_nobody_gets_what_is_not_granted(ask: Ask, world: World) -> None:
+    cells = 0
+    wrong: list[tuple[object, ...]] = []
+    leaks: list[tuple[object, ...]] = []
+    for (method, path), entry in ENTRIES.items():
+        for who in (None, *PEOPLE):
+            for side in entry.sides:
+                cells += 1
+                asker = who or PEOPLE[0]
+                target, body = world.request(entry, path, asker, side)
+                sent = {} if body is None else {"json": body}
+                token = None if who is None else world.tokens[who.name]
+                answer = await ask(token, method, target, **sent)
+                cell = (method, path, asker.name if who else None, side, answer.status_code)
+                expected = _expected(entry, method, path, who, side)
+                if expected is None:
+                    continue
+                is_through = answer.status_code < 400 or answer.status_code == 409
+                if expected == "through" and not is_through:
+                    wrong.append((*cell, answer.text[:300]))
+                elif expected != "through" and answer.status_code != expected:
+                    (leaks if is_through else wrong).append((*cell, expected, answer.text[:300]))
+                if (who is None or who.is_narrow) and _tells(world, answer.text, target):
+                    leaks.append((*cell, "tells of the stranger", answer.text[:300]))
+    _keep(cells, len(leaks))
+    assert not leaks, "\n".join(map(str, leaks))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def _expected(entry: Entry, method: str, path: str, who: Person | None, side: Side) -> Any:
+    if (method, path) in OPEN:
+        return None
+    return 401 if who is None else entry.answer(who, side)
+
+
+def _tells(world: World, text: str, target: str) -> bool:
+    named = set(_UUID.findall(text)) - set(_UUID.findall(target))
+    return MARK in text or bool(named & world.far_jobs)
+
+
+def _keep(cells: int, leaks: int) -> None:
+    if os.environ.get("LANEWAY_FIGURES"):
+        FIGURES.parent.mkdir(parents=True, exist_ok=True)
+        FIGURES.write_text(json.dumps({"authz_cells": cells, "authz_leaks": leaks}) + "\n")

@@ -1,0 +1,117 @@
+"""Schedules over HTTP: each belongs to a workspace and to the lane of its job type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.api.conftest import Ask, People
+
+SCHEDULES = "/admin/schedules"
+NIGHTLY = {"name": "nightly", "job_type": "restore", "cron": "0 3 * * *"}
+Acts = Callable[[], list[tuple[Any, ...]]]
+
+
+async def test_a_schedule_lives_from_its_creation_to_its_deletion(
+    ask: Ask, people: People, acts: Acts
+) -> None:
+    olga = people.new("olga", "operator")
+    made = await ask(olga, "POST", SCHEDULES, json={**NIGHTLY, "payload": {"deep": True}})
+    assert made.status_code == 201
+    assert made.headers["location"] == f"{SCHEDULES}/nightly"
+    assert (made.json()["payload"], made.json()["updated_by"]) == ({"deep": True}, "olga")
+    assert made.json()["next_at"] is not None
+
+    path = f"{SCHEDULES}/nightly"
+    assert (await ask(olga, "GET", path)).json()["cron"] == "0 3 * * *"
+    changed = await ask(olga, "PATCH", path, json={"cron": "0 4 * * *", "priority": 5})
+    assert (changed.json()["cron"], changed.json()["priority"]) == ("0 4 * * *", 5)
+    assert changed.json()["payload"] == {"deep": True}
+
+    ran = await ask(olga, "POST", f"{path}/run")
+    assert (ran.status_code, ran.json()["answer"]) == (200, "submitted")
+    (slot,) = (await ask(olga, "GET", f"{path}/slots")).json()["items"]
+    assert (slot["manual"], slot["job_id"]) == (True, ran.json()["job_id"])
+
+    back = await ask(olga, "POST", f"{path}/rollback")
+    assert back.json()["change"]["after"]["cron"] == "0 3 * * *"
+    history = (await ask(olga, "GET", f"{path}/history")).json()["items"]
+    assert [change["verb"] for change in history] == ["changed", "changed", "created"]
+
+    assert (await ask(olga, "DELETE", path)).status_code == 204
+    assert (await ask(olga, "GET", path)).status_code == 404
+    assert [(act[2], act[4]) for act in acts()] == [("schedule", "done")] * 5
+
+
+async def test_a_second_schedule_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:
+    olga = people.new("olga", "operator")
+    await ask(olga, "POST", SCHEDULES, json=NIGHTLY)
+    again = await ask(olga, "POST", SCHEDULES, json={**NIGHTLY, "cron": "0 5 * * *"})
+    assert again.status_code == 409
+    assert (await ask(olga, "GET", f"{SCHEDULES}/nightly")).json()["cron"] == "0 3 * * *"
+
+
+BAD_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"cron": "0 25 * * *"}, "cron"),
+    ({"timezone": "Mars/Base"}, "timezone"),
+    ({"payload": [1]}, "payload"),
+    ({"payload": {"a": "\0"}}, "payload"),
+    ({"missed": "never"}, "missed"),
+    ({"created_at": "2020-01-01T00:00:00Z"}, "created_at"),
+    ({"tags": ["a", 1]}, "tags.1"),
+    ({}, "schedule"),
+]
+
+
+async def test_a_bad_change_names_its_field(ask: Ask, people: People) -> None:
+    olga = people.new("olga", "operator")
+    await ask(olga, "POST", SCHEDULES, json=NIGHTLY)
+    for change, field in BAD_CHANGES:
+        answer = await ask(olga, "PATCH", f"{SCHEDULES}/nightly", json=change)
+        assert answer.status_code == 422, change
+        assert field in answer.json()["errors"][0]["field"]
+
+
+async def test_a_schedule_out_of_reach_is_not_there(ask: Ask, people: People, acts: Acts) -> None:
+    admin = people.new("admin", "platform_admin")
+    await ask(admin, "POST", SCHEDULES, json={**NIGHTLY, "workspace": "theirs"})
+    strangers = [
+        people.new("team", "operator", workspace="ours"),
+        people.new("lane", "operator", lanes=["interactive"]),
+    ]
+    path = f"{SCHEDULES}/nightly"
+    for who in strangers:
+        assert (await ask(who, "GET", SCHEDULES)).json()["items"] == []
+        assert (await ask(who, "GET", path)).status_code == 404
+        assert (await ask(who, "GET", f"{path}/slots")).status_code == 404
+        assert (await ask(who, "PATCH", path, json={"enabled": False})).status_code == 404
+        assert (await ask(who, "DELETE", path)).status_code == 404
+        assert (await ask(who, "POST", f"{path}/run")).status_code == 404
+        assert (await ask(who, "GET", f"{path}/history")).status_code == 403
+        assert (await ask(who, "POST", f"{path}/rollback")).status_code == 403
+    assert [act[4] for act in acts()] == ["done"] + ["refused"] * 4
+
+
+async def test_a_schedule_stays_in_the_reach_of_who_writes_it(ask: Ask, people: People) -> None:
+    team = people.new("team", "operator", workspace="ours")
+    assert (await ask(team, "POST", SCHEDULES, json=NIGHTLY)).status_code == 403
+    own = await ask(team, "POST", SCHEDULES, json={**NIGHTLY, "workspace": "ours"})
+    assert own.status_code == 201
+    path = f"{SCHEDULES}/nightly"
+    assert (await ask(team, "PATCH", path, json={"workspace": "theirs"})).status_code == 403
+    assert (await ask(team, "PATCH", path, json={"enabled": False})).status_code == 200
+
+    lane = people.new("lane", "operator", lanes=["system"])
+    assert (await ask(lane, "PATCH", path, json={"job_type": "polarity"})).status_code == 403
+    assert (await ask(lane, "PATCH", path, json={"job_type": "source_embedding"})).is_success
+
+
+async def test_who_may_look_may_not_change(ask: Ask, people: People, acts: Acts) -> None:
+    admin = people.new("admin", "platform_admin")
+    await ask(admin, "POST", SCHEDULES, json=NIGHTLY)
+    otto = people.new("otto", "operator", lanes=["interactive"])
+    people.grant(otto.id, people.role("onlooker", "schedules:view"))
+    path = f"{SCHEDULES}/nightly"
+    assert (await ask(otto, "GET", path)).status_code == 200
+    assert (await ask(otto, "DELETE", path)).status_code == 403
+    assert acts()[-1][2:] == ("schedule", "nightly", "refused")

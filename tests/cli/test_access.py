@@ -1,0 +1,106 @@
+"""Laws of `laneway principals`, `roles` and `tokens`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.control.scene import Scene
+
+
+def lines(result: Any) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_a_principal_gets_a_role_and_a_token_and_loses_them(run: Run, scene: Scene) -> None:
+    assert "no principals" in run("principals", "ls").stderr
+    assert run("principals", "create", "ann").stderr == "principal ann: person, enabled\n"
+    assert lines(run("roles", "create", "tuner", "--permissions", "workers:view", "--json"))
+    assert run("roles", "set", "tuner", "--permissions", "workers:manage,jobs:read").stderr == (
+        "role tuner: jobs:read, workers:manage\n"
+    )
+    (grant,) = lines(
+        run("roles", "grant", "ann", "tuner", "--scope", "all", "--lanes", "system", "--json")
+    )
+    assert (grant["principal"], grant["lanes"]) == ("ann", ["system"])
+    made = run("--by", "root", "tokens", "create", "ann", "--name", "laptop")
+    secret = made.stdout.strip()
+    assert (len(secret), secret[:3], secret in made.stderr) == (46, "lw_", False)
+    (token,) = lines(run("tokens", "ls", "--json"))
+    assert (token["principal"], token["name"], token["created_by"]) == ("ann", "laptop", "root")
+    for shown in (run("tokens", "ls"), run("roles", "grants"), run("principals", "ls")):
+        assert (shown.exit_code, "ann" in shown.stdout) == (0, True)
+        assert secret not in shown.stdout
+    assert run("roles", "delete", "tuner").exit_code == 4
+    assert run("roles", "revoke", grant["id"]).stderr == (
+        "principal ann: no longer has the role tuner for all jobs of system\n"
+    )
+    assert run("roles", "delete", "tuner").exit_code == 0
+    assert "revoked" in run("tokens", "revoke", token["id"]).stderr
+    assert "revoked" in run("tokens", "ls", "--principal", "ann").stdout
+    assert run("tokens", "revoke", token["id"]).exit_code == 4
+    assert run("principals", "disable", "ann").stderr == "principal ann: person, disabled\n"
+    assert run("principals", "enable", "ann").stderr == "principal ann: person, enabled\n"
+    assert scene.conn.execute(
+        "select count(*) from laneway.audit where kind = 'access'"
+    ).fetchone() == (10,)
+
+
+def test_a_token_in_json_holds_its_secret_this_once(run: Run) -> None:
+    run("principals", "create", "bot", "--kind", "service")
+    (made,) = lines(
+        run("tokens", "create", "bot", "--name", "ci", "--expires-in", "never",
+            "--permissions", "jobs:submit", "--lanes", "default", "--json")
+    )  # fmt: skip
+    assert made["token"].startswith(made["hint"])
+    assert (made["expires_at"], made["permissions"], made["lanes"]) == (
+        None,
+        ["jobs:submit"],
+        ["default"],
+    )
+    (listed,) = lines(run("tokens", "ls", "--json"))
+    assert "token" not in listed
+
+
+def test_a_login_link_is_made_for_a_person(run: Run) -> None:
+    run("principals", "create", "ann")
+    assert run("principals", "login", "ann").stdout.startswith("lwl_")
+    (made,) = lines(run("principals", "login", "ann", "--json"))
+    assert made["expires_in"] == 600
+
+
+def test_roles_ls_tells_what_they_may_do(run: Run) -> None:
+    listed = {each["name"]: each for each in lines(run("roles", "ls", "--json"))}
+    assert listed["viewer"]["permissions"] == ["jobs:read", "workers:view"]
+    assert "jobs:read, workers:view" in run("roles", "ls").stdout
+
+
+@pytest.mark.parametrize(
+    "args,code",
+    [
+        (["principals", "create", " ann"], 2),
+        (["principals", "create", "ann", "--kind", "robot"], 2),
+        (["principals", "disable", "nobody"], 3),
+        (["principals", "login", "nobody"], 3),
+        (["roles", "create", "Bad Name", "--permissions", "jobs:read"], 2),
+        (["roles", "create", "r", "--permissions", "jobs:*"], 2),
+        (["roles", "create", "r"], 2),
+        (["roles", "set", "viewer", "--permissions", "jobs:read"], 4),
+        (["roles", "delete", "nothing"], 3),
+        (["roles", "grant", "nobody", "viewer", "--scope", "all"], 3),
+        (["roles", "grant", "nobody", "viewer", "--scope", "some"], 2),
+        (["roles", "revoke", "nonsense"], 2),
+        (["tokens", "create", "nobody", "--name", "t"], 3),
+        (["tokens", "create", "nobody", "--name", "t", "--expires-in", "soon"], 2),
+        (["tokens", "create", "nobody", "--name", "t", "--expires-in", "0s"], 2),
+        (["tokens", "revoke", "00000000-0000-0000-0000-000000000000"], 3),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], code: int) -> None:
+    refused = run(*args)
+    assert (refused.exit_code, refused.stdout) == (code, "")
+    assert len(refused.stderr) > 10

@@ -1,0 +1,73 @@
+"""Laws of `laneway audit`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.control.scene import Scene
+
+
+def told(answer: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in answer.stdout.splitlines()]
+
+
+def test_what_the_command_line_changes_is_audited_as_such(run: Run, scene: Scene) -> None:
+    job_id = scene.submit()
+    assert run("--by", "ann", "jobs", "cancel", job_id).exit_code == 0
+    for change in (
+        ("lanes", "set", "system", "--max-slots", 3),
+        ("limits", "set", "openai", "--max-concurrent", 2),
+        ("pause",),
+        ("resume",),
+    ):
+        assert run("--by", "bob", *change).exit_code == 0
+    acts = told(run("audit", "--json"))
+    assert [(act["actor"], act["action"]) for act in acts] == [
+        ("bob", "gate.opened"), ("bob", "gate.shut"), ("bob", "limit.tuned"),
+        ("bob", "lane.tuned"), ("ann", "job.cancelled"),
+    ]  # fmt: skip
+    assert {act["door"] for act in acts} == {"cli"}
+    shown = run("audit").stdout
+    assert "max_slots 1 → 3" in shown
+    assert str(job_id) in shown
+    narrowed = {
+        ("--actor", "ann"): 1, ("--action", "lane.tuned"): 1, ("--kind", "gate"): 2,
+        ("--name", "openai"): 1, ("--door", "http"): 0, ("--outcome", "refused"): 0,
+        ("--since", "1h"): 5, ("--since", "2000-01-01T00:00:00Z"): 5, ("--limit", 2): 2,
+    }  # fmt: skip
+    for options, count in narrowed.items():
+        assert len(told(run("audit", "--json", *options))) == count, options
+    page = run("audit", "--json", "--limit", 2)
+    cursor = page.stderr.split()[-1]
+    assert told(run("audit", "--json", "--cursor", cursor)) == acts[2:]
+
+
+def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, scene: Scene) -> None:
+    for _ in range(2):
+        scene.submit("many")
+    assert run("jobs", "cancel", "--type", "many", "--yes").exit_code == 0
+    (act,) = told(run("audit", "--json"))
+    assert (act["action"], act["after"]["matched"]) == ("job.bulk_cancelled", 2)
+    assert act["after"]["filter"] == {"job_type": "many"}
+
+
+@pytest.mark.parametrize(
+    "option,value",
+    [("--door", "window"), ("--outcome", "maybe"), ("--cursor", "x"), ("--limit", 0)],
+)
+def test_a_wrong_option_is_a_usage_error_that_names_it(
+    run: Run, option: str, value: object
+) -> None:
+    answer = run("audit", option, value)
+    assert answer.exit_code == 2
+    assert option.removeprefix("--") in answer.stderr
+
+
+def test_an_audit_without_acts_says_so(run: Run) -> None:
+    answer = run("audit", "--kind", "lane")
+    assert (answer.exit_code, answer.stdout) == (0, "")
+    assert answer.stderr == "the audit has no such act\n"

@@ -1,0 +1,113 @@
+"""`laneway server` and `laneway up` as programs: the way in on first start, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.cli.conftest import PROGRAM, Run
+
+ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
+APP = """
+from laneway import Laneway
+
+lw = Laneway()
+
+
+@lw.handler("greet")
+async def greet(ctx, name: str) -> str:
+    return f"hello {name}"
+"""
+
+
+@contextmanager
+def started(dsn: str, *args: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """The program, and what it said until it served."""
+    with subprocess.Popen(
+        [*PROGRAM, *args, "--port", "0"],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said: list[str] = []
+            while not said or not said[-1].startswith("serving"):
+                said.append(process.stdout.readline())
+                assert said[-1], "ended before it served"
+            yield process, said
+        finally:
+            process.kill()
+
+
+def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
+    dsn: str, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    with started(dsn, "up", "app:lw", cwd=tmp_path) as (process, said):
+        link = re.search(r"http\S+/login\?link=(\S+)", said[0])
+        url = re.search(r"http://\S+", said[-1])
+        assert link
+        assert url
+        with httpx2.Client(base_url=url[0]) as browser:
+            assert browser.get("/readyz").status_code == 200
+            assert browser.post("/login", data={"link": link[1]}).status_code == 303
+            csrf = {"X-CSRF-Token": browser.get("/me").json()["csrf"]}
+            wrong = browser.post("/jobs", json={"job_type": "greet", "payload": {}}, headers=csrf)
+            assert wrong.status_code == 422
+            body = {"job_type": "greet", "payload": {"name": "Bo"}}
+            made = browser.post("/jobs", json=body, headers=csrf)
+            assert made.status_code == 202
+            job = made.json()
+            while job["status"] not in ("completed", "failed", "cancelled"):
+                job = browser.get(made.headers["location"]).json()
+            assert job["result"] == "hello Bo"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    with started(dsn, "server", cwd=tmp_path) as (process, said):
+        assert "login" not in "".join(said)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:
+    answer = run("server", "--host", ANYWHERE, "--port", 0)
+    assert answer.exit_code == 4
+    assert "laneway principals create" in answer.stderr
+
+
+def test_embedded_postgresql_is_not_served_to_strangers(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL", "PGHOST", "PGSERVICE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANEWAY_DATA_DIR", str(tmp_path / "pg"))
+    for host in (ANYWHERE, "::", "example.invalid"):
+        answer = run("server", "--host", host)
+        assert answer.exit_code == 2
+        assert "embedded PostgreSQL" in answer.stderr
+    assert not (tmp_path / "pg").exists()
+
+
+def test_a_taken_port_is_said_in_one_line(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        answer = run("server", "--port", taken.getsockname()[1])
+    assert answer.exit_code == 2
+    assert len(answer.stderr.splitlines()) == 1
+    assert "cannot listen" in answer.stderr
+
+
+def test_help_does_not_load_the_server() -> None:
+    code = "import sys, laneway.cli.main; sys.exit('fastapi' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,91 @@
+"""Laws of acts: what is asked of the audit, and what it does not keep."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laneway.domain import operator
+from laneway.domain.audit import DEEPEST, HIDDEN, ActFilter, redacted
+from laneway.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "Passwd", "db_password", "passphrase", "secret", "client-secret", "token",
+        "accessToken", "api_key", "apikey", "API-KEY", "private_key", "Authorization", "cookie",
+        "credentials",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", ["s3cret", 1234, ["s3cret"], {"inner": "s3cret"}])
+def test_what_sounds_secret_is_hidden_at_any_depth(name: str, value: object) -> None:
+    for state in ({name: value}, {"a": {name: value}}, {"a": [{"b": ({name: value},)}]}):
+        assert HIDDEN in json.dumps(redacted(state))
+        assert "s3cret" not in json.dumps(redacted(state))
+        assert "1234" not in json.dumps(redacted(state))
+
+
+def test_what_does_not_sound_secret_is_kept() -> None:
+    state = {"max_slots": 3, "key": "k", "concurrency_key": "doc-1", "tags": ["password"]}
+    assert redacted(state) == state
+    assert redacted({"token": None, "has_password": True}) == {"token": None, "has_password": True}
+
+
+def test_a_state_is_not_changed_by_being_kept() -> None:
+    state = {"login": {"password": "p"}}
+    redacted(state)
+    assert state == {"login": {"password": "p"}}
+
+
+VALUES = st.floats() | st.integers() | st.text() | st.none()
+
+
+@settings(max_examples=30)
+@given(VALUES, st.text())
+def test_any_state_is_json_that_postgresql_takes(value: object, name: str) -> None:
+    json.dumps(redacted({name: value, "a": [{name: value}]}), allow_nan=False)
+
+
+def test_a_state_too_deep_to_walk_is_cut_off() -> None:
+    state: dict[str, object] = {}
+    for _ in range(100 * DEEPEST):
+        state = {"a": state}
+    assert "[too deep]" in json.dumps(redacted(state))
+
+
+@pytest.mark.parametrize(
+    "field,value",
+    [
+        ("actor", ""),
+        ("action", "a\x00b"),
+        ("kind", 7),
+        ("door", "window"),
+        ("outcome", "maybe"),
+        ("since", datetime(2030, 1, 1)),  # noqa: DTZ001 - without a zone on purpose
+        ("since", "2030-01-01"),
+        ("newer_than", -1.0),
+        ("newer_than", float("nan")),
+        ("newer_than", True),
+    ],
+)
+def test_a_filter_that_breaks_a_rule_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InvalidInput, match=field):
+        ActFilter(**{field: value}).check()  # type: ignore[arg-type]
+
+
+def test_a_filter_of_everything_is_accepted() -> None:
+    ActFilter(
+        actor="ann", door="cli", action="job.cancelled", kind="job", name="x", workspace="w",
+        outcome="done", since=datetime(2030, 1, 1, tzinfo=UTC), newer_than=60,
+    ).check()  # fmt: skip
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1" * 20, "²"])
+def test_a_cursor_that_is_none_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidInput, match="cursor"):
+        operator.position(cursor)
