@@ -56,8 +56,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         "copy": lambda: copy(database, count),
         "raw": lambda: raw.drain(database, count, best),
         "1 process": lambda: workers(database, count),
-        "2 processes": lambda: workers(database, count, 2),
-        "8 processes": lambda: workers(database, count, 8),
+        "2 processes": lambda: workers(database, scale.crowd, 2),
+        "8 processes": lambda: workers(database, scale.crowd, 8),
         "1,000 slots": lambda: workers(database, count, max_slots=1000),
     }
     rates: dict[str, list[float]] = {kind: [] for kind in kinds}

@@ -14,8 +14,9 @@ class Scale:
     """Counts and times of a run; the defaults are what the targets are about."""
 
     runs: int = 7
-    # A second or two of eight processes at work, beside which their start counts little.
     drain: int = 60_000
+    # Some seconds of eight processes at work, beside which their start and end count little.
+    crowd: int = 150_000
     submit: int = 20_000
     starts: int = 200
     start_rounds: int = 2
@@ -34,6 +35,7 @@ class Scale:
 QUICK = Scale(
     runs=2,
     drain=5_000,
+    crowd=5_000,
     submit=5_000,
     starts=30,
     start_rounds=1,

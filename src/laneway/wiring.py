@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from copy import copy
 from importlib import import_module
 from socket import socket
@@ -19,7 +17,6 @@ from laneway.config import Settings
 from laneway.control import access, sessions
 from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
-from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.engine.checks import TIMEOUT_S, make_check
 from laneway.engine.logs import configure
 from laneway.engine.process import run_loop, run_worker_process
@@ -27,38 +24,12 @@ from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.supervisor import Supervisor, command
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, InvalidInput, Refused
+from laneway.opening import resolve_dsn
 from laneway.store.database import Database
-from laneway.store.migrate import check, migrate
-
-log = logging.getLogger("laneway")
+from laneway.store.migrate import check
 
 # Requests that use the database at the same time.
 SERVER_POOL = 10
-
-
-def resolve_dsn(settings: Settings) -> str:
-    """What to connect to; without a setting, embedded PostgreSQL is started and migrated."""
-    if settings.conninfo is not None:
-        return settings.conninfo
-    server = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin)
-    log.warning(
-        "no LANEWAY_DATABASE_URL or DATABASE_URL: using embedded PostgreSQL in %s,"
-        " which is for development",
-        server.data_dir,
-    )
-    dsn = server.start()
-    migrate(dsn)
-    return dsn
-
-
-@asynccontextmanager
-async def open_database(settings: Settings, *, role: str) -> AsyncIterator[Database]:
-    """A database for a command or a door."""
-    database = Database(await asyncio.to_thread(resolve_dsn, settings), settings, role=role)
-    try:
-        yield database
-    finally:
-        await database.close()
 
 
 class JobType:

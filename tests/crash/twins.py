@@ -231,7 +231,7 @@ TWINS = (
                 (
                     (
                         "coalesce(v_type.approval, 'never') = 'never'"
-                        " and v_said.asked is distinct from 'approval'"
+                        " and (v_said.asked in ('approval', 'both')) is not true"
                     ),
                     "true",
                 ),

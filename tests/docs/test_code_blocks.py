@@ -32,8 +32,11 @@ import psycopg
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.docs.zygote import write_command
+
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = Path(__file__).with_name("python_session.py")
+ZYGOTE = Path(__file__).with_name("zygote.py")
 SECONDS_PER_BLOCK = 60.0
 
 RUN = {"python", "bash", "sh", "sql"}
@@ -119,6 +122,7 @@ class Workbench:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
         self.processes: list[subprocess.Popen[bytes]] = []
         self.session: subprocess.Popen[bytes] | None = None
+        self.zygote: subprocess.Popen[bytes] | None = None
 
     def run(self, block: Block) -> None:
         self.log.write_bytes(b"")
@@ -165,6 +169,8 @@ class Workbench:
             raise BlockFailed(block, "python failed", self.output())
 
     def run_bash(self, block: Block) -> None:
+        if self.zygote is None and "laneway" in block.code:
+            self.start_zygote()
         script = self.log.with_name("block.sh")
         script.write_text(block.code, "utf-8")
         process = self.start(["bash", "-euo", "pipefail", str(script)])
@@ -176,6 +182,14 @@ class Workbench:
             ) from None
         if status:
             raise BlockFailed(block, f"bash failed with exit code {status}", self.output())
+
+    def start_zygote(self) -> None:
+        programs, address = self.log.with_name("bin"), self.log.with_name("zygote")
+        self.zygote = self.start([sys.executable, str(ZYGOTE), str(address)], talk=True)
+        assert self.zygote.stdout is not None
+        assert self.zygote.stdout.readline() == b"ready\n", self.output()
+        write_command(programs, address)
+        self.environment["PATH"] = f"{programs}{os.pathsep}{self.environment['PATH']}"
 
     def run_sql(self, block: Block) -> None:
         assert self.dsn is not None
@@ -212,8 +226,9 @@ class Workbench:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
 
 @contextlib.contextmanager

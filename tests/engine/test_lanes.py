@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import threading
 from collections.abc import Callable
@@ -310,6 +311,17 @@ async def test_a_worker_told_its_lanes_serves_no_other(shop: Workshop) -> None:
     assert shop.status(elsewhere) == "approved"
     await shop.hire(only_lanes=frozenset({"b"}))
     assert await elsewhere.wait(10) == "ran"
+
+
+async def test_a_worker_told_a_lane_that_is_not_there_says_so(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("here", lane="a")
+    async def here(ctx: Context) -> None: ...
+
+    with caplog.at_level(logging.WARNING, "laneway"):
+        await shop.hire(only_lanes=frozenset({"a", "defualt"}))
+    assert "there is no lane defualt" in caplog.text
 
 
 async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(shop: Workshop) -> None:

@@ -317,11 +317,11 @@ async def test_a_report_postgresql_will_not_take_spares_the_others_and_the_end(
 
 
 async def test_a_thread_that_saves_while_its_worker_stops_is_let_go(shop: Workshop) -> None:
-    ended = threading.Event()
-    go_on = threading.Event()
+    began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     @shop.lw.handler("job")
     def job(ctx: SyncContext) -> None:
+        began.set()
         try:
             go_on.wait(20)
             ctx._line.report(checkpoint="1")
@@ -331,7 +331,7 @@ async def test_a_thread_that_saves_while_its_worker_stops_is_let_go(shop: Worksh
 
     worker = await shop.hire()
     submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    await until(began.is_set)
     await worker.stop(0.0)
     go_on.set()
     await until(ended.is_set)

@@ -111,6 +111,12 @@ async def test_children_stop_when_their_supervisor_is_killed(shop: Workshop) -> 
     assert shop.holds_nothing()
 
 
+async def test_a_supervisor_ends_where_the_schema_is_missing(empty_dsn: str) -> None:
+    with Crew(empty_dsn, "--processes=2") as crew:
+        await until(crew.all_gone)
+        assert crew.process.returncode == 5
+
+
 async def test_an_unsupervised_worker_drains_on_sigterm_and_hurries_on_the_second(
     shop: Workshop,
 ) -> None:

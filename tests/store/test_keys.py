@@ -264,7 +264,7 @@ def test_max_age_ends_who_waits_and_who_is_next(desk: Desk) -> None:
     seqs = keyed(desk, 4)
     desk.settle(desk.claimed()[0], "finish")
     overdue = seqs[1:3]
-    desk.do("insert into laneway.deadlines select unnest(%s::bigint[]), '-infinity'", overdue)
+    desk.do("insert into laneway.deadlines select unnest(%s::bigint[]), '2020-01-01'", overdue)
     epoch = desk.run(leases.watch(desk.worker, 10)).epoch
     assert epoch is not None
     while desk.run(retention.expire_overaged(Mandate(desk.worker, epoch))).more:
@@ -300,6 +300,24 @@ def test_a_claim_waits_for_an_end_under_way_and_takes_the_key(desk: Desk, other:
     other.await_blocked(desk)
     other.commit()
     assert [c.seq for c in claiming.result(20)] == [late]
+
+
+@pytest.mark.parametrize("before", [1, 3])
+def test_a_claim_that_looked_before_an_end_does_not_overtake_who_waited(
+    desk: Desk, other: Desk, before: int
+) -> None:
+    _, *waited = keyed(desk, 1 + before)
+    (claim,) = desk.claimed()
+    (late,) = keyed(desk, 1)
+    version = desk.version()
+    other.begin()
+    other.settle(claim, "finish")
+    claiming = desk.later(lambda: desk.claim(version=version))
+    other.await_blocked(desk)
+    other.commit()
+    assert (claiming.result(20).assignments, holder(desk)) == ([], None)
+    assert late in waiting(desk)
+    assert run_all(desk) == [*waited, late]
 
 
 def test_an_end_that_is_rolled_back_keeps_its_key(desk: Desk, other: Desk) -> None:

@@ -24,8 +24,8 @@ app = group("The schema, its rights, and the database itself.")
 
 
 def _dsn() -> str:
+    from laneway.opening import resolve_dsn
     from laneway.store.health import check_conninfo
-    from laneway.wiring import resolve_dsn
 
     dsn = resolve_dsn(session.settings())
     check_conninfo(dsn)

@@ -32,7 +32,7 @@ def doctor(json: Json = False) -> None:
 async def _examine(json: bool) -> list[Check]:
     from laneway.control.health import Check, Finding, examine
     from laneway.errors import LanewayError
-    from laneway.wiring import open_database
+    from laneway.opening import open_database
 
     chosen = session.settings()
     found: list[Check] = []

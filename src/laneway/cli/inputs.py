@@ -91,7 +91,7 @@ def _is_whole(text: str) -> bool:
 
 def slots(text: str) -> str:
     if text != "unbounded" and not _is_whole(text):
-        raise typer.BadParameter(f"{_quoted(text)}: write a whole number, or `unbounded`")
+        raise typer.BadParameter(f"{_quoted(text)}: write a whole number from 0 on, or `unbounded`")
     return text
 
 

@@ -49,8 +49,8 @@ def settings() -> Settings:
 @asynccontextmanager
 async def opened() -> AsyncIterator[Database]:
     """The configured database, or the embedded one; unreachable is said at once."""
+    from laneway.opening import open_database
     from laneway.store.health import reach
-    from laneway.wiring import open_database
 
     chosen = settings()
     if chosen.conninfo is not None:

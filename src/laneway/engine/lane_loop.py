@@ -23,6 +23,7 @@ from laneway.store.leases import ClaimAnswer, Verdict, claim, park
 
 GROUPS = ("async", "thread", "process")
 MOST = 1000
+FEW = 10
 MOST_UNSETTLED = 5000
 MOST_PARKED = 1000
 LOOK_FROM_START_S = 5.0
@@ -132,6 +133,9 @@ class LaneLoop(Service):
             return answer.wait_s
         if answer.assignments:
             self._take(answer, age_s, isolations)
+            if len(answer.assignments) <= FEW:
+                # Many run while the next claim is under way; a few need not wait for it to be sent.
+                await asyncio.sleep(0)
         if answer.left_over and (len(answer.assignments) >= room or answer.limited):
             # Rows we looked at and left were hidden from others meanwhile.
             self._tools.tell_others(types)

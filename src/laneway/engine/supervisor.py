@@ -32,7 +32,8 @@ log = logging.getLogger("laneway")
 # A child that ends sooner than this is started again only after a growing pause.
 YOUNG_S = 5.0
 LONGEST_PAUSE_S = 30.0
-USAGE = 2
+# Wrong usage, or a schema that this code cannot use: a database that is not there is waited for.
+HOPELESS = (2, 5)
 
 
 @dataclass(slots=True)
@@ -173,7 +174,7 @@ class Supervisor:
         if not self._signals:
             log.error("worker process %s %s", child.process.pid, _how(code))
         self._bury(child)
-        if code == USAGE and child.worker_id is None:
+        if code in HOPELESS and child.worker_id is None:
             # It could not even start, and would not the next time either.
             self._exit_code = code
             for other in self._children:

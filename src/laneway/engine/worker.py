@@ -186,6 +186,8 @@ class Worker:
         if self.settings.can_listen:
             self.listening.start()
         self.poller.start()
+        if missing := (self._only or frozenset()) - self._state.lanes.keys():
+            log.warning("there is no lane %s: nothing is served there", ", ".join(sorted(missing)))
         log.info("worker %s serves %s", self.name, ", ".join(sorted(self._loops)) or "no lane")
 
     async def _introduce(self) -> None:

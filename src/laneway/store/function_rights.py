@@ -90,7 +90,10 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "give_limits": ("select update on limit_usage",),
     "freed_types": ("select on job_types", "select on limits", "select on limit_usage"),
     "wake": (),
-    "take_keys": ("select insert update on key_holders", "insert select on key_waiters"),
+    "take_keys": (
+        "select insert update delete on key_holders", "insert select on key_waiters",
+        "select on ready", "select on jobs",
+    ),
     "bring_back": ("select update delete on key_waiters", "insert on ready"),
     "free_keys": ("select update delete on key_holders", "execute on bring_back"),
     "step_in": ("select on key_holders", "execute on bring_back", "execute on wake"),

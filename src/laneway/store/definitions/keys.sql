@@ -4,7 +4,8 @@
 -- back to ready, and whichever is claimed first takes the key: none can keep it from the others by
 -- not being able to run. Only claims and the ends of attempts lock holders, never a caller's transaction.
 
--- Takes the key of each of these claimed jobs, the first in order of each key, or puts the job aside.
+-- Takes the key of each of these claimed jobs, the first in order of each key, or puts the job aside;
+-- aside too, with nobody's hold, where an earlier one of its type is there to take it.
 -- Answers those put aside.
 create or replace function laneway.take_keys(p_met laneway.key_waiters[]) returns bigint[]
 language plpgsql volatile
@@ -14,8 +15,9 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-    v_won  bigint[];
-    v_lost bigint[];
+    v_won   bigint[];
+    v_early bigint[];
+    v_lost  bigint[];
 begin
     with won as (
         insert into laneway.key_holders as h (workspace, concurrency_key, seq)
@@ -26,6 +28,28 @@ begin
         on conflict (workspace, concurrency_key) do update set seq = h.seq where false
         returning h.seq)
     select array_agg(w.seq) into v_won from won w;
+    -- Seen with the key locked, so after whoever freed it: one of the same type that was submitted before may
+    -- wait for it, or may have come back since this claim looked, and goes first. Those that come back are few.
+    select array_agg(m.seq) into v_early
+      from unnest(p_met) m
+     where m.seq = any (v_won)
+       and (exists (select from laneway.key_waiters w
+                     where w.workspace = m.workspace and w.concurrency_key = m.concurrency_key
+                       and w.job_type = m.job_type and (w.rank, w.seq) < (m.rank, m.seq))
+            or exists (select from (select r.seq from laneway.ready r
+                                     where r.job_type = m.job_type and not r.fresh
+                                       and (r.rank, r.seq) < (m.rank, m.seq)
+                                     order by r.rank, r.seq limit 100) r
+                        cross join lateral (select from laneway.jobs b
+                                             where b.seq = r.seq and b.workspace = m.workspace
+                                               and b.concurrency_key = m.concurrency_key offset 0) b));
+    if v_early is not null then
+        delete from laneway.key_holders h
+         using unnest(p_met) m
+         where m.seq = any (v_early)
+           and h.workspace = m.workspace and h.concurrency_key = m.concurrency_key;
+        v_won := array(select w from unnest(v_won) w where w <> all (v_early));
+    end if;
     with aside as (
         insert into laneway.key_waiters
         select m.* from unnest(p_met) m where m.seq <> all (coalesce(v_won, '{}')) returning seq)

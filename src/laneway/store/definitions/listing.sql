@@ -36,9 +36,12 @@ begin
          order by v.seq desc limit p_limit;
     elsif p_status in ('completed', 'failed', 'cancelled') then
         return query
-        select v.seq, v.id from laneway.outcome o join laneway.jobs_view v on v.seq = o.seq
-         where o.status = p_status and o.seq < p_before and (p_job_type is null or o.job_type = p_job_type)
-           and (p_workspace is null or o.workspace = p_workspace) and (p_lane is null or v.lane = p_lane)
+        select v.seq, v.id from (
+            select o.seq from laneway.outcome o
+             where o.status = p_status and o.seq < p_before and (p_job_type is null or o.job_type = p_job_type)
+               and (p_workspace is null or o.workspace = p_workspace) order by o.seq desc) o
+         cross join lateral (select t.* from laneway.jobs_view t where t.seq = o.seq offset 0) v
+         where (p_lane is null or v.lane = p_lane)
            and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
            and (v_until is null or v.created_at < v_until)
            and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
@@ -48,10 +51,13 @@ begin
          order by o.seq desc limit p_limit;
     elsif p_status = 'running' then
         return query
-        select v.seq, v.id from laneway.lease l join laneway.jobs_view v on v.seq = l.seq
-         where l.seq < p_before and l.job_type not like E'\x01%'
-           and (p_job_type is null or l.job_type = p_job_type) and (p_workspace is null or l.workspace = p_workspace)
-           and (p_lane is null or v.lane = p_lane)
+        select v.seq, v.id from (
+            select l.seq from laneway.lease l
+             where l.seq < p_before and l.job_type not like E'\x01%'
+               and (p_job_type is null or l.job_type = p_job_type)
+               and (p_workspace is null or l.workspace = p_workspace) order by l.seq desc) l
+         cross join lateral (select t.* from laneway.jobs_view t where t.seq = l.seq offset 0) v
+         where (p_lane is null or v.lane = p_lane)
            and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
            and (v_until is null or v.created_at < v_until)
            and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
