@@ -131,7 +131,8 @@ begin
     own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
     v_types := coalesce(p_busy, (cardinality(p_types) + 1) / 2);
-    v_analyze := E'\x02' > any (p_types);
+    -- As the columns are compared, whatever the database sorts by.
+    v_analyze := E'\x02' collate "C" > any (p_types);
     v_probe := case when v_types <= 2 then v_room
                     else least(v_room, 2 * ((v_room + v_types - 1) / v_types) + 16) end;
 
