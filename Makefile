@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 RUN := .venv/bin/python -m
 # One pytest process per core, and a PostgreSQL for each: more than eight only get in each other's way.
-PYTEST := $(RUN) pytest -n logical --maxprocesses 8
+PYTEST := $(RUN) pytest -n 4 --maxprocesses 8
 export PYTHON
 
 .PHONY: help
