@@ -4,8 +4,9 @@
 
 .DEFAULT_GOAL := help
 RUN := .venv/bin/python -m
-# One pytest process per core, and a PostgreSQL for each: more than eight only get in each other's way.
-PYTEST := $(RUN) pytest -n 4 --maxprocesses 8
+# Tests wait more than they work: twice as many processes as cores, and a PostgreSQL for each; more than
+# eight only get in each other's way.
+PYTEST := $(RUN) pytest -n $$(.venv/bin/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 export PYTHON
 
 .PHONY: help
@@ -61,6 +62,10 @@ fuzz: env ## Made-up requests at every route of the API; figures go to bench/lat
 .PHONY: bench
 bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 	@$(RUN) bench.run $(ARGS)
+
+.PHONY: bench-api
+bench-api: env ## Measure the server: submits, streams, status, access (ARGS="post status", ARGS=--quick)
+	@$(RUN) bench.api.run $(ARGS)
 
 .PHONY: format
 format: env ## Rewrite the code in the house style

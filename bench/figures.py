@@ -47,6 +47,17 @@ TARGETS: dict[str, Target | None] = {
     "blocked_backlog_vs_plain": Target(0.8),
     "idle_statements_per_s": Target(2, is_ceiling=True),
     "rss_10k_async_mb": Target(300, is_ceiling=True),
+    "post_vs_bare_insert": Target(0.8),
+    "status_ms_at_1m": Target(50, is_ceiling=True),
+    "cross_replica_event_p50_ms": Target(100, is_ceiling=True),
+    "sse_1000_rss_mb": Target(300, is_ceiling=True),
+    "sse_1000_start_p50_vs_none": Target(1.2, is_ceiling=True),
+    "http_p99_with_cpu_process_vs_idle": Target(2, is_ceiling=True),
+    "http_p99_with_cpu_thread_vs_idle": None,
+    "fuzz_cases": Target(1000),
+    "fuzz_5xx": Target(0, is_ceiling=True),
+    "authz_cells": None,
+    "authz_leaks": Target(0, is_ceiling=True),
 }
 
 
@@ -54,16 +65,16 @@ TARGETS: dict[str, Target | None] = {
 class Figures:
     """What was measured so far; written after each section unless this is only a smoke check."""
 
-    is_kept: bool
+    kept_in: Path | None
     values: dict[str, float] = field(default_factory=dict)
 
     def put(self, **measured: float) -> None:
         for name, value in measured.items():
             assert name in TARGETS, name
             self.values[name] = round(value, 0 if value >= 1000 else 3)
-        if self.is_kept:
-            LATEST.parent.mkdir(exist_ok=True)
-            LATEST.write_text(json.dumps(self.values, indent=2) + "\n")
+        if self.kept_in is not None:
+            self.kept_in.parent.mkdir(exist_ok=True)
+            self.kept_in.write_text(json.dumps(self.values, indent=2) + "\n")
 
     def ratio(self, name: str, of: list[float], to: list[float]) -> None:
         """The ratio of the medians of runs that took turns."""

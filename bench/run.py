@@ -11,16 +11,18 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 
 from bench import backlog, drain, idle, life, memory, snapshot, start, submit
-from bench.figures import LATEST, TARGETS, Figures
+from bench.figures import LATEST, Figures
 from bench.scale import QUICK, Scale, say
 from bench.server import Server
 
 # What is measured together, and the figures that come of it.
-SECTIONS: dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, ...]]] = {
+Sections = dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, ...]]]
+SECTIONS: Sections = {
     "drain": (
         drain.measure,
         (
@@ -47,15 +49,16 @@ SECTIONS: dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, .
 }
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
+def _arguments(sections: Sections) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="figures or sections; all unless some are named")
     parser.add_argument("--quick", action="store_true", help="small counts: does it work at all")
     parser.add_argument("--runs", type=int, help="runs of each kind that a ratio takes turns with")
     chosen = parser.parse_args()
+    known = [*sections, *(figure for _, made in sections.values() for figure in made)]
     for name in chosen.names:
-        if name not in SECTIONS and name not in TARGETS:
-            parser.error(f"{name}: choose from {', '.join([*SECTIONS, *TARGETS])}")
+        if name not in known:
+            parser.error(f"{name}: choose from {', '.join(known)}")
     if chosen.runs is not None and chosen.runs < 1:
         parser.error("--runs: at least 1")
     return chosen
@@ -65,8 +68,8 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def main() -> int:
-    chosen = _arguments()
+def main(sections: Sections = SECTIONS, latest: Path = LATEST) -> int:
+    chosen = _arguments(sections)
     scale = QUICK if chosen.quick else Scale()
     if chosen.runs is not None:
         scale = replace(scale, runs=chosen.runs)
@@ -74,10 +77,10 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     # Figures of different runs do not belong into one file.
-    figures = Figures(is_kept=not chosen.quick and not chosen.names)
+    figures = Figures(None if chosen.quick or chosen.names else latest)
     try:
         with Server() as server:
-            for name, (measure, made) in SECTIONS.items():
+            for name, (measure, made) in sections.items():
                 if not chosen.names or not {name, *made}.isdisjoint(chosen.names):
                     measure(server, figures, scale)
     except KeyboardInterrupt:
@@ -88,8 +91,8 @@ def main() -> int:
     if chosen.quick:
         print("A smoke check: the counts are too small for the targets.")
         return 0
-    if figures.is_kept:
-        print(f"Kept in {LATEST.relative_to(LATEST.parents[2])}")
+    if figures.kept_in is not None:
+        print(f"Kept in {latest.relative_to(latest.parents[2])}")
     if figures.missed:
         print(f"Missed: {', '.join(figures.missed)}")
         return 1

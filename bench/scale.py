@@ -30,6 +30,16 @@ class Scale:
     idle_before_s: float = 12.0
     idle_s: float = 40.0
     held: int = 10_000
+    post_s: float = 4.0
+    status_waiting: int = 1_000_000
+    status_ended: int = 5_000_000
+    status_reads: int = 15
+    stream_changes: int = 200
+    stream_readers: int = 1000
+    # Requests made up for each route; None: as `make fuzz` does.
+    fuzz_each: int | None = None
+    responsive_runs: int = 3
+    responsive_s: float = 8.0
 
 
 QUICK = Scale(
@@ -48,6 +58,15 @@ QUICK = Scale(
     idle_before_s=2.0,
     idle_s=6.0,
     held=2_000,
+    post_s=1.0,
+    status_waiting=20_000,
+    status_ended=20_000,
+    status_reads=2,
+    stream_changes=10,
+    stream_readers=120,
+    fuzz_each=2,
+    responsive_runs=1,
+    responsive_s=1.5,
 )
 
 

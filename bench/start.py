@@ -33,7 +33,7 @@ async def submit(count: int) -> list[tuple[str, int]]:
     return sent[WARM_UP:]
 
 
-def _latencies_ms(database: Database, count: int) -> list[float]:
+def latencies_ms(database: Database, count: int) -> list[float]:
     submitter = subprocess.run(
         [sys.executable, "-m", "bench.start", str(count)],
         cwd=ROOT,
@@ -62,7 +62,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     for _ in range(scale.start_rounds):
         with Workers(database) as workers:
             workers.warm_up()
-            latencies += _latencies_ms(database, scale.starts)
+            latencies += latencies_ms(database, scale.starts)
     cuts = quantiles(latencies, n=100, method="inclusive")
     say(f"start: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, max {max(latencies):.1f} ms")
     figures.put(start_p50_ms=cuts[49], start_p99_ms=cuts[98])

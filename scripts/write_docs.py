@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from laneway import metrics
 from laneway.api.app import make_app
 from laneway.api.description import describe
 from laneway.config import Settings
@@ -42,7 +43,8 @@ HTTP_HEAD = """# HTTP
 
 Every route of [the server](../howto/server.md). `GET /openapi.json` of a running one says the same
 with all fields, for programs. Lists take `limit` (at most 200) and `cursor`; POST routes of jobs
-take an `Idempotency-Key`.
+take an `Idempotency-Key`. `/mcp` is no route of it but a protocol of its own,
+[for assistants](../howto/mcp.md).
 
 | method and path | |
 | --- | --- |
@@ -61,9 +63,40 @@ def render_http() -> str:
     return HTTP_HEAD + "\n".join(rows) + "\n"
 
 
+METRICS_HEAD = """# Metrics
+
+What Prometheus reads ([how to](../howto/observability.md)). Counters are of one process since it
+began.
+
+"""
+
+
+def render_metrics() -> str:
+    """docs/reference/metrics.md."""
+    parts = []
+    for title, families in (
+        ("The cluster, told by every server", metrics.OF_THE_CLUSTER),
+        (
+            "Workers, told by `--metrics-port` and by a server around one",
+            metrics.OF_WORKERS,
+        ),
+        ("Servers", metrics.OF_SERVERS),
+        ("Every process", metrics.OF_PROCESSES),
+    ):
+        rows = [
+            f"| `{one.name}` | {one.kind} | {', '.join(f'`{name}`' for name in one.labels)}"
+            f" | {one.help} |"
+            for one in families
+        ]
+        head = f"## {title}\n\n| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n"
+        parts.append(head + "\n".join(rows) + "\n")
+    return METRICS_HEAD + "\n".join(parts)
+
+
 DRAWN = {
     "state-machine.md": render_markdown,
     "reference/http.md": render_http,
+    "reference/metrics.md": render_metrics,
     "reference/settings.md": render_settings,
 }
 

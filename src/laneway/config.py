@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -37,6 +36,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from laneway.domain.dsn import check_dsn, redact_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import escape_text
@@ -44,47 +44,7 @@ from laneway.errors import ConfigError, InvalidInput
 
 CONFIG_FILE: Final = "laneway.toml"
 _PREFIX: Final = "LANEWAY_"
-_HIDDEN: Final = "***"
 _DSN_FIELDS: Final = ("database_url", "listen_dsn")
-
-_SECRETS: Final = "|".join(("password", "sslpassword", "oauth_client_secret"))
-_QUERY_SECRET: Final = re.compile(rf"([?&](?:{_SECRETS})=)[^&#]*", re.IGNORECASE)
-_KEYWORD_SECRET: Final = re.compile(
-    rf"(\b(?:{_SECRETS})\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:\\.|[^\s\\])*)",
-    re.IGNORECASE | re.DOTALL,
-)
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_DRIVER: Final = re.compile(r"(postgres(?:ql)?)\+[a-z0-9_]+://", re.IGNORECASE)
-
-
-def redact_dsn(dsn: str) -> str:
-    """The connection string with every password in it replaced by `***`."""
-    scheme, _, rest = dsn.partition("://")
-    if not _URL.match(dsn):
-        return _KEYWORD_SECRET.sub(rf"\1{_HIDDEN}", dsn)
-    rest = _QUERY_SECRET.sub(rf"\1{_HIDDEN}", rest)
-    # The last @ of all: a password that forgot to escape its own @, / or ? must not show either.
-    userinfo, at, host = rest.rpartition("@")
-    if at and ":" in userinfo:
-        rest = f"{userinfo.partition(':')[0]}:{_HIDDEN}@{host}"
-    return f"{scheme}://{rest}"
-
-
-def _dsn(value: object) -> object:
-    """A PostgreSQL URL or a libpq keyword string; a SQLAlchemy driver suffix is dropped."""
-    if not isinstance(value, str):
-        return value
-    dsn = value.strip()
-    if "\x00" in dsn:
-        raise ValueError("must not hold a NUL character")
-    if _URL.match(dsn):
-        if _DRIVER.match(dsn):
-            dsn = _DRIVER.sub(r"\1://", dsn, count=1)
-        if not dsn.startswith(("postgresql://", "postgres://")):
-            raise ValueError("must be a PostgreSQL URL (postgresql://…)")
-    elif dsn and "=" not in dsn:
-        raise ValueError("must be a PostgreSQL URL (postgresql://…) or key=value pairs")
-    return dsn
 
 
 def _on_off(value: object) -> object:
@@ -169,7 +129,7 @@ def _lane(settings: object) -> Lane:
 
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Dsn = Annotated[str | None, BeforeValidator(_dsn)]
+_Dsn = Annotated[str | None, BeforeValidator(check_dsn)]
 
 
 class Settings(BaseSettings):
@@ -236,6 +196,24 @@ class Settings(BaseSettings):
     server_host: str = Field(default="127.0.0.1", description="address the server listens on")
     server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
 
+    requests_per_second: int = Field(
+        default=5000, ge=0, description="of one token or session, twice that at once; 0: no limit"
+    )
+    failed_logins_per_minute: int = Field(
+        default=30, ge=0, description="wrong tokens and links from one address; 0: no limit"
+    )
+
+    max_streams: PositiveInt = Field(default=1000, description="open streams of one server")
+    max_streams_per_token: PositiveInt = Field(
+        default=20, description="open streams of one token or session at one server"
+    )
+    event_poll_ms: PositiveInt = Field(
+        default=500, description="streams look for changes this often where LISTEN does not reach"
+    )
+    event_retention: float = Field(
+        default=900.0, ge=60, allow_inf_nan=False, description="a stream can be resumed for so long"
+    )
+
     max_payload_bytes: PositiveInt = Field(
         default=1024 * 1024, description="size of a payload as JSON"
     )
@@ -248,6 +226,15 @@ class Settings(BaseSettings):
     )
     max_step_bytes: PositiveInt = Field(default=1024 * 1024, description="a step's result as JSON")
 
+    metrics_host: str = Field(
+        default="127.0.0.1", description="address a worker tells its metrics on"
+    )
+    metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="port of a worker's metrics, unset: none; more processes take the next ports",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
         default="INFO", description="least severe log lines to show"
     )

@@ -10,6 +10,9 @@ LanewayError
 │   └── SchemaMismatch      the schema is missing, older or newer than this code can use
 ├── Unauthenticated         nobody is known by what was shown, or nothing was
 ├── Forbidden               the principal may not do this
+├── RateLimited             too much in too short a time; says when there may be more
+├── ServerError             a server answered what a client cannot go on with
+│   └── ServerUnreachable   a server cannot be reached, or refuses to serve for now
 ├── NeedsDatabase           the verb works only where a database connection is at hand
 └── ConfigError             a setting is wrong; names the setting
 
@@ -82,6 +85,28 @@ class Forbidden(LanewayError):
     """The principal may not do this; names the permission."""
 
     code = "forbidden"
+
+
+class RateLimited(LanewayError):
+    """Too much in too short a time; after `retry_after` seconds there may be more."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ServerError(LanewayError):
+    """A server answered what a client cannot go on with."""
+
+    code = "server_error"
+
+
+class ServerUnreachable(ServerError):
+    """A server cannot be reached, or refuses to serve for now."""
+
+    code = "server_unreachable"
 
 
 class NeedsDatabase(LanewayError):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from functools import partial
 from importlib import import_module
 from socket import socket
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from laneway import __version__
 from laneway.client import Client, JobHandle
@@ -27,6 +30,11 @@ from laneway.errors import ConfigError, InvalidInput, Refused
 from laneway.opening import resolve_dsn
 from laneway.store.database import Database
 from laneway.store.migrate import check
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from laneway.api.mounted import Mounted
 
 # Requests that use the database at the same time.
 SERVER_POOL = 10
@@ -76,11 +84,15 @@ class Laneway(Client):
     """
 
     handlers: Registry
+    # What `asgi` has made.
+    mounted: Mounted | None = None
 
     def __init__(self, database_url: str | None = None, **settings: Any) -> None:
         chosen = Settings.load(database_url=database_url, **settings)
         self.handlers = Registry()
-        super().__init__(Database(lambda: resolve_dsn(chosen), chosen), chosen, self.handlers)
+        super().__init__(
+            lambda: Database(lambda: resolve_dsn(chosen), chosen), chosen, self.handlers
+        )
 
     def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], JobType]:
         """Registers the function below as the handler of a job type.
@@ -178,10 +190,36 @@ class Laneway(Client):
             lambda: self.database.dsn, self.settings, self.handlers, is_off=is_off, **options
         )
 
+    async def ready(self) -> None:
+        """Returns if the database is there, with the schema that this version needs."""
+        await asyncio.to_thread(lambda: check(self.database.dsn, __version__))
+
+    def asgi(self) -> Mounted:
+        """The whole HTTP API, to be mounted under a prefix: `app.mount("/laneway", lw.asgi())`.
+
+        `laneway.integrations.fastapi.lifespan` ends it with the application, `close` without.
+        """
+        from laneway.api.mounted import Mounted
+
+        if self.mounted is None:
+            make = partial(_make_api, lambda: self.database.dsn, self.settings, self)
+            self.mounted = Mounted(make, self.close)
+        return self.mounted
+
     async def close(self) -> None:
         """Sends the last wake-ups and closes the connections."""
+        if self.mounted is not None:
+            await self.mounted.close()
         await super().close()
         await self.database.close()
+
+    def reopen(self) -> None:
+        """Makes it usable again after `close`, also by another event loop."""
+        if self.database.is_closed:
+            for made in ("database", "_waker", "sync"):
+                self.__dict__.pop(made, None)
+            if self.mounted is not None:
+                self.mounted.renew()
 
     async def __aenter__(self) -> Self:
         return self
@@ -217,24 +255,46 @@ def run_worker(
     threads: int | None = None,
     children: int | None = None,
     grace: float | None = None,
+    metrics_port: int | None = None,
 ) -> int:
     """Runs workers of an application until told to stop; with `processes`, under a supervisor."""
     sizes = {"concurrency": concurrency, "threads": threads, "children": children}
     only = frozenset(lanes) if lanes is not None else None
     loaded = load_app(app)
-    settings = loaded.settings.model_copy(update={k: v for k, v in sizes.items() if v is not None})
+    given = {**sizes, "metrics_port": metrics_port}
+    settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
     if processes is None or "LANEWAY_LEASH" in os.environ:
         dsn = loaded.database.dsn
-        return run_worker_process(
-            lambda: Worker(dsn, settings, loaded.handlers, only_lanes=only, app=app), grace
-        )
+        with _metrics_of(settings):
+            return run_worker_process(
+                lambda: Worker(dsn, settings, loaded.handlers, only_lanes=only, app=app), grace
+            )
     options = [f"--{name}={value}" for name, value in sizes.items() if value is not None]
     if lanes is not None:
         options.append(f"--lanes={','.join(lanes)}")
     if grace is not None:
         options.append(f"--grace={grace}")
     return Supervisor(command(app, options), processes, loaded.database.dsn, settings).run()
+
+
+def _metrics_of(settings: Settings) -> AbstractContextManager[object]:
+    if settings.metrics_port is None:
+        return nullcontext()
+    from laneway.metrics import served
+
+    return served(settings.metrics_port, settings.metrics_host)
+
+
+def _make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
+    """The API with its doors, on a database of its own."""
+    from laneway.api.app import make_app
+    from laneway.mcp.door import install
+
+    size = max(settings.pool_size, SERVER_POOL)
+    app = make_app(settings, Database(dsn, settings, role="server", size=size), client)
+    install(app)
+    return app
 
 
 def run_server(
@@ -246,11 +306,9 @@ def run_server(
     port: int | None = None,
 ) -> int:
     """Runs the server, and with an application a worker of it beside, until told to stop."""
-    try:
-        from laneway.api.logs import mark_requests
-        from laneway.api.server import is_loopback, listen
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"the server needs more: install laneway[server] ({error})") from None
+    from laneway.api.logs import mark_requests
+    from laneway.api.server import is_loopback, listen
+
     loaded = None if app is None else load_app(app)
     settings = Settings.load() if loaded is None else loaded.settings
     configure(settings)
@@ -283,13 +341,16 @@ async def _serve(
     client: Laneway | None,
     worker: Worker | None,
 ) -> int:
-    from laneway.api.app import make_app
     from laneway.api.server import Serving, is_loopback, url_of
 
-    database = Database(dsn, settings, role="server", size=max(settings.pool_size, SERVER_POOL))
+    app = _make_api(dsn, settings, client)
+    database: Database = app.state.database
     try:
-        serving = Serving(make_app(settings, database, client), bound, settings.shutdown_grace)
+        serving = Serving(app, bound, settings.shutdown_grace)
         serving.heed_signals()
+        # What is there now stays: looking through it over and over takes a tenth of a busy server.
+        gc.collect()
+        gc.freeze()
         url = url_of(bound)
         if is_loopback(bound.getsockname()[0]):
             link = await sessions.bootstrap(database, by)

@@ -91,7 +91,15 @@ class Bridge:
     async def _answer(self, scope: Any, body: bytes) -> list[Any]:
         sent: list[Any] = []
 
+        has_all = False
+
         async def receive() -> Any:
+            nonlocal has_all
+            if has_all:
+                # Nobody stays to read a stream that has no end.
+                await asyncio.sleep(0.02)
+                return {"type": "http.disconnect"}
+            has_all = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: Any) -> None:

@@ -86,6 +86,8 @@ class Entry:
     body: Callable[[str, str, str, int], Any] | dict[str, Any] | None = None
     # What stands for the object in the path, made new for every request.
     make: str | None = None
+    # It has no end: the beginning is read.
+    is_stream: bool = False
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -153,6 +155,9 @@ _ROLE: Final = ["jobs:read"]
 ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", "/healthz"): Entry("open"),
     ("GET", "/readyz"): Entry("open"),
+    ("GET", "/"): Entry("open"),
+    ("GET", "/ui/"): Entry("open"),
+    ("GET", "/metrics"): Entry("global", "metrics:read"),
     ("GET", "/login"): Entry("open"),
     ("POST", "/login"): Entry("open"),
     ("POST", "/logout"): Entry("anyone"),
@@ -167,6 +172,8 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", _JOB): Entry("job", "jobs:read", make="job"),
     ("DELETE", _JOB): Entry("job", "jobs:cancel", make="job"),
     ("GET", f"{_JOB}/explain"): Entry("job", "jobs:read", make="job"),
+    ("GET", f"{_JOB}/stream"): Entry("job", "jobs:read", make="job", is_stream=True),
+    ("GET", "/events"): Entry("anyone", "jobs:read", is_stream=True),
     ("POST", f"{_JOB}/cancel"): Entry("job", "jobs:cancel", make="job"),
     ("POST", f"{_JOB}/approve"): Entry("job", "jobs:approve", make="job"),
     ("POST", f"{_JOB}/reject"): Entry("job", "jobs:approve", {"reason": "no"}, make="job"),
@@ -179,6 +186,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("POST", _LANES): Entry("global", "workers:manage", _named()),
     ("PATCH", f"{_LANES}/{{name}}"): Entry(
         "lane", "workers:manage", {"poll_interval_ms": 4000}, make="lane"
+    ),
+    ("POST", f"{_LANES}/{{name}}/take"): Entry(
+        "global", "workers:manage", {"job_type": "taken"}, make="own_lane"
     ),
     ("GET", f"{_LANES}/{{name}}/history"): Entry("lane", "workers:view", make="lane"),
     ("POST", f"{_LANES}/{{name}}/rollback"): Entry("global", "workers:manage", make="own_lane"),
@@ -200,6 +210,9 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", "/admin/limits/{name}"): Entry("global", "workers:view", make="limit"),
     ("PUT", "/admin/limits/{name}"): Entry("global", "workers:manage", {}, make="limit"),
     ("DELETE", "/admin/limits/{name}"): Entry("global", "workers:manage", make="limit"),
+    ("GET", "/admin/limits/{name}/history"): Entry("global", "workers:view", make="limit"),
+    ("POST", "/admin/limits/{name}/rollback"): Entry("global", "workers:manage", make="limit"),
+    ("GET", "/admin/changes"): Entry("global", "workers:view"),
     ("GET", "/admin/schedules"): Entry("anyone", "schedules:view"),
     ("POST", "/admin/schedules"): Entry("new_schedule", "schedules:manage", _new_schedule),
     ("GET", _SCHEDULE): Entry("schedule", "schedules:view", make="schedule"),

@@ -16,6 +16,7 @@ from fastapi.routing import APIRoute
 from laneway.api.app import make_app
 from laneway.api.description import describe
 from laneway.api.logs import RequestIds
+from laneway.api.throttle import Throttle
 from laneway.config import Settings
 from laneway.control import sessions
 from laneway.engine.logs import JsonLines, TextLines
@@ -24,7 +25,14 @@ from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
 
-OPEN = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/login")}
+OPEN = {
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+    ("GET", "/"),
+    ("GET", "/ui/"),
+    ("GET", "/login"),
+    ("POST", "/login"),
+}
 
 
 def routes(app: FastAPI) -> set[tuple[str, str]]:
@@ -61,6 +69,7 @@ async def test_nobody_gets_anything_but_health_and_the_way_in(ask: Ask, app: Fas
     for method, path in routes(app) - OPEN:
         path = re.sub(r"\{\w*id\}", "00000000-0000-7000-8000-000000000000", path)
         for headers in ({}, {"Authorization": "Bearer lw_" + "x" * 43}, {"Authorization": "x"}):
+            app.state.throttle = Throttle(app.state.settings)
             answer = await ask(None, method, path.replace("{name}", "x"), headers=headers)
             assert answer.status_code == 401, (method, path, answer.text)
             assert answer.headers["www-authenticate"] == "Bearer"
@@ -71,7 +80,7 @@ async def test_every_route_says_which_problems_it_answers(app: FastAPI) -> None:
         for method, operation in operations.items():
             if (method.upper(), path) in OPEN:
                 continue
-            assert {"401", "403", "422", "503"} <= operation["responses"].keys(), path
+            assert {"401", "403", "422", "429", "503"} <= operation["responses"].keys(), path
             assert operation["security"], path
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,6 +18,7 @@ from fastapi import FastAPI
 
 from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, MARK, PEOPLE, PLACES, Entry, Person, Side
+from tests.api.streaming import reading
 from tests.api.test_app import OPEN, served
 from tests.control.scene import Scene
 
@@ -140,7 +142,7 @@ def test_every_route_has_its_line_in_the_matrix(app: FastAPI) -> None:
     assert set(served(app)) == set(ENTRIES)
 
 
-async def test_nobody_gets_what_is_not_granted(ask: Ask, world: World) -> None:
+async def test_nobody_gets_what_is_not_granted(app: FastAPI, ask: Ask, world: World) -> None:
     cells = 0
     wrong: list[tuple[object, ...]] = []
     leaks: list[tuple[object, ...]] = []
@@ -152,7 +154,10 @@ async def test_nobody_gets_what_is_not_granted(ask: Ask, world: World) -> None:
                 target, body = world.request(entry, path, asker, side)
                 sent = {} if body is None else {"json": body}
                 token = None if who is None else world.tokens[who.name]
-                answer = await ask(token, method, target, **sent)
+                if entry.is_stream:
+                    answer = await _opened(app, token, target)
+                else:
+                    answer = await ask(token, method, target, **sent)
                 cell = (method, path, asker.name if who else None, side, answer.status_code)
                 expected = _expected(entry, method, path, who, side)
                 if expected is None:
@@ -167,6 +172,14 @@ async def test_nobody_gets_what_is_not_granted(ask: Ask, world: World) -> None:
     _keep(cells, len(leaks))
     assert not leaks, "\n".join(map(str, leaks))
     assert not wrong, "\n".join(map(str, wrong))
+
+
+async def _opened(app: FastAPI, who: Principal | None, path: str) -> Any:
+    """How a stream begins."""
+    topics = ("jobs",) if path == "/events" else ()
+    async with reading(app, who, path, topics=topics) as stream:
+        first = await stream.next() if stream.status == 200 else None
+        return SimpleNamespace(status_code=stream.status, text=json.dumps(first))
 
 
 def _expected(entry: Entry, method: str, path: str, who: Person | None, side: Side) -> Any:

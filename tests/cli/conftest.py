@@ -6,17 +6,29 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import psycopg
 import pytest
+import typer.testing
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from laneway.cli.main import app
 from tests.control.scene import Scene
 
 Run = Callable[..., Any]
+
+# Typer makes the tree of commands anew for every call, which takes longer than most commands.
+typer.testing._get_command = cache(get_command)  # type: ignore[attr-defined]
 PROGRAM = [sys.executable, "-m", "laneway"]
+
+
+def invoke(*args: object, input: str | None = None, env: Mapping[str, str] | None = None) -> Any:  # noqa: A002
+    """Runs a command in this process."""
+    words = [str(arg) for arg in args]
+    return CliRunner().invoke(app, words, input=input, env=env)
 
 
 @pytest.fixture
@@ -30,12 +42,7 @@ def run(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in this process, on a database of its own."""
     monkeypatch.setenv("LANEWAY_DATABASE_URL", dsn)
     monkeypatch.delenv("LANEWAY_DEBUG", raising=False)
-    runner = CliRunner()
-
-    def run(*args: object, input: str | None = None, env: Mapping[str, str] | None = None) -> Any:  # noqa: A002
-        return runner.invoke(app, [str(arg) for arg in args], input=input, env=env)
-
-    return run
+    return invoke
 
 
 @pytest.fixture

@@ -18,4 +18,4 @@ def test_the_same_without_an_event_loop(plain_client: Client) -> None:
     job = plain_client.sync.submit("t")
     lane = plain_client.sync.operate(lanes.drain, "default", by="ann")
     assert (lane.enabled, lane.updated_by) == (False, "ann")
-    assert plain_client.sync.operate(explain, job.id).job.id == job.id
+    assert plain_client.sync.operate(explain, job.id).id == job.id

@@ -34,12 +34,20 @@ class Scene:
         job = NewJob(id=new_job_id(), job_type=job_type, **fields)
         return UUID(str(self.run(jobs.submit(job)).id))
 
-    def claim(self, job_type: str = "greet", room: int = 1) -> list[Claim]:
+    def claim(
+        self, job_type: str = "greet", room: int = 1, *, origins: bool = False
+    ) -> list[Claim]:
         state = self.run(lanes.read())
         ranges = [Range(job_type, 1, fresh, MIN_RANK, 0, MAX_RANK) for fresh in (True, False)]
         answer = self.run(
             leases.claim(
-                self.worker_id, state.lane_of(job_type), state.version, room, ranges, [room]
+                self.worker_id,
+                state.lane_of(job_type),
+                state.version,
+                room,
+                ranges,
+                [room],
+                origins=origins,
             )
         )
         return [assignment.claim for assignment in answer.assignments]

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.control import access, sessions
+from laneway.domain.access import NewToken
 from laneway.domain.actor import Actor
 from laneway.domain.permissions import SEEDED_ROLES
 from laneway.domain.token import new_secret
@@ -36,7 +37,7 @@ async def ann(db: Database, *roles: str, scope: str = "all", **place: Any) -> No
         await access.grant_role(db, "ann", role, scope, **place, by="root")
 
 
-async def a_token(db: Database, **more: Any) -> access.NewToken:
+async def a_token(db: Database, **more: Any) -> NewToken:
     await ann(db, "viewer")
     return await access.create_token(db, "ann", "laptop", **more, by="root")
 

@@ -21,10 +21,12 @@ from psycopg.sql import SQL, Identifier
 import laneway.store
 from laneway.client import Client
 from laneway.config import Settings
+from laneway.domain.actor import Actor
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.audit import ActFilter
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
+from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
 from laneway.domain.payload import DEFAULT_LIMITS
@@ -33,10 +35,12 @@ from laneway.domain.schedule import Schedule
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import (
+    access,
     approvals,
     audit,
     bulk,
     calls,
+    events,
     explain,
     freeze,
     health,
@@ -48,7 +52,9 @@ from laneway.store import (
     limits,
     notify,
     own,
+    requests,
     retention,
+    row_security,
     schedules,
     statement,
     stats,
@@ -66,7 +72,8 @@ from tests.control.access_play import play_access
 from tests.control.scene import Scene
 
 ROLE = Identifier("laneway_test_role")
-REACH = Reach((Term(owner="me"),))
+OWN = Reach((Term(owner="me"),))
+REACH = Reach((*OWN.terms, Term(workspace="ours")))
 SQL_FILES = Path(laneway.store.__file__).parent / "sql"
 # The audit is append-only for everybody.
 AUDIT_CHANGES = (
@@ -93,6 +100,8 @@ def cast(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
     ):
         conn.execute(SQL("create role {} nologin").format(ROLE))
         conn.execute("revoke execute on all functions in schema laneway from public")
+        # So that every change is logged.
+        conn.execute("insert into laneway.watches (seq, until) values (0, 'infinity')")
         cast = Cast(conn)
 
         def remember(name: str) -> str:
@@ -179,7 +188,7 @@ def play_worker(cast: Cast, _: None) -> None:
     cast.register(("ingestion",))
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
-    done, failing, silent, held = cast.claim("ingestion", room=4)
+    done, failing, silent, held = cast.claim("ingestion", room=4, origins=True)
     assert cast.run(leases.heartbeat([done.seq], [1])) == []
     lines = [LogEntry(done, 1, "INFO", "hello", 0.0)]
     assert cast.run(leases.report([Report(done, done=1.0)], lines)) == []
@@ -236,6 +245,7 @@ def play_leader(cast: Cast, epoch: int) -> None:
         assert cast.run(duty(mandate)) == 1, duty
     # Of two keys that nobody holds: the one of play_keys, and the one put aside by hand.
     assert cast.run(retention.sweep_keys(mandate)) == 2
+    cast.run(retention.prune_events(mandate, 60.0))
     cast.run(retention.prune_records(mandate))
     cast.run(retention.remove_ended(mandate, Place()))
 
@@ -367,6 +377,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
         )
         for find in (jobs.listing, jobs.matching, jobs.count):
             cast.run(find(wanted, limit=1))
+    cast.run(jobs.listing(JobFilter(within=OWN)))
     cast.run(jobs.newest())
     cast.run(approvals.decisions(props["running"]))
     cast.run(approvals.sealed(props["running"]))
@@ -450,11 +461,27 @@ def play_requests(cast: Cast) -> None:
     run = cast.run(bulk.begin(uuid4(), who, "me", "cancel"))
     cast.run(bulk.report(run.id, "done", 1, {}))
     assert cast.run(bulk.read(run.id)).state == "done"
+    new = NewJob(id=new_job_id(), job_type="greet")
+    assert [job.id for job in cast.run(requests.submit([(new, Actor("me"))]))] == [new.id]
+
+
+def play_streams(cast: Cast, job_id: UUID) -> None:
+    seq = cast.run(events.numbers([job_id]))[job_id]
+    start = cast.run(events.snapshot())
+    cast.run(events.open_watches([seq, 0], 60.0))
+    cast.run(events.reconcile([seq, 0]))
+    assert cast.run(events.keep_watches([seq], 90.0)) == {seq}
+    cast.run(events.can_resume([seq], start))
+    cast.run(events.between(start))
+    assert cast.run(events.of_job(seq, None)).events
+    assert cast.run(events.jobs([seq])).keys() == {seq}
+    assert cast.run(access.review([b"x"], 60.0)) == {}
 
 
 def play_server(cast: Cast, props: dict[str, Any]) -> None:
     play_access(cast)
     play_requests(cast)
+    play_streams(cast, props["running"])
     play_reader(cast, props)
     play_client(cast, props)
     play_handler(cast, props["own"])
@@ -476,6 +503,9 @@ def play_server(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())
+    assert cast.run(row_security.are_bound())
+    cast.run(row_security.narrow(["nowhere"]))
+    assert cast.run(jobs.count(JobFilter(), limit=9)) == 0
 
 
 def read_migrations(cast: Cast) -> None:

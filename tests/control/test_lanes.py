@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from laneway.control import lanes
-from laneway.control.lanes import LaneStatus, TypeLoad
 from laneway.domain.lane import SEEDED_LANES, Lane
+from laneway.domain.overview import DEPTH_BOUND, LaneStatus, TypeLoad
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -46,10 +46,10 @@ async def test_a_depth_over_the_bound_is_told_as_capped(
 
 
 def test_depths_of_several_types_add_up_to_capped() -> None:
-    half = lanes.DEPTH_BOUND // 2 + 1
+    half = DEPTH_BOUND // 2 + 1
     loads = tuple(TypeLoad(name, half, False, 1.0) for name in "ab")
     both = LaneStatus(Lane("a"), 0, loads)
-    assert (both.depth, both.is_capped, both.oldest_wait_s) == (lanes.DEPTH_BOUND, True, 1.0)
+    assert (both.depth, both.is_capped, both.oldest_wait_s) == (DEPTH_BOUND, True, 1.0)
 
 
 async def test_a_new_lane_takes_defaults_and_an_existing_one_is_never_overwritten(

@@ -62,3 +62,17 @@ async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters
     assert result.violations == []
     assert result.figures["own_transaction_kills"] == 10
     assert result.stale_refused == 6
+
+
+@pytest.mark.crash
+async def test_servers_outlive_a_restart_of_postgresql(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C20"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.acked_lost == 0
+
+
+@pytest.mark.crash
+async def test_readers_of_a_killed_server_go_on_elsewhere(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C19"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.figures["stream_gaps"] == 0

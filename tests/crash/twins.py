@@ -288,4 +288,10 @@ TWINS = (
         instead={"p_limit": "0"},
         scale=0.1,
     ),
+    Twin(
+        "events that become visible late are lost",
+        "C19",
+        "C19",
+        patches={"events_between": (("z.xid = x.xid", "false"),)},
+    ),
 )

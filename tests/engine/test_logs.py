@@ -8,8 +8,16 @@ import sys
 
 import pytest
 
+from laneway import Context, SyncContext
 from laneway.config import Settings
-from laneway.engine.logs import JsonLines, configure
+from laneway.domain.redaction import Redaction
+from laneway.domain.token import new_secret
+from laneway.engine.logs import JsonLines, TextLines, configure
+from tests.engine import traced
+from tests.engine.spans import Spans, spans
+from tests.engine.workshop import Workshop
+
+__all__ = ["spans"]
 
 
 def test_a_json_line_holds_what_was_said_and_what_went_wrong() -> None:
@@ -21,7 +29,8 @@ def test_a_json_line_holds_what_was_said_and_what_went_wrong() -> None:
         )
     line = json.loads(JsonLines().format(record))
     assert line["message"] == "job 7"
-    assert line["level"] == "error"
+    assert (line["level"], line["logger"]) == ("error", "laneway")
+    assert line["time"].endswith("+00:00")
     assert "ValueError: broken" in line["error"]
 
 
@@ -44,3 +53,110 @@ def test_otherwise_lines_go_to_stderr_at_the_level_set(
     laneway.info("worker %s serves %s", "w", "default")
     laneway.debug("not shown")
     assert json.loads(capsys.readouterr().err)["message"] == "worker w serves default"
+
+
+class Lines(logging.Handler):
+    """Log lines as they would be written, formatted where they were logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.json: list[dict[str, object]] = []
+        self.text: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.json.append(json.loads(JsonLines().format(record)))
+        self.text.append(TextLines().format(record))
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread"])
+async def test_a_line_of_a_handler_says_which_attempt_it_belongs_to(
+    shop: Workshop, spans: Spans, isolation: str
+) -> None:
+    own = logging.getLogger("the.application")
+    own.setLevel(logging.INFO)
+    lines = Lines()
+    own.addHandler(lines)
+
+    if isolation == "async":
+
+        @shop.lw.handler("talk")
+        async def talk(ctx: Context, word: str) -> None:
+            own.info("said %s", word)
+    else:
+
+        @shop.lw.handler("talk")
+        def talk_plainly(ctx: SyncContext, word: str) -> None:
+            own.info("said %s", word)
+
+    try:
+        worker = await shop.hire()
+        job = await shop.lw.submit("talk", {"word": "hello"})
+        await shop.ended(job)
+        own.info("outside")
+    finally:
+        own.removeHandler(lines)
+    inside, outside = lines.json
+    trace = spans.one("process talk").get_span_context()
+    assert trace is not None
+    assert {name: inside[name] for name in ("job_id", "attempt", "job_type", "lane", "worker")} == {
+        "job_id": str(job.id),
+        "attempt": 1,
+        "job_type": "talk",
+        "lane": "default",
+        "worker": worker.name,
+    }
+    assert inside["trace_id"] == f"{trace.trace_id:032x}"
+    assert not {"job_id", "trace_id"} & outside.keys()
+    assert f"job_id={job.id} attempt=1" in lines.text[0]
+    assert lines.text[1].endswith("INFO outside")
+
+
+async def test_a_line_of_a_child_process_is_written_as_its_worker_writes(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    configure(Settings.load(log_format="json", log_level="ERROR"))
+    shop.lw.handlers.add(traced.talks_apart.handler)
+    worker = await shop.hire()
+    job = await shop.lw.submit("talks_apart")
+    await shop.ended(job)
+    (line,) = [json.loads(one) for one in capfd.readouterr().err.splitlines() if "afar" in one]
+    assert line["message"] == "from afar with password=***"
+    assert (line["job_id"], line["worker"], line["lane"]) == (str(job.id), worker.name, "default")
+
+
+def test_no_secret_stands_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token, link = new_secret(), new_secret("link")
+    dsn = "postgresql://ann:s3cret%21word@db.example/app?sslpassword=qu3ry"
+    for form in ("json", "text"):
+        monkeypatch.setattr(logging.getLogger(), "handlers", [])
+        configure(Settings.load(database_url=dsn, log_format=form))
+        told = logging.getLogger("the.application")
+        for line in (
+            f"connecting to {dsn}",
+            "password is s3cret!word, or s3cret%21word",
+            "host=db user=ann password='other \\' w0rd' port=5432",
+            f"Authorization: Bearer {token.text}",
+            f"https://bob:t0psecret@elsewhere/ and {token.text} or {link.text}",
+        ):
+            told.warning("%s", line)
+        try:
+            raise RuntimeError(f"cannot reach {dsn} with {token.text}")
+        except RuntimeError:
+            told.exception("failed")
+    said = capsys.readouterr().err
+    assert said.count("connecting to postgresql://ann:***@db.example/app?sslpassword=***") == 2
+    for secret in (token.text, link.text, token.text[5:], "s3cret", "qu3ry", "t0psecret", "w0rd"):
+        assert secret not in said
+
+
+def test_what_is_no_secret_is_left_as_it_is() -> None:
+    redact = Redaction(["postgresql://ann@db/app", "host=db password=abc", None])
+    for line in (
+        "GET /jobs/01a1e2d2-fab0-747b-8bd8-18d6ff7ab5e2 200 in 3 ms",
+        "lw_short is no token; see http://host:8420/docs",
+        "the abc of jobs",
+    ):
+        assert redact(line) == line

@@ -125,6 +125,26 @@ async def test_old_slots_are_forgotten_soon_however_many_there_are(shop: Worksho
     assert max(delay or 0.0 for delay in delays) < module.PRUNE_S / 10
 
 
+async def test_old_events_and_watches_are_forgotten(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SWEEP_S", 0.0)
+    shop.do(
+        "insert into laneway.events (name, state)"
+        " select 'jobs.changed', '{}' from generate_series(1, 2500)"
+    )
+    shop.do("insert into laneway.watches (seq, until) values (0, now()), (1, 'infinity')")
+    async with keeper(shop) as keep:
+        await keep.watchdog.run_once()
+        for _ in range(2):
+            await keep.rounds()
+            assert shop.one("select count(*) from laneway.events") == 2500
+            shop.do("update laneway.event_log set new_at = new_at - interval '16 minutes'")
+        await keep.rounds()
+    assert shop.one("select count(*) from laneway.events") == 0
+    assert shop.one("select array_agg(seq) from laneway.watches") == [1]
+
+
 async def test_a_waiting_job_over_its_age_fails_in_a_running_cluster(shop: Workshop) -> None:
     @shop.lw.handler("never")
     async def never(ctx: Context) -> None:

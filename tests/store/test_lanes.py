@@ -219,12 +219,13 @@ def test_measures_agree_with_the_tables(desk: Desk) -> None:
     loads = {(m.lane, m.job_type): m for m in desk.run(lanes.measure(bound=5))}
     assert {key: m.depth for key, m in loads.items()} == {
         ("default", "t"): 3,
-        ("default", "u"): 6,
+        ("default", "u"): 5,
         ("interactive", "polarity"): 2,
         ("analysis", None): None,
         ("maintenance", None): None,
         ("system", None): None,
     }
+    assert [key for key, m in loads.items() if m.is_capped] == [("default", "u")]
     assert loads["interactive", "polarity"].running == 1
     oldest = loads["default", "u"].oldest_s
     assert isinstance(oldest, float)

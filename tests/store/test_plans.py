@@ -14,6 +14,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
+from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
 from laneway.store import jobs, lanes, leases, stats
 from laneway.store.leases import LogEntry, Report, Verdict
@@ -27,6 +28,8 @@ LEASES = 20_000
 KEYS = 100_000
 # Of jobs that wait for ten keys.
 PARKED = 200_000
+# Every so many-th job is somebody's own.
+OWN = 10_000
 BATCH = 300
 RANGES = 2 * len(TYPES)
 # Index entries that rolled-back tests before this one left at the head of a range.
@@ -51,9 +54,10 @@ alter table laneway.key_waiters set (autovacuum_enabled = off);
 insert into laneway.delayed (seq, job_type, rank, run_at)
 select g, 'type' || mod(g, 10), 0, clock_timestamp() + interval '1 day'
   from generate_series(1, {MILLION}) g;
-insert into laneway.jobs (seq, id, job_type, payload)
+insert into laneway.jobs (seq, id, job_type, payload, created_by)
 select g, ('00000000-0000-0000-0000-' || lpad(to_hex(g), 12, '0'))::uuid,
-       'type' || mod(g / 110000, 10), '{{}}'
+       'type' || mod(g / 110000, 10), '{{}}',
+       case when mod(g, {OWN}) = 0 then 'ann' when mod(g, 2) = 0 then 'bob' end
   from generate_series({MILLION + 1}, {2 * MILLION + LEASES}) g;
 insert into laneway.ready (seq, job_type, rank)
 select seq, job_type, 0 from laneway.jobs where seq between {MILLION + 1} and {2 * MILLION};
@@ -364,6 +368,19 @@ def test_a_page_of_a_list_reads_a_few_rows_per_job_shown(
             desk.run(jobs.listing(wanted, limit=50))
         used = spent(desk, lambda: desk.run(jobs.listing(wanted, limit=50)))
     assert sum(used[t] for t in BIG) <= 20 * 50
+
+
+@pytest.mark.parametrize("status", [None, *Status])
+def test_a_page_of_ones_own_reads_nobody_elses_jobs(
+    filled: tuple[str, Desk], status: Status | None
+) -> None:
+    mine = JobFilter(status=status, within=Reach((Term(owner="ann"),)))
+    with Desk(filled[0], prepare_threshold=0) as desk:
+        for _ in range(7):
+            desk.run(jobs.listing(mine, limit=50))
+        used = spent(desk, lambda: desk.run(jobs.listing(mine, limit=50)))
+    own = (MILLION + LEASES) // OWN
+    assert sum(used[t] for t in BIG) <= 2 * own + 20 * 50
 
 
 def test_measuring_the_lanes_stops_counting_at_its_bound(desk: Desk) -> None:

@@ -23,11 +23,11 @@ from laneway.api.access_models import (
     TokenOut,
 )
 from laneway.api.answer import told
-from laneway.api.auth import Caller
+from laneway.api.auth import Caller, act_of
 from laneway.api.idempotency import OnceOnly
 from laneway.api.paging import Cursor, Limit, Page, uuid_of
 from laneway.api.problems import answers
-from laneway.api.reach import act_of, everywhere
+from laneway.api.reach import everywhere
 from laneway.control import access as verbs
 from laneway.control import delegation
 from laneway.store.database import Database

@@ -10,12 +10,16 @@ from laneway.api import (
     access,
     audit,
     bulk,
+    changes,
     description,
+    events,
+    front,
     health,
     jobs,
     lanes,
     limits,
     me,
+    metrics,
     problems,
     schedules,
     session,
@@ -27,19 +31,27 @@ from laneway.api.auth import Gatekeeper
 from laneway.api.bulk import BulkRuns
 from laneway.api.envelope import Envelope
 from laneway.api.health import Readiness
+from laneway.api.hub import Hub
+from laneway.api.metrics import ClusterFigures
+from laneway.api.throttle import Throttle
+from laneway.api.together import Together
 from laneway.client import Client
 from laneway.config import Settings
 from laneway.store.database import Database
 
 # In this order where two match: /jobs/bulk is no job.
 ROUTERS: Final[tuple[APIRouter, ...]] = (
+    submission.plain,
     health.router,
+    metrics.router,
+    front.router,
     description.router,
     me.router,
     session.router,
     submission.router,
     bulk.router,
     jobs.router,
+    events.router,
     lanes.router,
     workers.router,
     stats.router,
@@ -47,6 +59,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     schedules.router,
     access.router,
     audit.router,
+    changes.router,
 )
 
 
@@ -67,17 +80,24 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.database = database
     app.state.client = own
     app.state.gatekeeper = Gatekeeper(database)
+    app.state.throttle = Throttle(settings)
     app.state.readiness = Readiness(database)
     app.state.bulk_runs = BulkRuns(database)
+    app.state.hub = Hub(database, settings, lambda few: app.state.gatekeeper.review(few))
+    app.state.cluster_figures = ClusterFigures(database, app.state.readiness)
+    app.state.together = Together(database)
 
     async def close() -> None:
+        await app.state.hub.close()
         await app.state.bulk_runs.close()
+        await app.state.together.close()
         if client is None:
             await own.close()
 
     app.state.close = close
     problems.install(app)
     for router in ROUTERS:
-        app.include_router(router)
+        # Not included: that looks through every router for each request.
+        app.router.routes.extend(router.routes)
     app.add_middleware(Envelope, max_body_bytes=settings.max_batch_bytes)
     return app

@@ -15,7 +15,7 @@ from laneway.api.problems import answers
 from laneway.api.reach import everywhere
 from laneway.control import audit
 from laneway.domain.actor import Door
-from laneway.domain.audit import ActFilter, Outcome
+from laneway.domain.audit import LONGEST_AGE, ActFilter, Outcome
 
 router = APIRouter(tags=["audit"])
 
@@ -55,6 +55,7 @@ async def list_acts(
     workspace: Text = None,
     outcome: Annotated[Outcome | None, Query()] = None,
     since: Annotated[AwareDatetime | None, Query()] = None,
+    newer_than: Annotated[float | None, Query(ge=0, le=LONGEST_AGE, description="Seconds")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Any:
@@ -68,6 +69,7 @@ async def list_acts(
         workspace=workspace,
         outcome=outcome,
         since=since,
+        newer_than=newer_than,
     )
     found = await audit.listing(who.database, wanted, limit=limit, cursor=cursor)
     return {"items": [each.to_dict() for each in found.items], "next_cursor": found.next_cursor}

@@ -18,7 +18,7 @@ from laneway.api.job_models import JobChoice
 from laneway.api.paging import Request as Sent
 from laneway.api.problems import answers
 from laneway.control import bulk as verbs
-from laneway.control.bulk import Order, Tally, Verb
+from laneway.domain.bulk import Order, Tally, Verb
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.errors import LanewayError, NotFound
 from laneway.store import bulk as store

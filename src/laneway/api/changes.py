@@ -1,18 +1,27 @@
-"""The history of an object of the control plane, as lanes and schedules answer it."""
+"""The history of the control plane: of everything, and as each of its objects answers it."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
 from laneway.api.answer import told
+from laneway.api.auth import Caller
 from laneway.api.idempotency import Once
-from laneway.api.paging import LARGEST_ID, Page, Request, id_of
+from laneway.api.paging import LARGEST_ID, Cursor, Limit, Page, Request, id_of
+from laneway.api.problems import answers
+from laneway.api.reach import everywhere
 from laneway.control import history
 from laneway.store.database import Database
+
+router = APIRouter(tags=["workers"])
+
+Kind = Literal["lane", "limit", "schedule", "gate"]
+Viewer = Annotated[Caller, Depends(everywhere("workers:view"))]
+_KINDS: Final[list[Kind]] = ["lane", "limit", "gate"]
 
 
 class ChangeOut(BaseModel):
@@ -21,7 +30,7 @@ class ChangeOut(BaseModel):
     id: int
     at: datetime
     by: str
-    kind: Literal["lane", "limit", "schedule", "gate"]
+    kind: Kind
     name: str
     verb: Literal["created", "changed", "deleted"]
     before: dict[str, Any] | None = Field(description="null: it was created")
@@ -46,10 +55,31 @@ class RollbackOut(BaseModel):
     change: ChangeOut | None = Field(description="null: it was so already")
 
 
+@router.get(
+    "/admin/changes",
+    operation_id="list_changes",
+    response_model=Page[ChangeOut],
+    responses=answers(),
+)
+async def list_changes(
+    who: Viewer,
+    kind: Annotated[list[Kind], Query(min_length=1, max_length=4)] = _KINDS,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Any:
+    """Every change of these kinds that is kept, newest first.
+
+    Schedules are only told to those who see them all.
+    """
+    if "schedule" in kind and not who.access.allows_everywhere("schedules:view"):
+        await who.refuse("schedules:view everywhere", "GET /admin/changes", "schedule")
+    return await page_of(who.database, list(kind), None, limit, cursor)
+
+
 async def page_of(
-    db: Database, kind: str, name: str, limit: int, cursor: str | None
+    db: Database, kind: str | list[str], name: str | None, limit: int, cursor: str | None
 ) -> Page[ChangeOut]:
-    """Changes of one object, newest first."""
+    """Changes of one object, or of all of a kind, newest first."""
     found = await history.history(db, kind, name, limit=limit, before=id_of(cursor))
     following = str(found[-1].id) if len(found) == limit else None
     return Page(

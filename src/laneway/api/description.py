@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from laneway import __version__
+from laneway.api.answer import location
 from laneway.api.auth import Caller, caller
 from laneway.api.problems import Problem, answers
 
@@ -44,7 +45,13 @@ async def get_description(
     request: Request, who: Annotated[Caller, Depends(caller)]
 ) -> JSONResponse:
     """This document."""
-    return JSONResponse(describe(request.app))
+    return JSONResponse({**describe(request.app), **_servers(request)})
+
+
+def _servers(request: Request) -> dict[str, Any]:
+    """Where the paths begin, if something stands before them."""
+    root = location(request, "")
+    return {"servers": [{"url": root}]} if root else {}
 
 
 @router.get(
@@ -55,7 +62,7 @@ async def get_description(
 )
 async def get_docs(request: Request, who: Annotated[Caller, Depends(caller)]) -> HTMLResponse:
     """Every route with what it does, for people."""
-    rows = "\n".join(_rows(describe(request.app)))
+    rows = "\n".join(_rows(describe(request.app), location(request, "")))
     return HTMLResponse(
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Laneway API</title>"
         f"<h1>Laneway {escape(__version__)}</h1><p>{escape(_SUMMARY)}</p>"
@@ -63,9 +70,9 @@ async def get_docs(request: Request, who: Annotated[Caller, Depends(caller)]) ->
     )
 
 
-def _rows(document: dict[str, Any]) -> list[str]:
+def _rows(document: dict[str, Any], root: str) -> list[str]:
     return [
-        f"<tr><td>{method.upper()}<td><code>{escape(path)}</code>"
+        f"<tr><td>{method.upper()}<td><code>{escape(root + path)}</code>"
         f"<td>{escape(operation.get('description', ''))}"
         for path, operations in document["paths"].items()
         for method, operation in operations.items()

@@ -10,24 +10,31 @@ from typing import Any, Final
 from uuid import uuid4
 
 from fastapi import Request
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from laneway import tracing
+from laneway.api.auth import SAFE, admit
 from laneway.api.problems import printable, unexpected
 from laneway.errors import LanewayError
+from laneway.tally import PROCESS
 
 log = logging.getLogger("laneway.api")
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'",
-    "Cache-Control": "no-store",
-}
-_TLS_HEADERS: Final = {"Strict-Transport-Security": "max-age=31536000"}
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'self'"),
+    (b"cache-control", b"no-store"),
+)
+# All that strangers have to say is a form with a link.
+STRANGERS_BYTES: Final = 16 * 1024
+# Asked every few seconds by machines.
+_QUIET: Final = ("/healthz", "/readyz", "/metrics")
+_TLS_HEADERS: Final = (*_HEADERS, (b"strict-transport-security", b"max-age=31536000"))
 
 
 class TooLarge(LanewayError):
@@ -47,41 +54,55 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
         own_id = given if _ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = own_id
         token = request_id.set(own_id)
-        sending = _Sending(scope, own_id, send)
         began = time.monotonic()
+        sending = _Sending(scope, own_id, send, began)
+        caller = tracing.receive(headers.get("traceparent"))
         try:
-            await self._app(scope, self._bounded(scope, receive), sending)
+            declared = headers.get("content-length", "")
+            await self._app(scope, self._bounded(scope, receive, declared), sending)
         except Exception as error:
             if sending.status is not None:
                 raise
             await unexpected(Request(scope), error)(scope, receive, sending)
         finally:
-            log.info(
-                "%s %s %s in %.0f ms",
-                scope["method"],
-                printable(scope["path"]),
-                sending.status,
-                (time.monotonic() - began) * 1000,
-            )
+            level = logging.DEBUG if scope["path"].endswith(_QUIET) else logging.INFO
+            if log.isEnabledFor(level):
+                log.log(
+                    level,
+                    "%s %s %s in %.0f ms",
+                    scope["method"],
+                    printable(scope["path"]),
+                    sending.status,
+                    (time.monotonic() - began) * 1000,
+                )
+            if sending.status is not None and scope["method"] not in SAFE and sending.status < 400:
+                # Own streams hear of it at once, however others do.
+                scope["app"].state.hub.wake()
+            if caller is not None:
+                tracing.forget(caller)
             request_id.reset(token)
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        refusal = f"body: at most {self._max} bytes"
-        declared = Headers(scope=scope).get("content-length", "")
+    def _bounded(self, scope: Scope, receive: Receive, declared: str) -> Receive:
         seen = 0
+        most: int | None = None
 
         async def receiving() -> Any:
-            nonlocal seen
-            if declared.isdigit() and int(declared[:20]) > self._max:
-                raise TooLarge(refusal)
+            nonlocal seen, most
+            if most is None:
+                # Whoever must be known is, before anything is read of what he sends.
+                is_known = await admit(scope)
+                most = self._max if is_known else min(self._max, STRANGERS_BYTES)
+                if declared.isdigit() and int(declared[:20]) > most:
+                    raise TooLarge(f"body: at most {most} bytes")
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._max:
-                raise TooLarge(refusal)
+            if seen > most:
+                raise TooLarge(f"body: at most {most} bytes")
             return message
 
         return receiving
@@ -90,8 +111,9 @@ class Envelope:
 class _Sending:
     """Sends on, with the headers of every answer, and remembers its status."""
 
-    def __init__(self, scope: Scope, own_id: str, send: Send) -> None:
+    def __init__(self, scope: Scope, own_id: str, send: Send, began: float) -> None:
         self._scope = scope
+        self._began = began
         self._id = own_id
         self._send = send
         self.status: int | None = None
@@ -99,9 +121,12 @@ class _Sending:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-Id"] = self._id
-            more = _TLS_HEADERS if self._scope.get("scheme") == "https" else {}
-            for name, value in (_HEADERS | more).items():
-                headers.setdefault(name, value)
+            route = getattr(self._scope.get("route"), "path", "none")
+            took_s = time.monotonic() - self._began
+            PROCESS.answered(self._scope["method"], route, message["status"], took_s)
+            headers: list[tuple[bytes, bytes]] = message["headers"]
+            said = {name for name, _ in headers}
+            headers.append((b"x-request-id", self._id.encode()))
+            more = _TLS_HEADERS if self._scope.get("scheme") == "https" else _HEADERS
+            headers += [header for header in more if header[0] not in said]
         await self._send(message)

@@ -7,9 +7,10 @@ import time
 from typing import Final, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from laneway import __version__
+from laneway.api.hub import Hub
 from laneway.api.problems import refusals
 from laneway.store.database import Database
 from laneway.store.migrate import check
@@ -24,6 +25,18 @@ class HealthOut(BaseModel):
     """All is well."""
 
     status: Literal["ok"] = "ok"
+
+
+class ReadinessOut(BaseModel):
+    """All that requests need is there; what is missing is told by the code of a problem instead."""
+
+    status: Literal["ok"] = "ok"
+    database: Literal["reached"] = "reached"
+    # `schema` is taken in every model.
+    schema_: Literal["current"] = Field(default="current", serialization_alias="schema")
+    listener: Literal["listening", "polling", "off"] = Field(
+        description="How streams hear of changes made elsewhere; off: nobody has one open"
+    )
 
 
 class Readiness:
@@ -59,10 +72,16 @@ async def healthz() -> HealthOut:
 
 
 @router.get(
-    "/readyz", operation_id="get_readiness", response_model=HealthOut, responses=refusals(503)
+    "/readyz", operation_id="get_readiness", response_model=ReadinessOut, responses=refusals(503)
 )
-async def readyz(request: Request) -> HealthOut:
+async def readyz(request: Request) -> ReadinessOut:
     """The database is reached, and its schema is the one this version needs."""
     readiness: Readiness = request.app.state.readiness
     await readiness.check()
-    return HealthOut()
+    return ReadinessOut(listener=_listener(request.app.state.hub))
+
+
+def _listener(hub: Hub) -> Literal["listening", "polling", "off"]:
+    if hub.is_listening:
+        return "listening"
+    return "polling" if hub.open_streams else "off"

@@ -43,6 +43,10 @@ class Once:
         self._key = key
         self._digest = digest
 
+    @property
+    def has_key(self) -> bool:
+        return self._key is not None
+
     async def answer(self, act: Act, after: Callable[[], object] | None = None) -> Response:
         """What `act` answers, or answered before; `after` is called when it was done and stands.
 

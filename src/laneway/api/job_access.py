@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from laneway.api.auth import Caller
-from laneway.control.approval import Review
 from laneway.domain.job import Job
 from laneway.domain.permissions import Reach
+from laneway.domain.review import Review
 from laneway.errors import NotFound
 from laneway.store import jobs as store
 from laneway.store import lanes

@@ -57,8 +57,16 @@ class NewJob(Request):
 
     def options(self) -> dict[str, Any]:
         """What `Client.submit` takes beside job type and payload."""
-        names = type(self).model_fields.keys() - {"job_type", "payload"}
-        return {name: getattr(self, name) for name in names}
+        return {
+            "priority": self.priority,
+            "run_at": self.run_at,
+            "delay": self.delay,
+            "unique_key": self.unique_key,
+            "concurrency_key": self.concurrency_key,
+            "workspace": self.workspace,
+            "tags": self.tags,
+            "max_retries": self.max_retries,
+        }
 
 
 class NewJobs(Request):

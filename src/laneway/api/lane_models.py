@@ -52,6 +52,12 @@ class LaneChange(Request):
     enabled: Enabled = UNCHANGED
 
 
+class TakeOrder(Request):
+    """Which job type a lane is to take."""
+
+    job_type: JobType
+
+
 class LaneOut(BaseModel):
     """A lane's policy."""
 

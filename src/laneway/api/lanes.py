@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response, status
 from laneway.api.answer import location, told
 from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
 from laneway.api.idempotency import OnceOnly
-from laneway.api.lane_models import LaneChange, LaneOut, LaneStatusOut, NewLane
+from laneway.api.lane_models import LaneChange, LaneOut, LaneStatusOut, NewLane, TakeOrder
 from laneway.api.paging import Cursor, Limit, Page, by_name
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, over_lanes
@@ -67,6 +67,24 @@ async def tune_lane(caller: Manager, name: str, change: LaneChange) -> Any:
         caller.who.database, name, change.model_dump(exclude_unset=True), by=caller.who.actor
     )
     return tuned.to_dict()
+
+
+@router.post(
+    "/{name}/take",
+    operation_id="take_type",
+    response_model=LaneOut,
+    responses=answers(404, 409, 413),
+)
+async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeOrder) -> Response:
+    """Moves a job type, with its waiting jobs, into the lane; so it needs all lanes."""
+    await caller.check(name)
+    await caller.check_whole(name)
+
+    async def act(db: Database) -> Response:
+        lane = await verbs.move_type(db, order.job_type, name, by=caller.who.actor)
+        return told(LaneOut, lane.to_dict())
+
+    return await once.answer(act)
 
 
 @router.get(

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, Field
 
 from laneway.api.auth import Caller
+from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
+from laneway.api.idempotency import OnceOnly
 from laneway.api.paging import Cursor, Limit, Page, Request, by_name
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
@@ -97,3 +99,29 @@ async def put_limit(who: Manager, name: str, settings: LimitSettings, response: 
 async def delete_limit(who: Manager, name: str) -> None:
     """Deletes a limit that nothing needs."""
     await verbs.delete(who.database, name, by=who.actor)
+
+
+@router.get(
+    "/{name}/history",
+    operation_id="list_limit_changes",
+    response_model=Page[ChangeOut],
+    responses=answers(),
+)
+async def list_limit_changes(
+    who: Viewer, name: str, limit: Limit = 50, cursor: Cursor = None
+) -> Any:
+    """Every change of the limit that is kept, newest first, also of one that is gone."""
+    return await page_of(who.database, "limit", name, limit, cursor)
+
+
+@router.post(
+    "/{name}/rollback",
+    operation_id="roll_back_limit",
+    response_model=RollbackOut,
+    responses=answers(404, 409, 413),
+)
+async def roll_back_limit(
+    who: Manager, name: str, once: OnceOnly, order: RollbackOrder | None = None
+) -> Response:
+    """Makes the limit what it was."""
+    return await roll_back(once, "limit", name, order, who.actor)

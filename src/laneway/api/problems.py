@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from math import ceil
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -11,9 +12,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from laneway.domain.text import escape_text
-from laneway.errors import InvalidInput, LanewayError
+from laneway.errors import InvalidInput, LanewayError, RateLimited
 
 log = logging.getLogger("laneway.api")
 
@@ -28,7 +30,7 @@ STATUS: Final[dict[str, HTTPStatus]] = {
     "unauthenticated": HTTPStatus.UNAUTHORIZED,
     "forbidden": HTTPStatus.FORBIDDEN,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "too_many_requests": HTTPStatus.TOO_MANY_REQUESTS,
+    "rate_limited": HTTPStatus.TOO_MANY_REQUESTS,
     "idempotency_mismatch": HTTPStatus.UNPROCESSABLE_ENTITY,
     "idempotency_under_way": HTTPStatus.CONFLICT,
     "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -42,6 +44,12 @@ _HEADERS: Final[dict[HTTPStatus, dict[str, str]]] = {
 _BY_STATUS: Final = {404: "not_found", 405: "method_not_allowed"}
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
 _MOST_ERRORS: Final = 20
+# What reading a body may end in, whoever is to blame.
+_OF_BODIES: Final = (ValueError, RecursionError, ClientDisconnect)
+_RETRY_AFTER: Final = {
+    "description": "Seconds until it may be tried again",
+    "schema": {"type": "integer", "minimum": 1},
+}
 
 
 class FieldError(BaseModel):
@@ -67,14 +75,19 @@ class Problem(BaseModel):
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of a route that asks who it is: the problems it may answer with."""
-    return refusals(401, 403, 422, 503, *statuses)
+    return refusals(401, 403, 422, 429, 503, *statuses)
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses=` of exactly these problems."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    later = {"headers": {"Retry-After": _RETRY_AFTER}}
     return {
-        status: {"description": HTTPStatus(status).phrase, "content": content}
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": content,
+            **(later if status in (429, 503) else {}),
+        }
         for status in sorted(set(statuses))
     }
 
@@ -135,7 +148,10 @@ def install(app: FastAPI) -> None:
         if isinstance(error, InvalidInput):
             told = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
             return problem(request, status, error.code, str(error), told)
-        return problem(request, status, error.code, str(error))
+        answer = problem(request, status, error.code, str(error))
+        if isinstance(error, RateLimited):
+            answer.headers["Retry-After"] = str(ceil(error.retry_after) or 1)
+        return answer
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -151,8 +167,11 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def _plain(request: Request, error: HTTPException) -> JSONResponse:
-        if isinstance(error.__cause__, LanewayError):
-            return _known(request, error.__cause__)
+        cause = error.__cause__
+        if isinstance(cause, LanewayError):
+            return _known(request, cause)
+        if isinstance(cause, Exception) and not isinstance(cause, _OF_BODIES):
+            return unexpected(request, cause)
         if error.status_code == HTTPStatus.BAD_REQUEST:
             # Of what JSON can hold and Python cannot: endless nesting, endless numbers.
             return _known(request, InvalidInput("body", "cannot be read as JSON"))

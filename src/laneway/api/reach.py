@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Depends, Request
+from fastapi import Request
 
-from laneway.api.auth import Caller, needs
+from laneway.api.auth import Caller, act_of, gate, permit
 from laneway.domain.permissions import Reach
 from laneway.errors import NotFound
 
@@ -62,9 +62,8 @@ class LaneCaller:
 def over_lanes(permission: str) -> Callable[..., Coroutine[Any, Any, LaneCaller]]:
     """A dependency: the caller and its lanes, if the permission covers any lane as a whole."""
 
-    permitted = Depends(needs(permission))
-
-    async def reaching(request: Request, who: Caller = permitted) -> LaneCaller:
+    async def check(request: Request, who: Caller) -> LaneCaller:
+        await permit(request, who, permission)
         caller = LaneCaller(
             who, permission, act_of(request), lanes_of(who.access.reach(permission))
         )
@@ -72,22 +71,16 @@ def over_lanes(permission: str) -> Callable[..., Coroutine[Any, Any, LaneCaller]
             await who.refuse(f"{permission} on a lane", caller.act, "route", request.url.path)
         return caller
 
-    return reaching
+    return gate(check)
 
 
 def everywhere(permission: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
     """A dependency: the caller, if the permission covers everything there is."""
 
-    permitted = Depends(needs(permission))
-
-    async def unbounded(request: Request, who: Caller = permitted) -> Caller:
+    async def check(request: Request, who: Caller) -> Caller:
+        await permit(request, who, permission)
         if not who.access.allows_everywhere(permission):
             await who.refuse(f"{permission} everywhere", act_of(request), "route", request.url.path)
         return who
 
-    return unbounded
-
-
-def act_of(request: Request) -> str:
-    """What a refused request is called in the audit."""
-    return f"{request.method} {request.scope['route'].path}"
+    return gate(check)

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response, status
 
 from laneway.api.answer import location, told
-from laneway.api.auth import Caller, needs
+from laneway.api.auth import Caller, act_of, needs
 from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
 from laneway.api.idempotency import OnceOnly
 from laneway.api.paging import Cursor, Limit, Page, by_name
 from laneway.api.problems import answers
-from laneway.api.reach import act_of, everywhere
+from laneway.api.reach import everywhere
 from laneway.api.schedule_models import (
     NewSchedule,
     RunOrder,

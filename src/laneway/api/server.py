@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from fastapi import FastAPI
 from laneway.errors import ConfigError
 
 _BACKLOG: Final = 2048
+_UNREAD_MS: Final = 30_000
+# When it stops, they have less.
+_UNREAD_S: Final = 4.0
 
 
 def is_loopback(host: str) -> bool:
@@ -30,17 +34,26 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket there; a port that is taken is said in one line."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        bound = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigError(
             f"server_host, server_port: cannot listen on {host}:{port}: {error.strerror or error}"
         ) from None
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Whoever reads nothing of what was sent for so long is cut off by the kernel.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
+    return bound
 
 
 def url_of(bound: socket.socket) -> str:
     """Where a browser finds it."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A reader of a stream who was dropped while he kept us waiting is none."""
+    return "without completing response" not in record.getMessage()
 
 
 class _Server(uvicorn.Server):
@@ -58,6 +71,7 @@ class Serving:
         self.told, self.hurry = asyncio.Event(), asyncio.Event()
         self._app = app
         self._bound = bound
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         self._server = _Server(
             uvicorn.Config(
                 app,
@@ -84,13 +98,25 @@ class Serving:
         waiting = asyncio.ensure_future(self.told.wait())
         try:
             await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            # Readers of streams would stay for as long as they are let.
+            self._app.state.hub.end_streams()
             self._server.should_exit = True
             hurrying = asyncio.ensure_future(self.hurry.wait())
+            cutting = asyncio.ensure_future(self._cut_off_the_deaf())
             await asyncio.wait({serving, hurrying}, return_when=asyncio.FIRST_COMPLETED)
             self._server.force_exit = not serving.done()
             hurrying.cancel()
+            cutting.cancel()
             await serving
         finally:
             waiting.cancel()
             self.told.set()
             await self._app.state.close()
+
+    async def _cut_off_the_deaf(self) -> None:
+        """Lets connections go that were answered, but by whose readers nothing is read."""
+        await asyncio.sleep(_UNREAD_S)
+        for connection in list(self._server.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None and transport.is_closing():
+                transport.abort()

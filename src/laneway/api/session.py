@@ -10,11 +10,12 @@ from fastapi import APIRouter, Cookie, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from laneway.api.answer import location
-from laneway.api.auth import COOKIE, Caller, caller, check_origin
-from laneway.api.problems import refusals
+from laneway.api.auth import COOKIE, Caller, address_of, caller, check_origin
+from laneway.api.problems import answers, refusals
+from laneway.api.throttle import Throttle
 from laneway.control import sessions as verbs
 from laneway.domain.actor import Actor
-from laneway.errors import InvalidInput
+from laneway.errors import InvalidInput, Unauthenticated
 
 router = APIRouter(tags=["access"])
 
@@ -62,7 +63,7 @@ async def show_login(
     openapi_extra=_FORM,
     responses={
         303: {"description": "Logged in: the cookie is set"},
-        **refusals(401, 403, 413, 422, 503),
+        **refusals(401, 403, 413, 422, 429, 503),
     },
 )
 async def log_in(
@@ -70,6 +71,9 @@ async def log_in(
 ) -> Response:
     """Opens a session; the link is spent, and the session the browser had before ends."""
     check_origin(request)
+    throttle: Throttle = request.app.state.throttle
+    address = address_of(request)
+    throttle.check(address)
     try:
         form = parse_qs((await request.body()).decode("ascii"), max_num_fields=10)
     except ValueError:
@@ -78,10 +82,16 @@ async def log_in(
         "nobody",
         door="http",
         request_id=request.scope["state"]["request_id"],
-        address=request.client.host if request.client else None,
+        address=address,
     )
     link = form.get("link", [""])[0]
-    opened = await verbs.open_session(request.app.state.database, link, by=actor, replaces=had)
+    try:
+        opened = await verbs.open_session(request.app.state.database, link, by=actor, replaces=had)
+    except Unauthenticated:
+        throttle.fail(address)
+        raise
+    if had is not None:
+        request.app.state.gatekeeper.forget_session(had)
     answer = RedirectResponse(location(request, "/docs"), 303)
     answer.set_cookie(
         COOKIE,
@@ -100,7 +110,7 @@ async def log_in(
     operation_id="log_out",
     status_code=204,
     response_class=Response,
-    responses=refusals(401, 403, 422, 503),
+    responses=answers(),
 )
 async def log_out(
     request: Request,

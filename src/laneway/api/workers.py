@@ -8,11 +8,11 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Request, Response
 
 from laneway.api.answer import told
-from laneway.api.auth import Caller, needs
+from laneway.api.auth import Caller, act_of, needs
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import covers
 from laneway.api.problems import answers
-from laneway.api.reach import LaneCaller, act_of, everywhere, over_lanes
+from laneway.api.reach import LaneCaller, everywhere, over_lanes
 from laneway.api.worker_models import (
     CancelOrder,
     FreezeOrder,
@@ -26,6 +26,7 @@ from laneway.api.worker_models import (
 )
 from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
+from laneway.domain.overview import active_to_dict, worker_to_dict
 from laneway.domain.states import Status
 from laneway.errors import NotFound, Refused
 from laneway.store import jobs as store
@@ -52,12 +53,8 @@ async def read_status(caller: Viewer) -> Any:
         **seen.gate._asdict(),
         "leader": seen.leader.id if seen.leader else None,
         "lanes": [each.to_dict() for each in seen.lanes if caller.reaches(each.lane.name)],
-        "active": [
-            workers.active_to_dict(each) for each in seen.active if caller.reaches(each.lane)
-        ],
-        "workers": [
-            workers.worker_to_dict(each) for each in seen.live if caller.reaches_any(each.lanes)
-        ],
+        "active": [active_to_dict(each) for each in seen.active if caller.reaches(each.lane)],
+        "workers": [worker_to_dict(each) for each in seen.live if caller.reaches_any(each.lanes)],
         "oldest_transaction": foreign._asdict() if foreign and caller.lanes is None else None,
     }
 

@@ -1,7 +1,8 @@
-"""The command line: parse, call one control verb, render.
+"""The command line: parse, call one verb of a desk, render.
 
 main.py      the tree of commands; `main` is the entry point. Start reading here.
-session.py   settings, database and principal of one run
+session.py   settings, and where and as whom one run does its verbs
+desks/       the verbs, done in a database or by a server: commands know no more than that
 exits.py     exit codes, and the one place that turns an error into a message
 output.py    stdout for data, stderr for the rest; JSON, colour, text made safe for terminals
 inputs.py    what arguments may look like: job ids, durations, times, payloads
@@ -12,5 +13,5 @@ jobs.py, operate.py, watch.py, lanes.py, limits.py, freeze.py, schedules.py, wor
 db.py, doctor.py   the commands
 
 Nothing heavy is imported before a command needs it: `laneway --help` must stay quick.
-Uses wiring, control, store (never the driver), config, domain and errors; nothing uses it.
+Uses wiring, control, store (never the driver), http, config, domain and errors; nothing uses it.
 """

@@ -15,8 +15,8 @@ from laneway.cli.output import seconds, to_json, visible
 from laneway.domain.approval import excluded
 
 if TYPE_CHECKING:
-    from laneway.control.approval import Review
     from laneway.domain.job import Job
+    from laneway.domain.review import Review
 
 
 def awaiting(items: Iterable[Job]) -> Table:

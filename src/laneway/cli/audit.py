@@ -43,7 +43,6 @@ def audit(
     json: Json = False,
 ) -> None:
     """Show who did what through which door, newest first."""
-    from laneway.control import audit as control
     from laneway.domain.audit import ActFilter
 
     ago = since if isinstance(since, float) else None
@@ -57,7 +56,7 @@ def audit(
         since=None if ago is not None else since,
         newer_than=ago,
     )
-    page = session.run(lambda db: control.listing(db, wanted, limit=limit, cursor=cursor))
+    page = session.run(lambda desk: desk.acts(wanted, limit=limit, cursor=cursor))
     if json:
         show_json_lines(each.to_dict() for each in page.items)
     elif not page.items:

@@ -34,7 +34,11 @@ _CODES: tuple[tuple[type[errors.LanewayError], ExitCode], ...] = (
     (errors.NotFound, ExitCode.NOT_FOUND),
     (errors.Refused, ExitCode.REFUSED),
     (errors.NeedsDatabase, ExitCode.REFUSED),
+    (errors.Unauthenticated, ExitCode.REFUSED),
+    (errors.Forbidden, ExitCode.REFUSED),
+    (errors.RateLimited, ExitCode.REFUSED),
     (errors.DatabaseUnavailable, ExitCode.UNREACHABLE),
+    (errors.ServerUnreachable, ExitCode.UNREACHABLE),
 )
 
 
@@ -61,7 +65,7 @@ def fail(message: str, code: ExitCode) -> typer.Exit:
 
 
 def _without_password(text: str) -> str:
-    from laneway.config import redact_dsn
+    from laneway.domain.dsn import redact_dsn
 
     # Wherever it came from: the environment, a file, or the application's own code.
     return re.sub(r"postgres(?:ql)?://[^\s'\"]+", lambda found: redact_dsn(found[0]), text)

@@ -12,7 +12,7 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import note, seconds, show, show_json
 
 if TYPE_CHECKING:
-    from laneway.control.freeze import Freeze
+    from laneway.domain.freeze import Freeze
 
 Lanes = Annotated[list[str] | None, typer.Argument(metavar="LANE", help="These lanes only.")]
 
@@ -31,12 +31,9 @@ def freeze(
     json: Json = False,
 ) -> None:
     """Drain lanes, by default all, and wait until no job runs in them."""
-    from laneway.control import freeze as verbs
-
-    by = session.principal()
     try:
         seen = session.run(
-            lambda db: verbs.freeze(db, lanes or None, by=by, deadline=deadline, or_thaw=or_thaw)
+            lambda desk: desk.freeze(lanes or None, deadline=deadline, or_thaw=or_thaw)
         )
     except KeyboardInterrupt:
         note(
@@ -69,10 +66,7 @@ def _tell(seen: Freeze) -> None:
 
 def thaw(lanes: Lanes = None, json: Json = False) -> None:
     """Make frozen lanes, by default all, again what they were before."""
-    from laneway.control import freeze as verbs
-
-    by = session.principal()
-    thawed = session.run(lambda db: verbs.thaw(db, lanes or None, by=by))
+    thawed = session.run(lambda desk: desk.thaw(lanes or None))
     if json:
         show_json({"lanes": [each._asdict() for each in thawed]})
         return

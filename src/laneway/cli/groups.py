@@ -19,6 +19,8 @@ class Group(TyperGroup):
 
 def _spare(param: Any) -> None:
     """Takes text as it is: asking Typer to convert it would load pydantic, even for --help."""
+    if "process_value" in vars(param):
+        return  # spared already
     convert = param.process_value
 
     def process_value(ctx: Any, value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,8 +21,8 @@ from laneway.cli.output import (
 from laneway.cli.selection import Chosen, filtered
 
 if TYPE_CHECKING:
+    from laneway.cli.session import Desk
     from laneway.domain.job import Job
-    from laneway.store.database import Database
 
 app = group("Submit, look at and control jobs.")
 
@@ -69,13 +68,10 @@ def submit(
     """Submit a job; its id goes to stdout, with --wait its result."""
     value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
-    async def verb(db: Database) -> Job:
+    async def verb(desk: Desk) -> Job:
         from laneway.cli import watch
-        from laneway.client import Client
-        from laneway.store.workers import published
 
-        client = Client(db, db.settings)
-        handle = await client.submit(
+        made = await desk.submit(
             job_type,
             value,
             priority=priority,
@@ -86,19 +82,16 @@ def submit(
             workspace=workspace,
             tags=tag or (),
             max_retries=max_retries,
-            created_by=session.principal(),
         )
-        await client.close()
-        known = (await db.run(published([job_type]))).get(job_type)
-        if known is None or not known.is_published:
+        if not await desk.is_published(made):
             note(f"no worker has published {job_type} yet: the job waits for one that knows it")
-        if handle.duplicate:
-            note(f"unique_key is held by job {handle.id}: nothing new was submitted")
+        if made.duplicate:
+            note(f"unique_key is held by job {made.id}: nothing new was submitted")
         if not wait:
-            return replace(await handle.get(), duplicate=handle.duplicate)
-        note(f"job {handle.id} submitted")
+            return made
+        note(f"job {made.id} submitted")
         follow = watch.follow_with_bar if is_terminal() else watch.follow_quietly
-        return await follow(db, handle.id, 0.2)
+        return await follow(desk, made.id, 0.2)
 
     job = session.run(verb)
     if not wait:
@@ -120,10 +113,8 @@ def ls(
     json: Json = False,
 ) -> None:
     """List jobs, newest first."""
-    from laneway.control import jobs
-
     wanted = chosen.wanted
-    page = session.run(lambda db: jobs.listing(db, wanted, limit=limit, cursor=cursor))
+    page = session.run(lambda desk: desk.list_jobs(wanted, limit=limit, cursor=cursor))
     if json:
         show_json_lines(job.to_dict() for job in page.items)
     elif page.items and wanted.status is not None and wanted.status.value == "awaiting_approval":
@@ -143,9 +134,7 @@ def ls(
 @app.command("show")
 def show_(job_id: JobId, json: Json = False) -> None:
     """Show one job: plan and cost, decisions, attempts, errors and log lines."""
-    from laneway.control import approval
-
-    seen = session.run(lambda db: approval.review(db, job_id))
+    seen = session.run(lambda desk: desk.review(job_id))
     if json:
         show_json(seen.to_dict())
         return
@@ -172,7 +161,7 @@ def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
 
     is_person = is_terminal() and not json
     follow = following.follow_with_bar if is_person else following.follow_as_json
-    job = session.run(lambda db: follow(db, job_id, max(interval, 0.05)))
+    job = session.run(lambda desk: follow(desk, job_id, max(interval, 0.05)))
     if is_person:
         following.say_outcome(job)
     raise typer.Exit(following.outcome_code(job))
@@ -181,13 +170,11 @@ def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
 @app.command()
 def explain(job_id: JobId, json: Json = False) -> None:
     """Say every reason why a job is not running."""
-    from laneway.control.explain import explain as verb
-
-    told = session.run(lambda db: verb(db, job_id))
+    told = session.run(lambda desk: desk.explain(job_id))
     if json:
         show_json(told.to_dict())
         return
-    line(f"{told.job.id} {visible(told.job.job_type)} in {told.job.lane}: {told.job.status.value}")
+    line(f"{told.id} {visible(told.job_type)} in {told.lane}: {told.status.value}")
     for reason in told.reasons:
         line(f"  {reason.code}: {visible(reason.message)}")
     if told.starts_in_s is not None:

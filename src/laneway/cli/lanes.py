@@ -60,9 +60,7 @@ def _said(lane: Lane, done: str, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
-    from laneway.control import lanes
-
-    found = session.run(lanes.inspect)
+    found = session.run(lambda desk: desk.lanes())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -82,11 +80,8 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a lane: 1 slot, a poll every 5 s and stale after 30 min unless said otherwise."""
-    from laneway.control import lanes
-
     given = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
-    by = session.principal()
-    made = session.run(lambda db: lanes.create(db, {"name": lane, **given}, by=by))
+    made = session.run(lambda desk: desk.create_lane(lane, given))
     _said(made, "created", json)
 
 
@@ -101,30 +96,21 @@ def set_(
     json: Json = False,
 ) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
-    from laneway.control import lanes
-
     change = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
-    by = session.principal()
-    changed = session.run(lambda db: lanes.tune(db, lane, change, by=by))
+    changed = session.run(lambda desk: desk.tune_lane(lane, change))
     _said(changed, f"changed {', '.join(sorted(change))}", json)
 
 
 @app.command()
 def drain(lane: Name, json: Json = False) -> None:
     """Claim nothing new in a lane; what runs finishes."""
-    from laneway.control import lanes
-
-    by = session.principal()
-    _said(session.run(lambda db: lanes.drain(db, lane, by=by)), "drains", json)
+    _said(session.run(lambda desk: desk.tune_lane(lane, {"enabled": False})), "drains", json)
 
 
 @app.command("resume")
 def resume_lane(lane: Name, json: Json = False) -> None:
     """Claim jobs of a drained lane again."""
-    from laneway.control import lanes
-
-    by = session.principal()
-    _said(session.run(lambda db: lanes.resume(db, lane, by=by)), "resumed", json)
+    _said(session.run(lambda desk: desk.tune_lane(lane, {"enabled": True})), "resumed", json)
 
 
 @app.command()
@@ -134,10 +120,7 @@ def move(
     json: Json = False,
 ) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
-    from laneway.control import lanes
-
-    by = session.principal()
-    changed = session.run(lambda db: lanes.move_type(db, job_type, lane, by=by))
+    changed = session.run(lambda desk: desk.move_type(job_type, lane))
     _said(changed, f"takes {visible(job_type)}", json)
 
 
@@ -146,17 +129,11 @@ history.add_commands(app, "lane")
 
 def pause() -> None:
     """Shut the pause gate: nothing is claimed anywhere; what runs finishes."""
-    from laneway.control import lanes
-
-    by = session.principal()
-    session.run(lambda db: lanes.pause(db, by=by))
+    session.run(lambda desk: desk.pause())
     note("paused: nothing is claimed until `laneway resume`")
 
 
 def resume() -> None:
     """Open the pause gate; drained lanes stay drained."""
-    from laneway.control import lanes
-
-    by = session.principal()
-    session.run(lambda db: lanes.resume_all(db, by=by))
+    session.run(lambda desk: desk.resume())
     note("resumed")

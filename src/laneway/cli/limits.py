@@ -19,9 +19,7 @@ Name = Annotated[str, typer.Argument(metavar="LIMIT", help="The limit's name.")]
 @app.command()
 def ls(json: Json = False) -> None:
     """List the limits with how often each is held, and how many jobs that need it wait."""
-    from laneway.control import limits
-
-    found = session.run(limits.inspect)
+    found = session.run(lambda desk: desk.limits())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -52,8 +50,6 @@ def set_(
     json: Json = False,
 ) -> None:
     """Change a limit, or create it: one at a time in the whole cluster unless said otherwise."""
-    from laneway.control import limits
-
     change: dict[str, object] = {}
     if max_concurrent is not None:
         change["max_concurrent"] = None if max_concurrent == "unbounded" else int(max_concurrent)
@@ -61,8 +57,7 @@ def set_(
         change["rate_count"], change["rate_period_s"] = rate
     if scope is not None:
         change["scope"] = scope
-    by = session.principal()
-    tuned = session.run(lambda db: limits.tune(db, limit, change, by=by))
+    tuned = session.run(lambda desk: desk.tune_limit(limit, change))
     if json:
         show_json(tuned.limit.to_dict())
     else:
@@ -73,10 +68,7 @@ def set_(
 @app.command()
 def delete(limit: Name, json: Json = False) -> None:
     """Delete a limit that no handler needs; `rollback` brings it back."""
-    from laneway.control import limits
-
-    by = session.principal()
-    session.run(lambda db: limits.delete(db, limit, by=by))
+    session.run(lambda desk: desk.delete_limit(limit))
     if json:
         show_json({"name": limit, "deleted": True})
     else:

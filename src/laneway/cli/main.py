@@ -16,6 +16,7 @@ from laneway.cli import (
     jobs,
     lanes,
     limits,
+    mcp,
     output,
     principals,
     roles,
@@ -31,9 +32,11 @@ from laneway.cli.groups import Group
 
 ORDER = (
     "demo", "up", "server", "worker", "jobs", "lanes", "limits", "schedules", "pause", "resume",
-    "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens", "db", "doctor",
-    "bench",
+    "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens", "mcp", "db",
+    "doctor", "bench",
 )  # fmt: skip
+# What works on a database itself, and so not through a server.
+HERE = frozenset({"demo", "up", "server", "worker", "db", "doctor", "bench"})
 
 
 class Root(Group):
@@ -64,8 +67,8 @@ app = typer.Typer(
         "help_option_names": ["-h", "--help"],
         "auto_envvar_prefix": "LANEWAY",
     },
-    epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 database unreachable, "
-    "130 interrupted.",
+    epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 database or server "
+    "unreachable, 130 interrupted.",
 )
 
 
@@ -79,6 +82,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    ctx: typer.Context,
     database_url: Annotated[
         str | None,
         typer.Option(
@@ -87,9 +91,31 @@ def root(
             help="PostgreSQL to use. Prefer the variable: others can read arguments.",
         ),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", envvar="LANEWAY_SERVER", help="Ask this server instead of a database."
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            envvar="LANEWAY_TOKEN",
+            help="For the server. Prefer the variable, or LANEWAY_TOKEN_FILE: others can read "
+            "arguments.",
+        ),
+    ] = None,
+    allow_insecure: Annotated[
+        bool,
+        typer.Option("--allow-insecure", help="Send the token over plain http to another machine."),
+    ] = False,
     by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who asks for changes; by default user@host."),
+        typer.Option(
+            metavar="NAME",
+            help="Who asks for changes; by default user@host. A server knows it by the token.",
+        ),
     ] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour (NO_COLOR).")] = False,
     version: Annotated[
@@ -106,9 +132,28 @@ def root(
     """Durable background jobs on the PostgreSQL you already have."""
     output.use_color(not no_color)
     session.use_principal(by)
-    if database_url:
+    session.use_server(None)
+    if server:
+        _check_server_use(ctx)
+        session.use_server(session.Server(server, session.read_token(token), allow_insecure))
+    elif database_url:
         # Worker processes and the user's own Laneway() read it from there.
         os.environ["LANEWAY_DATABASE_URL"] = database_url
+
+
+def _check_server_use(ctx: typer.Context) -> None:
+    """Refuses what a server does not do, and what it knows better."""
+    if ctx.invoked_subcommand in HERE:
+        raise typer.BadParameter(
+            f"`{ctx.invoked_subcommand}` works on a database: leave out --server (LANEWAY_SERVER)"
+        )
+    for name, why in (
+        ("database_url", "give --server or --database-url, not both"),
+        ("by", "--by goes with a database: a server knows who asks by the token"),
+    ):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(why)
 
 
 app.add_typer(jobs.app, name="jobs")
@@ -129,6 +174,7 @@ app.command()(worker.demo)
 app.add_typer(principals.app, name="principals")
 app.add_typer(roles.app, name="roles")
 app.add_typer(tokens.app, name="tokens")
+app.command()(mcp.mcp)
 app.add_typer(db.app, name="db")
 app.command()(doctor.doctor)
 app.command()(worker.bench)

@@ -15,8 +15,8 @@ from laneway.cli.output import note, show_json, visible
 from laneway.cli.selection import Chosen, check_either, selecting
 
 if TYPE_CHECKING:
+    from laneway.cli.session import Desk
     from laneway.domain.job import Job
-    from laneway.store.database import Database
 
 
 @selecting
@@ -35,12 +35,9 @@ def approve(
         raise typer.BadParameter("--seal goes with the id of one job")
     if not job_ids:
         selection.bulk("approve", "approved", chosen, json, reason=comment)
-    from laneway.control import approval
-
-    by = session.principal()
     _each(
         job_ids,
-        lambda db, job_id: approval.approve(db, job_id, by=by, comment=comment, seal=seal),
+        lambda desk, job_id: desk.approve(job_id, comment, seal),
         json,
         lambda job: "approved",
     )
@@ -57,12 +54,9 @@ def reject(
     check_either(job_ids, chosen)
     if not job_ids:
         selection.bulk("reject", "rejected", chosen, json, reason=reason)
-    from laneway.control import approval
-
-    by = session.principal()
     _each(
         job_ids,
-        lambda db, job_id: approval.reject(db, job_id, by=by, reason=reason),
+        lambda desk, job_id: desk.reject(job_id, reason),
         json,
         lambda job: "rejected",
     )
@@ -79,12 +73,9 @@ def cancel(
     check_either(job_ids, chosen)
     if not job_ids:
         selection.bulk("cancel", "cancelled", chosen, json, reason=reason)
-    from laneway.control import jobs
-
-    by = session.principal()
     _each(
         job_ids,
-        lambda db, job_id: jobs.cancel(db, job_id, by=by, reason=reason),
+        lambda desk, job_id: desk.cancel(job_id, reason),
         json,
         lambda job: (
             "cancelled" if job.status.value == "cancelled" else f"{job.worker} was asked to stop"
@@ -98,12 +89,9 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     check_either(job_ids, chosen)
     if not job_ids:
         selection.bulk("retry", "retried", chosen, json)
-    from laneway.control import jobs
-
-    by = session.principal()
     _each(
         job_ids,
-        lambda db, job_id: jobs.retry(db, job_id, by=by),
+        lambda desk, job_id: desk.retry(job_id),
         json,
         lambda job: "waits again",
     )
@@ -132,12 +120,9 @@ def reprioritize(
     (wanted,) = given
     if not job_ids:
         selection.bulk("reprioritize", "reprioritized", chosen, json, priority=wanted)
-    from laneway.control import jobs
-
-    by = session.principal()
     _each(
         job_ids,
-        lambda db, each: jobs.reprioritize(db, each, wanted, by=by),
+        lambda desk, each: desk.reprioritize(each, wanted),
         json,
         lambda job: f"priority {job.priority}",
     )
@@ -149,17 +134,14 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     check_either(job_ids, chosen, can_dry_run=True)
     if not job_ids:
         selection.bulk("delete", "deleted", chosen, json)
-    from laneway.control import jobs
-
     count = len(job_ids or ())
     if not chosen.dry_run:
         selection.confirm(f"Delete {count} job{'s' if count > 1 else ''}?", yes=chosen.yes)
-    by = session.principal()
 
-    async def verb(db: Database, job_id: UUID) -> Job:
-        job = await jobs.check_deletable(db, job_id)
+    async def verb(desk: Desk, job_id: UUID) -> Job:
+        job = await desk.check_deletable(job_id)
         if not chosen.dry_run:
-            await jobs.delete(db, job_id, by=by)
+            await desk.delete(job_id)
         return job
 
     said = "would be deleted" if chosen.dry_run else "deleted"
@@ -168,19 +150,19 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 
 def _each(
     job_ids: list[UUID] | None,
-    verb: Callable[[Database, UUID], Awaitable[Job]],
+    verb: Callable[[Desk, UUID], Awaitable[Job]],
     json: bool,
     said: Callable[[Job], str],
 ) -> None:
     """The verb on every job; one that is refused does not keep the others from it."""
-    from laneway.errors import DatabaseUnavailable, LanewayError
+    from laneway.errors import DatabaseUnavailable, LanewayError, ServerError
 
-    async def all_of_them(db: Database) -> ExitCode:
+    async def all_of_them(desk: Desk) -> ExitCode:
         code = ExitCode.OK
         for job_id in job_ids or ():
             try:
-                job = await verb(db, job_id)
-            except DatabaseUnavailable:
+                job = await verb(desk, job_id)
+            except (DatabaseUnavailable, ServerError):
                 raise
             except LanewayError as error:
                 code = report(error)

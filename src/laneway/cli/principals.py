@@ -28,24 +28,13 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a principal; it may do nothing before it is granted a role."""
-    from laneway.control import access
-
-    by = session.principal()
-    _tell(session.run(lambda db: access.create_principal(db, principal, kind, by=by)), json)
+    _tell(session.run(lambda desk: desk.create_principal(principal, kind)), json)
 
 
 @app.command()
 def ls(json: Json = False) -> None:
     """List the principals."""
-    from laneway.cli import paging
-    from laneway.control import access
-
-    found = session.run(
-        lambda db: paging.every(
-            lambda after: access.list_principals(db, limit=paging.PAGE, after=after),
-            lambda each: each.name,
-        )
-    )
+    found = session.run(lambda desk: desk.principals())
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -59,19 +48,13 @@ def ls(json: Json = False) -> None:
 @app.command()
 def disable(principal: Name, json: Json = False) -> None:
     """End the power of its tokens at once, and its sessions for good."""
-    from laneway.control import access
-
-    by = session.principal()
-    _tell(session.run(lambda db: access.disable_principal(db, principal, by=by)), json)
+    _tell(session.run(lambda desk: desk.disable_principal(principal)), json)
 
 
 @app.command()
 def enable(principal: Name, json: Json = False) -> None:
     """Give its tokens their power back."""
-    from laneway.control import access
-
-    by = session.principal()
-    _tell(session.run(lambda db: access.enable_principal(db, principal, by=by)), json)
+    _tell(session.run(lambda desk: desk.enable_principal(principal)), json)
 
 
 @app.command()
@@ -79,8 +62,10 @@ def login(principal: Name, json: Json = False) -> None:
     """Make the secret of a link that logs a person's browser in, once and within ten minutes."""
     from laneway.control import sessions
 
+    if session.is_remote():
+        raise typer.BadParameter("no server makes login links: run it where the database is")
     by = session.principal()
-    secret = session.run(lambda db: sessions.create_login_link(db, principal, by=by))
+    secret = session.run_here(lambda db: sessions.create_login_link(db, principal, by=by))
     if json:
         show_json({"principal": principal, "secret": secret, "expires_in": sessions.LINK_LIFE_S})
     else:

@@ -27,15 +27,7 @@ Permissions = Annotated[
 @app.command()
 def ls(json: Json = False) -> None:
     """List the roles with what they may do."""
-    from laneway.cli import paging
-    from laneway.control import access
-
-    found = session.run(
-        lambda db: paging.every(
-            lambda after: access.list_roles(db, limit=paging.PAGE, after=after),
-            lambda each: each.name,
-        )
-    )
+    found = session.run(lambda desk: desk.roles())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -47,11 +39,8 @@ def ls(json: Json = False) -> None:
 @app.command()
 def create(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Create a role of any set of permissions."""
-    from laneway.control import access
-
-    by = session.principal()
     chosen = inputs.names(permissions)
-    made = session.run(lambda db: access.create_role(db, role, chosen, by=by))
+    made = session.run(lambda desk: desk.create_role(role, chosen))
     if json:
         show_json(made.to_dict())
     else:
@@ -61,11 +50,8 @@ def create(role: Name, permissions: Permissions, json: Json = False) -> None:
 @app.command("set")
 def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Change what a role may do, at once for everybody who has it."""
-    from laneway.control import access
-
-    by = session.principal()
     chosen = inputs.names(permissions)
-    changed = session.run(lambda db: access.change_role(db, role, chosen, by=by))
+    changed = session.run(lambda desk: desk.change_role(role, chosen))
     if json:
         show_json(changed.to_dict())
     else:
@@ -75,10 +61,7 @@ def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
 @app.command()
 def delete(role: Name, json: Json = False) -> None:
     """Delete a role that nobody has."""
-    from laneway.control import access
-
-    by = session.principal()
-    session.run(lambda db: access.delete_role(db, role, by=by))
+    session.run(lambda desk: desk.delete_role(role))
     if json:
         show_json({"name": role, "deleted": True})
     else:
@@ -96,17 +79,7 @@ def grants(
     json: Json = False,
 ) -> None:
     """List who has which role, and for which jobs."""
-    from laneway.cli import paging
-    from laneway.control import access
-
-    found = session.run(
-        lambda db: paging.every(
-            lambda after: access.list_grants(
-                db, principal=principal, role=role, limit=paging.PAGE, after=after
-            ),
-            lambda each: each.id,
-        )
-    )
+    found = session.run(lambda desk: desk.grants(principal, role))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -134,13 +107,8 @@ def grant(
     json: Json = False,
 ) -> None:
     """Give a principal a role."""
-    from laneway.control import access
-
-    by = session.principal()
     chosen = None if lanes is None else inputs.names(lanes)
-    made = session.run(
-        lambda db: access.grant_role(db, principal, role, scope, workspace, chosen, by=by)
-    )
+    made = session.run(lambda desk: desk.grant_role(principal, role, scope, workspace, chosen))
     _tell(made, "has", json)
 
 
@@ -155,10 +123,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Take a role away from a principal."""
-    from laneway.control import access
-
-    by = session.principal()
-    _tell(session.run(lambda db: access.revoke_grant(db, grant, by=by)), "no longer has", json)
+    _tell(session.run(lambda desk: desk.revoke_grant(grant)), "no longer has", json)
 
 
 def _tell(grant: RoleGrant, verb: str, json: bool) -> None:

@@ -30,9 +30,7 @@ def _said(schedule: Schedule, done: str, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List the schedules, when each runs next and what came of its last slot."""
-    from laneway.control import schedules
-
-    found = session.run(schedules.listing)
+    found = session.run(lambda desk: desk.schedules())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -44,15 +42,13 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(schedule: Name, json: Json = False) -> None:
     """Show one schedule with its cron in words and its newest slots."""
-    from laneway.control import schedules
-
-    found = session.run(lambda db: schedules.get(db, schedule))
+    found = session.run(lambda desk: desk.schedule(schedule))
     if json:
         show_json(found.to_dict())
         return
     from laneway.cli import tables
 
-    newest = session.run(lambda db: schedules.slots(db, schedule, limit=5))
+    newest = session.run(lambda desk: desk.slots(schedule, limit=5, before=None))
     show(tables.schedule(found))
     if newest:
         line("")
@@ -112,8 +108,6 @@ def set_(
     json: Json = False,
 ) -> None:
     """Create a schedule (--type and --cron are needed), or change what is given."""
-    from laneway.control import schedules
-
     given: dict[str, Any] = {
         "job_type": job_type,
         "cron": cron,
@@ -136,36 +130,26 @@ def set_(
         change["tags"] = [] if tag == [inputs.NONE] else tag
     if payload is not None:
         change["payload"] = inputs.payload(payload, None, [], session.settings().payload_limits)
-    by = session.principal()
-    made = session.run(lambda db: schedules.put(db, schedule, change, by=by))
+    made = session.run(lambda desk: desk.put_schedule(schedule, change))
     _said(made, f"set {', '.join(sorted(change))}", json)
 
 
 @app.command()
 def enable(schedule: Name, json: Json = False) -> None:
     """Let a schedule run from its next slot on; an error that stopped it is forgiven."""
-    from laneway.control import schedules
-
-    by = session.principal()
-    _said(session.run(lambda db: schedules.enable(db, schedule, by=by)), "enabled", json)
+    _said(session.run(lambda desk: desk.enable_schedule(schedule)), "enabled", json)
 
 
 @app.command()
 def disable(schedule: Name, json: Json = False) -> None:
     """Stop a schedule; slots until it is enabled are not missed, and not made up."""
-    from laneway.control import schedules
-
-    by = session.principal()
-    _said(session.run(lambda db: schedules.disable(db, schedule, by=by)), "disabled", json)
+    _said(session.run(lambda desk: desk.disable_schedule(schedule)), "disabled", json)
 
 
 @app.command()
 def delete(schedule: Name, json: Json = False) -> None:
     """Delete a schedule and its slots; its jobs stay, and `rollback` brings it back."""
-    from laneway.control import schedules
-
-    by = session.principal()
-    session.run(lambda db: schedules.delete(db, schedule, by=by))
+    session.run(lambda desk: desk.delete_schedule(schedule))
     if json:
         show_json({"name": schedule, "deleted": True})
     else:
@@ -181,10 +165,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a schedule now, enabled or not; the id of its job goes to stdout."""
-    from laneway.control import schedules
-
-    by = session.principal()
-    ran = session.run(lambda db: schedules.run_now(db, schedule, by=by, check=check))
+    ran = session.run(lambda desk: desk.run_schedule(schedule, check=check))
     if json:
         job_id = str(ran.job_id) if ran.job_id else None
         show_json({"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": job_id})
@@ -207,9 +188,7 @@ def slots(
     json: Json = False,
 ) -> None:
     """Show what came of the slots of a schedule, newest first."""
-    from laneway.control import schedules
-
-    found = session.run(lambda db: schedules.slots(db, schedule, limit=limit, before=before))
+    found = session.run(lambda desk: desk.slots(schedule, limit=limit, before=before))
     if json:
         show_json_lines(each.to_dict() for each in found)
         return

@@ -14,9 +14,9 @@ from laneway.cli.exits import ExitCode, fail
 from laneway.cli.output import is_interactive, line, note, show_json, visible
 
 if TYPE_CHECKING:
-    from laneway.control.bulk import Order, Preview, Tally
+    from laneway.cli.session import Desk
+    from laneway.domain.bulk import Order, Preview, Tally
     from laneway.domain.filter import JobFilter
-    from laneway.store.database import Database
 
 STATUSES = ("pending", "awaiting_approval", "approved", "running",
             "completed", "failed", "cancelled")  # fmt: skip
@@ -147,33 +147,25 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:
     """Counts, asks, does, and says what became of it; `said` is the verb's past participle."""
-    from laneway.control.bulk import Order, Verb
+    from laneway.domain.bulk import Order, Verb
 
     order = Order(verb=Verb(verb), wanted=chosen.wanted, everything=chosen.everything, **more)
-    found = session.run(lambda db: _preview(db, order))
+    found = session.run(lambda desk: desk.preview(order))
     if chosen.dry_run:
         _show_preview(found, said, json)
         raise typer.Exit
     if found.matched:
         _say_sample(found)
         confirm(f"{verb.capitalize()} {found.count} {_jobs(found.matched)}?", yes=chosen.yes)
-        tally = session.run(lambda db: _run(db, order, found))
+        tally = session.run(lambda desk: _run(desk, order, found))
     else:
         tally = None
     raise typer.Exit(_show_tally(tally, verb, said, json))
 
 
-async def _preview(db: Database, order: Order) -> Preview:
-    from laneway.control import bulk as control
-
-    return await control.preview(db, order, by=session.principal())
-
-
-async def _run(db: Database, order: Order, found: Preview) -> Tally | None:
-    from laneway.control import bulk as control
-
+async def _run(desk: Desk, order: Order, found: Preview) -> Tally | None:
     tally: Tally | None = None
-    async for tally in control.run(db, order, by=session.principal(), upto=found.upto):
+    async for tally in desk.run_bulk(order, found.upto):
         if is_interactive():
             note(f"{tally.done + tally.refused.total():,} of {found.count}")
     return tally
@@ -195,7 +187,7 @@ def _say_sample(found: Preview) -> None:
 
 
 def _show_tally(tally: Tally | None, verb: str, said: str, json: bool) -> ExitCode:
-    from laneway.control.bulk import Tally, Verb
+    from laneway.domain.bulk import Tally, Verb
 
     tally = tally or Tally(Verb(verb))
     if json:

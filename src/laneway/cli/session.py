@@ -1,26 +1,64 @@
-"""Settings, database and principal of one run of the command line."""
+"""Settings, and where and as whom one run of the command line does its verbs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from laneway.cli.desks.database import DatabaseDesk
+    from laneway.cli.desks.server import ServerDesk
     from laneway.config import Settings
     from laneway.domain.actor import Actor
+    from laneway.http import AsyncClient
+    from laneway.http.connection import Door
     from laneway.store.database import Database
 
 T = TypeVar("T")
+Desk: TypeAlias = "DatabaseDesk | ServerDesk"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where verbs are done if not in a database, and with which token."""
+
+    url: str
+    token: str | None = field(repr=False)
+    allow_insecure: bool = False
+
 
 _by: str | None = None
+_server: Server | None = None
 
 
 def use_principal(name: str | None) -> None:
     """Who is said to ask for changes; None: whoever runs the program."""
     global _by
     _by = name
+
+
+def use_server(server: Server | None) -> None:
+    """Where verbs are done; None: in the configured database."""
+    global _server
+    _server = server
+
+
+def read_token(given: str | None) -> str | None:
+    """The token as given, else from the file that LANEWAY_TOKEN_FILE names."""
+    from laneway.errors import ConfigError
+
+    file = os.environ.get("LANEWAY_TOKEN_FILE")
+    if given or not file:
+        return given or None
+    try:
+        return Path(file).read_text("utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(f"LANEWAY_TOKEN_FILE: cannot read {file}: {why}") from None
 
 
 def principal() -> Actor:
@@ -59,9 +97,51 @@ async def opened() -> AsyncIterator[Database]:
         yield db
 
 
-def run(verb: Callable[[Database], Awaitable[T]]) -> T:
-    """Runs one verb on the database."""
+def is_remote() -> bool:
+    """Whether a server is asked."""
+    return _server is not None
 
+
+@asynccontextmanager
+async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
+    """A client of the server that was named."""
+    from laneway.http import AsyncClient
+
+    if _server is None:
+        raise RuntimeError("no server was named")
+    async with AsyncClient(
+        _server.url, _server.token, door=door, allow_insecure=_server.allow_insecure
+    ) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _desk() -> AsyncIterator[Desk]:
+    if _server is not None:
+        from laneway.cli.desks.server import ServerDesk
+
+        async with connected() as client:
+            yield ServerDesk(client)
+        return
+    from laneway.cli.desks.database import DatabaseDesk
+
+    async with opened() as db:
+        yield DatabaseDesk(db, principal())
+
+
+def run(verb: Callable[[Desk], Awaitable[T]]) -> T:
+    """Runs one verb, in the database or by the server."""
+    import asyncio
+
+    async def once() -> T:
+        async with _desk() as desk:
+            return await verb(desk)
+
+    return asyncio.run(once())
+
+
+def run_here(verb: Callable[[Database], Awaitable[T]]) -> T:
+    """Runs one verb that no server does."""
     import asyncio
 
     async def once() -> T:

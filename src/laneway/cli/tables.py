@@ -15,16 +15,13 @@ from laneway.cli.output import seconds, to_json, visible
 from laneway.domain.change import differences
 
 if TYPE_CHECKING:
-    from laneway.control.lanes import LaneStatus
-    from laneway.control.limits import LimitStatus
-    from laneway.control.workers import Overview
     from laneway.domain.audit import Act
     from laneway.domain.change import Change
+    from laneway.domain.freeze import LaneWatch
     from laneway.domain.job import Attempt, Job, Progress
+    from laneway.domain.limit import LimitStatus
+    from laneway.domain.overview import ActiveJob, LaneStatus, Overview, WorkerRow
     from laneway.domain.schedule import Schedule, Slot
-    from laneway.store.freeze import LaneWatch
-    from laneway.store.lanes import ActiveJob
-    from laneway.store.workers import WorkerRow
 
 STYLES = {
     "completed": "green",
@@ -169,7 +166,7 @@ def _lane_state(each: LaneStatus) -> Text:
 
 
 def active(items: Iterable[ActiveJob]) -> Table:
-    from laneway.control.workers import active_progress
+    from laneway.domain.overview import active_progress
 
     table = columns(
         "LANE", "JOB", "TYPE", "TRY", "HELD", "WORKER", "", "PROGRESS", right=("TRY", "HELD")

@@ -43,16 +43,12 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a token and show it: this once, and never again."""
-    from laneway.control import access
     from laneway.domain.access import TOKEN_LIFE_S
 
-    by = session.principal()
     narrowed = None if permissions is None else inputs.names(permissions)
     chosen = None if lanes is None else inputs.names(lanes)
     life = TOKEN_LIFE_S if expires_in is None else None if expires_in == _NEVER else expires_in
-    made = session.run(
-        lambda db: access.create_token(db, principal, name, narrowed, chosen, life, by=by)
-    )
+    made = session.run(lambda desk: desk.create_token(principal, name, narrowed, chosen, life))
     if json:
         show_json({**made.token.to_dict(), "token": made.secret})
         return
@@ -70,17 +66,7 @@ def ls(
     json: Json = False,
 ) -> None:
     """List the tokens without their secrets: whose, until when, last used when."""
-    from laneway.cli import paging
-    from laneway.control import access
-
-    found = session.run(
-        lambda db: paging.every(
-            lambda after: access.list_tokens(
-                db, principal=principal, limit=paging.PAGE, after=after
-            ),
-            lambda each: each.id,
-        )
-    )
+    found = session.run(lambda desk: desk.tokens(principal))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -102,10 +88,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """End a token's power for good, everywhere within five seconds."""
-    from laneway.control import access
-
-    by = session.principal()
-    gone = session.run(lambda db: access.revoke_token(db, token, by=by))
+    gone = session.run(lambda desk: desk.revoke_token(token))
     if json:
         show_json(gone.to_dict())
     else:

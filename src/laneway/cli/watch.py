@@ -13,31 +13,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
+    from laneway.cli.session import Desk
     from laneway.domain.job import Job
-    from laneway.store.database import Database
 
 
 def outcome_code(job: Job) -> ExitCode:
     return ExitCode.OK if job.status.value == "completed" else ExitCode.FAILED
 
 
-async def follow_as_json(db: Database, job_id: UUID, interval: float) -> Job:
+async def follow_as_json(desk: Desk, job_id: UUID, interval: float) -> Job:
     """One line per change; answers the job as it ended."""
-    return await _follow(db, job_id, interval, lambda job: show_json(job.to_dict()))
+    return await _follow(desk, job_id, interval, lambda job: show_json(job.to_dict()))
 
 
-async def follow_quietly(db: Database, job_id: UUID, interval: float) -> Job:
+async def follow_quietly(desk: Desk, job_id: UUID, interval: float) -> Job:
     """Answers the job as it ended."""
-    return await _follow(db, job_id, interval, lambda job: None)
+    return await _follow(desk, job_id, interval, lambda job: None)
 
 
 async def _follow(
-    db: Database, job_id: UUID, interval: float, on_change: Callable[[Job], None]
+    desk: Desk, job_id: UUID, interval: float, on_change: Callable[[Job], None]
 ) -> Job:
-    from laneway.control import jobs
-
     last: Job | None = None
-    async for job in jobs.follow(db, job_id, interval=interval):
+    async for job in desk.follow(job_id, interval):
         on_change(job)
         last = job
     if last is None:
@@ -45,7 +43,7 @@ async def _follow(
     return last
 
 
-async def follow_with_bar(db: Database, job_id: UUID, interval: float) -> Job:
+async def follow_with_bar(desk: Desk, job_id: UUID, interval: float) -> Job:
     """A bar on stderr that moves; answers the job as it ended."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -71,7 +69,7 @@ async def follow_with_bar(db: Database, job_id: UUID, interval: float) -> Job:
                 message=visible(" ".join(word for word in words if word)),
             )
 
-        return await _follow(db, job_id, interval, draw)
+        return await _follow(desk, job_id, interval, draw)
 
 
 def say_outcome(job: Job) -> None:

@@ -56,6 +56,15 @@ def worker(
             help="Time for jobs to finish when stopping.",
         ),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            envvar="LANEWAY_METRICS_PORT",
+            help="Tell Prometheus the metrics of this process there; each process takes the next.",
+        ),
+    ] = None,
     log_format: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +89,7 @@ def worker(
         threads=threads,
         children=children,
         grace=grace,
+        metrics_port=metrics_port,
     )
     raise typer.Exit(code)
 

@@ -12,7 +12,7 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import show, show_json, show_json_lines
 
 if TYPE_CHECKING:
-    from laneway.store.database import Database
+    from laneway.cli.session import Desk
 
 admin = group("What operators look at.")
 app = group("Slots, lanes, active jobs and live workers.")
@@ -29,9 +29,7 @@ def workers(ctx: typer.Context, json: Json = False) -> None:
 @app.command("lanes")
 def lanes_(json: Json = False) -> None:
     """Lanes: configuration, utilization, depth and oldest wait."""
-    from laneway.control import lanes
-
-    found = session.run(lanes.inspect)
+    found = session.run(lambda desk: desk.lanes())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -52,13 +50,11 @@ def top(
     if once or json or not output.is_terminal():
         _show_overview(json)
         return
-    session.run(lambda db: _keep_showing(db, max(interval, 0.1)))
+    session.run(lambda desk: _keep_showing(desk, max(interval, 0.1)))
 
 
 def _show_overview(json: bool) -> None:
-    from laneway.control import workers
-
-    seen = session.run(workers.overview)
+    seen = session.run(lambda desk: desk.overview())
     if json:
         show_json(seen.to_dict())
         return
@@ -67,7 +63,7 @@ def _show_overview(json: bool) -> None:
     show(tables.overview(seen))
 
 
-async def _keep_showing(db: Database, interval: float) -> None:
+async def _keep_showing(desk: Desk, interval: float) -> None:
     import asyncio
 
     from rich.console import Group
@@ -75,16 +71,17 @@ async def _keep_showing(db: Database, interval: float) -> None:
     from rich.text import Text
 
     from laneway.cli import tables
-    from laneway.control import workers
-    from laneway.errors import DatabaseUnavailable
+    from laneway.errors import DatabaseUnavailable, ServerUnreachable
 
     screen = output.console()
     with Live(console=screen, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                seen = await workers.overview(db, active_limit=screen.height)
+                seen = await desk.overview(screen.height)
                 foot = f"every {output.seconds(interval)} · Ctrl-C ends"
                 live.update(Group(tables.overview(seen), Text(f"\n{foot}", "dim")), refresh=True)
             except DatabaseUnavailable as error:
                 live.update(Text(f"database unavailable: {error}", "red"), refresh=True)
+            except ServerUnreachable as error:
+                live.update(Text(str(error), "red"), refresh=True)
             await asyncio.sleep(interval)

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
+from laneway import tracing
 from laneway.client import acts
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
@@ -27,7 +28,7 @@ from laneway.client.spec import (
 from laneway.config import Settings
 from laneway.domain import operator
 from laneway.domain.approval import analysis_of
-from laneway.domain.job import DEFAULT_WORKSPACE, Job
+from laneway.domain.job import DEFAULT_WORKSPACE, Job, NewJob
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import decode
 from laneway.domain.states import TERMINAL, Status
@@ -132,26 +133,42 @@ class Client:
         again with a `unique_key` to be sure of one.
         """
         run = self._run if conn is None else borrow(conn).run
-        await self._catalog.refresh([check_job_type(job_type)], run)
-        job = make_job(
-            self._catalog,
-            self._limits,
-            job_type,
-            encode_arguments(self._catalog.check_of(job_type), self._limits, payload),
-            priority=priority,
-            run_at=run_at,
-            delay=delay,
-            unique_key=unique_key,
-            workspace=workspace,
-            tags=tags,
-            max_retries=max_retries,
-            created_by=created_by,
-            concurrency_key=concurrency_key,
-        )
-        made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
+        with tracing.sending(check_job_type(job_type)) as sent:
+            job = await self._make(
+                run,
+                job_type,
+                payload,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                unique_key=unique_key,
+                workspace=workspace,
+                tags=tags,
+                max_retries=max_retries,
+                created_by=created_by,
+                concurrency_key=concurrency_key,
+            )
+            made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
+            sent.made(made.id, duplicate=made.duplicate)
         if conn is None and wake is not False and _is_claimable(made.status, made.duplicate):
             self._wake([_waits_as(job_type, made.status)])
         return JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
+
+    async def prepare(self, job_type: str, payload: object = None, **options: Any) -> NewJob:
+        """A job as `submit` would store it, checked and not stored; options as there."""
+        return await self._make(self._run, job_type, payload, **options)
+
+    async def _make(
+        self,
+        run: Callable[[Statement[Any]], Awaitable[Any]],
+        job_type: str,
+        payload: object,
+        **options: Any,
+    ) -> NewJob:
+        await self._catalog.refresh([check_job_type(job_type)], run)
+        arguments = encode_arguments(self._catalog.check_of(job_type), self._limits, payload)
+        options["traceparent"] = tracing.traceparent()
+        return make_job(self._catalog, self._limits, job_type, arguments, **options)
 
     async def submit_many(
         self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
@@ -167,15 +184,16 @@ class Client:
         job_types = types_of(requests)
         run = self._run if conn is None else borrow(conn).run
         await self._catalog.refresh(job_types, run)
-        entries = make_entries(self._catalog, self._limits, requests)
         is_keyed = any(job[2].get("unique_key") is not None for job in requests)
-        if conn is None:
-            batch = Batch(len(requests), job_types, is_keyed, entries)
-            made = await self._on_own(lambda own: submit_batch(own, batch))
-        else:
-            # All made beforehand: a wrong one must not harm the caller's transaction.
-            batch = Batch(len(requests), job_types, is_keyed, list(entries))
-            made = await store_batch(borrow(conn), batch)
+        with tracing.sending(*job_types, count=len(requests)):
+            entries = make_entries(self._catalog, self._limits, requests)
+            if conn is None:
+                batch = Batch(len(requests), job_types, is_keyed, entries)
+                made = await self._on_own(lambda own: submit_batch(own, batch))
+            else:
+                # All made beforehand: a wrong one must not harm the caller's transaction.
+                batch = Batch(len(requests), job_types, is_keyed, list(entries))
+                made = await store_batch(borrow(conn), batch)
         handles = [
             JobHandle(job_id, job[0], _STATUS[status], duplicate, self)
             for job, (job_id, status, duplicate) in zip(requests, made, strict=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
+from laneway import tracing
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
@@ -76,6 +77,7 @@ def make_job(
     max_retries: int | None = None,
     created_by: str | None = None,
     concurrency_key: str | None = None,
+    traceparent: str | None = None,
 ) -> NewJob:
     """A job ready to be stored, or InvalidInput with the field and the rule it breaks."""
     handler = catalog.handler(job_type)
@@ -97,6 +99,7 @@ def make_job(
         max_retries=max_retries,
         created_by=created_by,
         concurrency_key=concurrency_key,
+        traceparent=traceparent,
         needs=catalog.needs(job_type),
         max_age=None if handler is None else handler.max_age,
     ).check(limits)
@@ -131,8 +134,9 @@ def make_entries(
 ) -> Iterator[Entry]:
     """The jobs of a batch, one after the other; the error of one says which."""
     # Before the first is asked for: what the catalog knows by then may be something else.
+    trace = tracing.traceparent()
     checks = {job_type: catalog.check_of(job_type) for job_type, _, _ in requests}
-    return _entries(catalog, limits, requests, checks)
+    return _entries(catalog, limits, requests, checks, trace)
 
 
 def _entries(
@@ -140,6 +144,7 @@ def _entries(
     limits: PayloadLimits,
     requests: Sequence[Request],
     checks: Mapping[str, Check | None],
+    trace: str | None,
 ) -> Iterator[Entry]:
     likes: dict[str, NewJob] = {}
     size = made = 0
@@ -152,11 +157,11 @@ def _entries(
             if size > limits.batch_bytes:
                 break
             if options:
-                like = make_job(catalog, limits, job_type, **options)
+                like = make_job(catalog, limits, job_type, traceparent=trace, **options)
             elif job_type in likes:
                 like = likes[job_type]
             else:
-                like = likes[job_type] = make_job(catalog, limits, job_type)
+                like = likes[job_type] = make_job(catalog, limits, job_type, traceparent=trace)
             yield job_id, text, like
             made += 1
     except InvalidInput as error:

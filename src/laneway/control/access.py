@@ -5,14 +5,15 @@ Sessions of browsers and the first start of a server are in sessions.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Final
 from uuid import UUID
 
 from laneway.control.audit import Deed, audited
 from laneway.domain.access import (
     PRINCIPAL_BYTES,
     TOKEN_LIFE_S,
+    NewToken,
     Principal,
     Role,
     RoleGrant,
@@ -40,13 +41,6 @@ SESSION_IDLE_S: Final = 2 * 3600.0
 PAGE: Final = 50
 
 
-class NewToken(NamedTuple):
-    """A token and its secret, which nobody can show again."""
-
-    secret: str
-    token: Token
-
-
 # -- who asks ---------------------------------------------------------------------------------
 
 
@@ -67,6 +61,11 @@ async def authenticate_session(db: Database, cookie: str) -> Access:
     if access is None:
         raise Unauthenticated("the session has ended: log in again")
     return access
+
+
+async def review(db: Database, digests: Collection[bytes]) -> dict[bytes, Access]:
+    """What tokens and sessions may do now, by the digests of their secrets; all at once."""
+    return await db.run(store.review(digests, SESSION_IDLE_S))
 
 
 # -- principals -------------------------------------------------------------------------------

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from laneway.control import jobs, signals
 from laneway.control.audit import audited
 from laneway.domain import operator
-from laneway.domain.approval import Decision
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
+from laneway.domain.page import Page
+from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import NotFound
 from laneway.store import approvals as store
@@ -20,27 +21,9 @@ from laneway.store.database import Database
 log = logging.getLogger("laneway.control")
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
-    """A job with all that was decided about it, and the seal to approve it by as it is shown."""
-
-    job: Job
-    seal: str
-    two_person: bool
-    decisions: tuple[Decision, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            **self.job.to_dict(),
-            "seal": self.seal,
-            "two_person": self.two_person,
-            "decisions": [one.to_dict() for one in self.decisions],
-        }
-
-
 async def pending(
     db: Database, wanted: JobFilter | None = None, *, limit: int = 50, cursor: str | None = None
-) -> jobs.JobPage:
+) -> Page[Job]:
     """One page of the jobs that wait for an approval, newest first; `cost` is on each."""
     asked = replace(wanted or JobFilter(), status=Status.AWAITING_APPROVAL)
     return await jobs.listing(db, asked, limit=limit, cursor=cursor)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from laneway.domain import operator
 from laneway.domain.audit import Act, ActFilter
 from laneway.domain.change import Change
+from laneway.domain.page import Page
 from laneway.errors import NotFound, Refused
 from laneway.store import audit as store
 from laneway.store import history
@@ -86,17 +87,9 @@ async def refuse(db: Database, by: str, action: str, kind: str, name: str | None
     await db.run(store.record(by, action, kind, name, outcome="refused"))
 
 
-@dataclass(frozen=True, slots=True)
-class ActPage:
-    """Acts newest first; `next_cursor` asks for the page after."""
-
-    items: list[Act]
-    next_cursor: str | None
-
-
 async def listing(
     db: Database, wanted: ActFilter | None = None, *, limit: int = 50, cursor: str | None = None
-) -> ActPage:
+) -> Page[Act]:
     """One page of the audit, newest first."""
     operator.check_page(limit)
     asked = (wanted or ActFilter()).check()
@@ -104,4 +97,4 @@ async def listing(
     found = await db.run(
         store.listing(asked, limit=limit, before=history.NEWEST if before is None else before)
     )
-    return ActPage(found, str(found[-1].id) if len(found) == limit else None)
+    return Page(found, str(found[-1].id) if len(found) == limit else None)

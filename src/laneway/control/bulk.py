@@ -9,19 +9,20 @@ there was none, are not touched.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, fields
 from typing import Final
 from uuid import UUID
 
 from laneway.control import signals
 from laneway.domain import operator
-from laneway.domain.filter import JobFilter
-from laneway.domain.job import Job, check_priority
-from laneway.domain.states import Status
-from laneway.errors import InvalidInput, Refused
+from laneway.domain.bulk import STATUSES
+from laneway.domain.bulk import Order as Order
+from laneway.domain.bulk import Preview as Preview
+from laneway.domain.bulk import Tally as Tally
+from laneway.domain.bulk import Verb as Verb
+from laneway.domain.job import Job
+from laneway.errors import InvalidInput
 from laneway.store import approvals, audit
 from laneway.store import jobs as store
 from laneway.store.database import Database
@@ -34,117 +35,8 @@ COUNT_BOUND: Final = 100_000
 SAMPLE: Final = 5
 
 
-class Verb(StrEnum):
-    """What can be done to many jobs at once."""
-
-    CANCEL = "cancel"
-    RETRY = "retry"
-    DELETE = "delete"
-    REPRIORITIZE = "reprioritize"
-    APPROVE = "approve"
-    REJECT = "reject"
-
-
-_WAITING: Final = (Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
-# Where each verb works, in the order jobs move, so that none slips past; all are tried unless the
-# filter names one.
-STATUSES: Final[dict[Verb, tuple[Status, ...]]] = {
-    Verb.CANCEL: (*_WAITING, Status.RUNNING),
-    Verb.RETRY: (Status.FAILED, Status.CANCELLED),
-    Verb.DELETE: (Status.COMPLETED, Status.FAILED, Status.CANCELLED),
-    Verb.REPRIORITIZE: _WAITING,
-    Verb.APPROVE: (Status.AWAITING_APPROVAL,),
-    Verb.REJECT: (Status.AWAITING_APPROVAL,),
-}
-# What somebody cancelled comes back only when it is named.
-_UNLESS_NAMED: Final = {Verb.RETRY: (Status.FAILED,)}
-
 _GONE: Final = "is no longer there"
 _DUPLICATE: Final = "another job that has not ended holds its unique_key"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """A verb, the jobs it is for, and what the verb needs to know.
-
-    An empty filter means every job there is, and must be meant: `everything`. `reason` is kept with
-    cancelled, rejected (which need one) and approved jobs.
-    """
-
-    verb: Verb
-    wanted: JobFilter
-    everything: bool = False
-    reason: str | None = None
-    priority: int | None = None
-
-    def check(self, by: str) -> Order:
-        """This order, or InvalidInput or Refused by the rule it breaks."""
-        self.wanted.check()
-        operator.check_words(by, self.reason)
-        if self.wanted.is_empty and not self.everything:
-            raise Refused(f"{self.verb} without a filter takes every job: say all if it is meant")
-        allowed = STATUSES[self.verb]
-        if self.wanted.status is not None and self.wanted.status not in allowed:
-            raise InvalidInput("status", f"{self.verb} takes jobs that are {', '.join(allowed)}")
-        if self.verb is Verb.REJECT and not self.reason:
-            raise InvalidInput("reason", "is required to reject")
-        if self.verb is Verb.REPRIORITIZE:
-            check_priority(self.priority)
-        return self
-
-    @property
-    def parts(self) -> list[JobFilter]:
-        """The filter once for every status the verb works in."""
-        if self.wanted.status is not None:
-            return [self.wanted]
-        statuses = _UNLESS_NAMED.get(self.verb, STATUSES[self.verb])
-        return [replace(self.wanted, status=status) for status in statuses]
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What an order would do; `is_more`: counting stopped at the bound.
-
-    `upto` is the number of the newest job there was: given to `run`, it takes no newer one.
-    """
-
-    verb: Verb
-    matched: int
-    is_more: bool
-    sample: tuple[Job, ...]
-    upto: int
-
-    @property
-    def count(self) -> str:
-        """The number as people read it."""
-        return f"{self.matched:,} or more" if self.is_more else f"{self.matched:,}"
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "verb": self.verb.value,
-            "dry_run": True,
-            "matched": self.matched,
-            "is_more": self.is_more,
-            "sample": [str(job.id) for job in self.sample],
-            "upto": self.upto,
-        }
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an order has done so far: jobs done, and jobs refused by reason."""
-
-    verb: Verb
-    done: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "verb": self.verb.value,
-            "dry_run": False,
-            "done": self.done,
-            "refused": dict(self.refused),
-        }
 
 
 async def preview(db: Database, order: Order, *, by: str) -> Preview:

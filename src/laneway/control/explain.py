@@ -6,12 +6,12 @@ test holds that a job without a reason but its place is one that a claim takes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 from laneway.control import jobs
 from laneway.domain.approval import excluded
+from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.database import Database
@@ -23,45 +23,15 @@ PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "
 _HOLDERS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One thing that decides; `code` is stable, `message` is for people."""
-
-    code: str
-    message: str
-
-    def to_dict(self) -> dict[str, object]:
-        return {"code": self.code, "message": self.message}
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A job and the reasons for where it stands."""
-
-    job: Job
-    reasons: list[Reason]
-    starts_in_s: float | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": str(self.job.id),
-            "job_type": self.job.job_type,
-            "lane": self.job.lane,
-            "status": self.job.status.value,
-            "reasons": [reason.to_dict() for reason in self.reasons],
-            "starts_in_s": self.starts_in_s,
-        }
-
-
 async def explain(db: Database, job_id: UUID) -> Explanation:
     """Every reason why the job is not running, or how it stands if it runs or has ended."""
     # Facts first: whatever the job read afterwards has become since, is newer news.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
     job = await jobs.show(db, job_id)
     if found is None:
-        return Explanation(job, [])
+        return Explanation.of(job, [])
     reasons = reasons_of(job, found)
-    return Explanation(job, reasons, _estimate(job, found, {one.code for one in reasons}))
+    return Explanation.of(job, reasons, _estimate(job, found, {one.code for one in reasons}))
 
 
 def reasons_of(job: Job, found: Facts) -> list[Reason]:

@@ -7,19 +7,19 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from laneway.control import signals
 from laneway.control.audit import audited
 from laneway.domain.approval import seconds_of
+from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.lane import check_lane_name
 from laneway.domain.operator import check_words
 from laneway.errors import InvalidInput, LanewayError, NotFound, Refused
 from laneway.store import freeze as store
 from laneway.store import lanes as lane_store
 from laneway.store.database import Database
-from laneway.store.freeze import FrozenLane, LaneWatch, Thawed
+from laneway.store.freeze import FrozenLane
 
 log = logging.getLogger("laneway.control")
 
@@ -27,50 +27,6 @@ DEADLINE_S: Final = 600.0
 JOBS_NAMED: Final = 20
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Freeze:
-    """How far a freeze came: what still runs in each lane, and whether it was taken back."""
-
-    lanes: tuple[LaneWatch, ...]
-    waited_s: float
-    is_thawed: bool = False
-
-    @property
-    def running(self) -> int:
-        return sum(each.running for each in self.lanes)
-
-    @property
-    def is_quiet(self) -> bool:
-        """Nothing runs in the lanes, and nothing starts until they are thawed."""
-        return not self.running and not self.is_thawed
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "is_quiet": self.is_quiet,
-            "is_thawed": self.is_thawed,
-            "running": self.running,
-            "waited_s": round(self.waited_s, 3),
-            "lanes": [_watch_to_dict(each) for each in self.lanes],
-        }
-
-
-def _watch_to_dict(seen: LaneWatch) -> dict[str, object]:
-    return {
-        "lane": seen.lane,
-        "running": seen.running,
-        "jobs": [
-            {
-                "id": str(job.id),
-                "job_type": job.job_type,
-                "attempt": job.attempt,
-                "worker": job.worker,
-                "held_s": round(job.held_s, 3),
-            }
-            for job in seen.jobs
-        ],
-    }
 
 
 async def freeze(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
-from laneway.config import redact_dsn
+from laneway.domain.dsn import redact_dsn
 from laneway.errors import LanewayError
 from laneway.store import health, migrate, workers
 from laneway.store.database import Database

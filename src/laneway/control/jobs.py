@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from laneway.control.audit import audited
 from laneway.domain import operator
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job, check_priority
+from laneway.domain.page import Page
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import NotFound, Refused
 from laneway.store import jobs as store
@@ -28,14 +29,6 @@ _KEPT_OF_DELETED: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class JobPage:
-    """Jobs newest first; `next_cursor` asks for the page after."""
-
-    items: list[Job]
-    next_cursor: str | None
-
-
 async def show(db: Database, job_id: UUID) -> Job:
     """One job with all its attempts."""
     job = await _get(db, job_id)
@@ -45,13 +38,13 @@ async def show(db: Database, job_id: UUID) -> Job:
 
 async def listing(
     db: Database, wanted: JobFilter, *, limit: int = 50, cursor: str | None = None
-) -> JobPage:
+) -> Page[Job]:
     """One page of jobs, newest first."""
     operator.check_page(limit)
     wanted.check()
     page = await db.run(store.listing(wanted, limit=limit, before=operator.position(cursor)))
     following = str(page.next_cursor) if page.next_cursor is not None else None
-    return JobPage(page.items, following)
+    return Page(page.items, following)
 
 
 async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncIterator[Job]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from laneway.control import signals
@@ -18,82 +17,17 @@ from laneway.domain.lane import (
     validate_lane_change,
 )
 from laneway.domain.operator import check_words
+from laneway.domain.overview import DEPTH_BOUND, Gate, LaneStatus, TypeLoad
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import freeze
 from laneway.store import lanes as store
 from laneway.store.database import Database, Runner
-from laneway.store.lanes import Gate, LaneLoad
+from laneway.store.lanes import LaneLoad
 
 log = logging.getLogger("laneway.control")
 
-DEPTH_BOUND: Final = 10_000
 # As the history calls it.
 GATE: Final = "pause"
-
-
-@dataclass(frozen=True, slots=True)
-class TypeLoad:
-    """Due jobs of one job type; when `is_capped`, there are more than `depth`."""
-
-    job_type: str
-    depth: int
-    is_capped: bool
-    oldest_wait_s: float | None
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "job_type": self.job_type,
-            "depth": self.depth,
-            "depth_is_capped": self.is_capped,
-            "oldest_wait_s": self.oldest_wait_s,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class LaneStatus:
-    """A lane, its slots in use, what waits in it, and who froze it if it is frozen."""
-
-    lane: Lane
-    slots_used: int
-    waiting: tuple[TypeLoad, ...] = ()
-    frozen_by: str | None = None
-
-    @property
-    def depth(self) -> int:
-        """Due jobs, counted no further than DEPTH_BOUND."""
-        return min(DEPTH_BOUND, self._counted)
-
-    @property
-    def is_capped(self) -> bool:
-        """Whether there are more than `depth`."""
-        return self._counted > DEPTH_BOUND or any(each.is_capped for each in self.waiting)
-
-    @property
-    def _counted(self) -> int:
-        return sum(each.depth for each in self.waiting)
-
-    @property
-    def oldest_wait_s(self) -> float | None:
-        waits = [each.oldest_wait_s for each in self.waiting if each.oldest_wait_s is not None]
-        return max(waits, default=None)
-
-    @property
-    def utilization(self) -> float | None:
-        """Slots used of those there are; None where there is no bound, or no slot."""
-        return self.slots_used / self.lane.max_slots if self.lane.max_slots else None
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            **self.lane.to_dict(),
-            "frozen": self.frozen_by is not None,
-            "frozen_by": self.frozen_by,
-            "slots_used": self.slots_used,
-            "utilization": self.utilization,
-            "depth": self.depth,
-            "depth_is_capped": self.is_capped,
-            "oldest_wait_s": self.oldest_wait_s,
-            "waiting": [each.to_dict() for each in self.waiting],
-        }
 
 
 async def inspect(db: Database) -> list[LaneStatus]:
@@ -116,8 +50,8 @@ def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneSta
     waiting = tuple(
         TypeLoad(
             load.job_type,
-            min(load.depth or 0, DEPTH_BOUND),
-            (load.depth or 0) > DEPTH_BOUND,
+            load.depth or 0,
+            bool(load.is_capped),
             round(float(load.oldest_s), 3) if load.oldest_s is not None else None,
         )
         for load in loads

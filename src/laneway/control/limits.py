@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from laneway.control import signals
 from laneway.control.audit import audited
-from laneway.domain.limit import Limit, check_limit_name, validate_limit_change
+from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name, validate_limit_change
 from laneway.domain.operator import check_words
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import limits as store
@@ -19,36 +18,6 @@ from laneway.store.limits import LimitLoad
 log = logging.getLogger("laneway.control")
 
 WAITING_BOUND: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class LimitStatus:
-    """A limit, how often it is held now, and how many due jobs of types that need it wait.
-
-    `busiest` is what the site with the most holds; `max_concurrent` counts for each site.
-    """
-
-    limit: Limit
-    running: int
-    busiest: int
-    waiting: int
-    is_capped: bool
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            **self.limit.to_dict(),
-            "running": self.running,
-            "busiest": self.busiest,
-            "waiting": self.waiting,
-            "waiting_is_capped": self.is_capped,
-        }
-
-
-class Tuned(NamedTuple):
-    """A limit as it is now, and whether it was not there before."""
-
-    limit: Limit
-    is_new: bool
 
 
 async def inspect(db: Database) -> list[LimitStatus]:

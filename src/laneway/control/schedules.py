@@ -15,6 +15,7 @@ from laneway.domain import cron, operator
 from laneway.domain.arguments import validate_against_schema
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.schedule import (
+    RunNow,
     Schedule,
     Slot,
     check_schedule_name,
@@ -25,7 +26,7 @@ from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import schedules as store
 from laneway.store import workers
 from laneway.store.database import Database, Runner
-from laneway.store.schedules import Read, RunNow
+from laneway.store.schedules import Read
 
 log = logging.getLogger("laneway.control")
 

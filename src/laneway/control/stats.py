@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Final
 
 from laneway.domain.lane import check_job_type
+from laneway.domain.stats import Series
 from laneway.errors import InvalidInput
 from laneway.store import stats as store
 from laneway.store.database import Database
-from laneway.store.stats import Series
 
 LONGEST_WINDOW_S: Final = 86_400
 SHORTEST_BUCKET_S: Final = 60

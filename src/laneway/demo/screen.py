@@ -10,11 +10,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from laneway.control.lanes import LaneStatus
-from laneway.control.workers import Overview, active_progress
 from laneway.demo.chronicle import Chronicle, Tally
 from laneway.demo.crew import Crew
-from laneway.store.lanes import ActiveJob
+from laneway.domain.overview import ActiveJob, LaneStatus, Overview, active_progress
 
 SLOTS_SHOWN = 16
 BAR = 22

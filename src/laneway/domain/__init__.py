@@ -10,4 +10,5 @@ Start with `states.py` (the life cycle, one table) and `job.py` (the fields ever
     payload.py    JSON in and out of PostgreSQL, with every hostile value refused by name
     arguments.py  a handler's parameters: schema, validation, encoding
     retry.py      how long to wait before the next attempt
+    overview.py, review.py, explanation.py, freeze.py, bulk.py, stats.py, page.py   what is answered
 """

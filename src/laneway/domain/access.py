@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from laneway.domain.job import NAME_BYTES
@@ -140,6 +140,13 @@ class Token:
             "revoked_by": self.revoked_by,
             "last_used_at": _told(self.last_used_at),
         }
+
+
+class NewToken(NamedTuple):
+    """A token and its secret, which nobody can show again."""
+
+    secret: str
+    token: Token
 
 
 def check_principal_name(value: object, field: str = "name") -> str:

@@ -88,7 +88,7 @@ class LogLine:
     message: str
 
     def to_dict(self) -> dict[str, object]:
-        return {"at": _time(self.at), "level": self.level, "message": self.message}
+        return {"at": json_time(self.at), "level": self.level, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class Attempt:
             "attempt": self.attempt,
             "worker": self.worker,
             "claimed_by": str(self.claimed_by) if self.claimed_by else None,
-            "claimed_at": _time(self.claimed_at),
-            "started_at": _time(self.started_at),
-            "finished_at": _time(self.finished_at),
+            "claimed_at": json_time(self.claimed_at),
+            "started_at": json_time(self.started_at),
+            "finished_at": json_time(self.finished_at),
             "outcome": self.outcome,
             "error": self.error.to_dict(debug=debug) if self.error else None,
         }
@@ -189,20 +189,20 @@ class Job:
             "tags": list(self.tags),
             "unique_key": self.unique_key,
             "concurrency_key": self.concurrency_key,
-            "created_at": _time(self.created_at),
+            "created_at": json_time(self.created_at),
             "created_by": self.created_by,
-            "approved_at": _time(self.approved_at),
+            "approved_at": json_time(self.approved_at),
             "approved_by": self.approved_by,
-            "expires_at": _time(self.expires_at),
-            "run_at": _time(self.run_at),
+            "expires_at": json_time(self.expires_at),
+            "run_at": json_time(self.run_at),
             "claimed_by": str(self.claimed_by) if self.claimed_by else None,
             "worker": self.worker,
-            "claimed_at": _time(self.claimed_at),
-            "lease_until": _time(self.lease_until),
-            "last_progress_at": _time(self.last_progress_at),
-            "cancel_requested_at": _time(self.cancel_requested_at),
-            "started_at": _time(self.started_at),
-            "finished_at": _time(self.finished_at),
+            "claimed_at": json_time(self.claimed_at),
+            "lease_until": json_time(self.lease_until),
+            "last_progress_at": json_time(self.last_progress_at),
+            "cancel_requested_at": json_time(self.cancel_requested_at),
+            "started_at": json_time(self.started_at),
+            "finished_at": json_time(self.finished_at),
             "attempts": [attempt.to_dict(debug=debug) for attempt in self.attempts],
         }
         if self.duplicate:
@@ -324,7 +324,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_fresh_ids)
 
 
-def _time(at: datetime | None) -> str | None:
+def json_time(at: datetime | None) -> str | None:
+    """As every JSON answer writes a time."""
     if at is None:
         return None
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

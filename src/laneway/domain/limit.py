@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from laneway.domain.lane import check_lane_name
 from laneway.domain.settings import Check, check_whole, optional, validate_settings
@@ -46,6 +46,36 @@ class Limit:
             "updated_at": self.updated_at.isoformat() if self.updated_at else None,
             "updated_by": self.updated_by,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """A limit, how often it is held now, and how many due jobs of types that need it wait.
+
+    `busiest` is what the site with the most holds; `max_concurrent` counts for each site.
+    """
+
+    limit: Limit
+    running: int
+    busiest: int
+    waiting: int
+    is_capped: bool
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            **self.limit.to_dict(),
+            "running": self.running,
+            "busiest": self.busiest,
+            "waiting": self.waiting,
+            "waiting_is_capped": self.is_capped,
+        }
+
+
+class Tuned(NamedTuple):
+    """A limit as it is now, and whether it was not there before."""
+
+    limit: Limit
+    is_new: bool
 
 
 SEEDED_LIMITS: Final[tuple[Limit, ...]] = (

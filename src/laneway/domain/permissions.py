@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
 
@@ -22,6 +22,8 @@ SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "viewer": ("jobs:read", "workers:view"),
     "remote_worker": ("workers:claim",),
 }
+# Permissions by which rows of jobs are read or written.
+_ON_JOBS: Final = ("jobs:", "workers:", "schedules:")
 SCOPES: Final = ("own", "workspace", "all")
 Scope = Literal["own", "workspace", "all"]
 
@@ -101,6 +103,19 @@ class Access:
     token_permissions: frozenset[str] | None = None
     token_lanes: frozenset[str] | None = None
     csrf: str | None = None
+    # All that any grant reaches into, where it gives anything on jobs; None: not only some.
+    workspaces: frozenset[str] | None = field(init=False, repr=False, compare=False)
+    # Asked several times for each request.
+    _reached: dict[str, Reach] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = {
+            grant.workspace
+            for grant in self.grants
+            if any(one.startswith(_ON_JOBS) for one in self._given(grant))
+        }
+        some = None if None in named else frozenset(name for name in named if name is not None)
+        object.__setattr__(self, "workspaces", some)
 
     def allows(self, permission: str) -> bool:
         """Whether there is anything this permission covers."""
@@ -111,6 +126,13 @@ class Access:
         return self.reach(permission).is_whole
 
     def reach(self, permission: str) -> Reach:
+        """The jobs it covers."""
+        found = self._reached.get(permission)
+        if found is None:
+            found = self._reached[permission] = self._reach(permission)
+        return found
+
+    def _reach(self, permission: str) -> Reach:
         if self.token_permissions is not None and permission not in self.token_permissions:
             return Reach(())
         terms = (self._term(g) for g in self.grants if permission in g.permissions)
@@ -121,3 +143,8 @@ class Access:
         if self.token_lanes is not None:
             lanes = self.token_lanes if lanes is None else lanes & self.token_lanes
         return Term(self.name if grant.scope == "own" else None, grant.workspace, lanes)
+
+    def _given(self, grant: Grant) -> frozenset[str]:
+        if self.token_permissions is None:
+            return grant.permissions
+        return grant.permissions & self.token_permissions

@@ -47,6 +47,16 @@ class Slot:
         }
 
 
+class RunNow(NamedTuple):
+    """The answer to a run now: submitted, failed or asked."""
+
+    answer: str
+    slot: datetime
+    job_id: UUID | None
+    job_type: str
+    note: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """A rule that submits jobs of a type on a cron, where it stands, and its newest slot."""

@@ -15,9 +15,11 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
+from laneway import tracing
 from laneway.domain.payload import PayloadLimits, decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.child_handlers import Finder
@@ -34,7 +36,7 @@ from laneway.engine.child_wire import HEAD, Message, unpack
 from laneway.engine.context import Context, SyncContext
 from laneway.engine.line import Interrupted
 from laneway.engine.registry import Registry
-from laneway.engine.run import Run
+from laneway.engine.run import Run, here
 from laneway.errors import InvalidInput, StaleAttempt
 from laneway.store.leases import Verdict
 
@@ -56,6 +58,7 @@ class Child:
         look_like(hello)
         self._limits = PayloadLimits(**hello["limits"])
         self._finder = Finder(hello["app"])
+        self._logs: tuple[str | None, str] | None = hello["logs"]
         if hello["memory_mb"] is not None:
             keep_to_one_arena()
         self._outbox.start()
@@ -119,6 +122,7 @@ class Child:
             return _ended(None)
         try:
             handler, registry = self._finder.find(job.job_type, job.module, job.main)
+            self._set_up_logs()
             resources = self._load(registry)
         except BaseException as error:
             # SystemExit too: it would take the reason with it.
@@ -126,9 +130,9 @@ class Child:
         if job.is_stopped():
             return _ended(None)
         self._outbox.send({"kind": "started", "job": job.number})
-        run = Run(job.assignment, handler, lane="")
+        run = Run(job.assignment, handler, job.lane)
         try:
-            return _ended(self._call(job, run, resources))
+            return _ended(copy_context().run(self._call, job, run, resources))
         except MemoryError as error:
             # What filled the memory may be there still.
             return _ended(_described(error), can_go_on=False)
@@ -139,6 +143,8 @@ class Child:
 
     def _call(self, job: ChildJob, run: Run, resources: SimpleNamespace) -> Verdict | None:
         handler, limits = run.handler, self._limits
+        here.set((run, job.worker))
+        tracing.adopt(job.traceparent)
         try:
             payload = decode(run.payload, limits)
             kwargs = handler.arguments.validate(payload)
@@ -149,7 +155,8 @@ class Child:
         ctx = Context(line) if handler.is_async else SyncContext(line)
         try:
             if isinstance(ctx, Context):
-                result = self._runner.run(_on_loop(job, handler.fn, ctx, kwargs))
+                work = _on_loop(job, handler.fn, ctx, kwargs)
+                result = self._runner.run(work, context=copy_context())
             else:
                 result = handler.fn(ctx, **kwargs)
         except (Interrupted, asyncio.CancelledError):
@@ -161,6 +168,14 @@ class Child:
         # Whoever finished in its own transaction has said its result there.
         said = None if ctx.has_finished else result
         return Verdict(run.claim, "finish", encode_result(said, limits))
+
+    def _set_up_logs(self) -> None:
+        """Once the application was imported: its own way of logging comes first."""
+        if self._logs is not None:
+            from laneway.engine.logs import configure_child
+
+            configure_child(*self._logs)
+            self._logs = None
 
     def _load(self, registry: Registry) -> SimpleNamespace:
         """What on_start loads, once per child."""

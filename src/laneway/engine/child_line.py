@@ -78,6 +78,9 @@ class ChildJob:
         self.job_type: str = message["job_type"]
         self.module: str | None = message["module"]
         self.main: dict[str, str | None] = message["main"]
+        self.lane: str = message["lane"]
+        self.worker: str = message["worker"]
+        self.traceparent: str | None = message["traceparent"]
         self.assignment = Assignment(
             claim=Claim(message["seq"], UUID(message["job_id"]), message["attempt"]),
             rank=0,

@@ -113,7 +113,7 @@ class Completer(Service):
         except Exception as again:
             # Once nobody renews its lease the watchdog takes it back: no job stays running.
             log.error("job %s cannot be ended, its lease will lapse: %s", verdict.claim, again)
-            return []
+            return [Answer(verdict.claim.seq, verdict.claim.attempt, "refused")]
 
 
 def _tell_late(batch: list[Verdict], answers: list[Answer]) -> None:

@@ -10,7 +10,7 @@ from laneway.engine import verdicts
 from laneway.engine.child_process import ChildProcess
 from laneway.engine.child_wire import INTERRUPTED, Message, pack_error
 from laneway.engine.lines import LoopLine
-from laneway.engine.run import Run
+from laneway.engine.run import Run, here
 from laneway.store.leases import Verdict
 
 # Messages of one child handled before everybody else on the event loop has a turn.
@@ -22,6 +22,8 @@ class Errand:
 
     def __init__(self, run: Run, line: LoopLine) -> None:
         self.run = run
+        around = here.get()
+        self.worker = "" if around is None else around[1]
         self.module: str | None = getattr(run.handler.fn, "__module__", None)
         self.child: ChildProcess | None = None
         # The handler was found and is about to be called.
@@ -90,6 +92,9 @@ class Errand:
             "payload": run.payload,
             "checkpoint": run.checkpoint,
             "retries": run.retries,
+            "lane": run.lane,
+            "worker": self.worker,
+            "traceparent": None if run.span is None else run.span.traceparent,
         }
 
     async def _answer(

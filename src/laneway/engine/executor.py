@@ -7,11 +7,14 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from laneway import tracing
 from laneway.config import Settings
+from laneway.domain.claim import Claim
 from laneway.domain.payload import decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.completer import Completer
@@ -23,7 +26,7 @@ from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry
 from laneway.engine.requests import Requests
 from laneway.engine.rooms import Rooms
-from laneway.engine.run import Run, StopReason
+from laneway.engine.run import Run, StopReason, here
 from laneway.engine.threads import Threads
 from laneway.engine.turns import Turns
 from laneway.errors import InvalidInput, StaleAttempt
@@ -50,6 +53,9 @@ class Executor:
         resources: SimpleNamespace,
         on_room: Callable[[], None],
         marker: Marker | None = None,
+        *,
+        name: str = "",
+        on_void: Callable[[Claim], None] = lambda claim: None,
     ) -> None:
         self._registry = registry
         self._rooms = rooms
@@ -61,6 +67,9 @@ class Executor:
         self._resources = resources
         self._on_room = on_room
         self._marker = marker
+        self._name = name
+        self._on_void = on_void
+        self._is_traced = False
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self._turns = Turns(self._loop, self._on_loop, self._broke_off)
@@ -71,6 +80,7 @@ class Executor:
     def start(self, assignments: Iterable[Assignment], lane: str) -> None:
         """Starts what was claimed; its room is taken already."""
         self.quiet.clear()
+        self._is_traced = tracing.is_on()
         on_loop: deque[Run] = deque()
         for assignment in assignments:
             run = Run(assignment, self._registry[assignment.job_type], lane)
@@ -97,6 +107,19 @@ class Executor:
             self._in_thread(run)
         else:
             self._spawn(run, self._in_child(run))
+
+    def _enter(self, run: Run) -> None:
+        """What runs from here on, in a context of its own, belongs to the run."""
+        here.set((run, self._name))
+        if self._is_traced:
+            run.span = tracing.begin(
+                run.handler.job_type,
+                run.claim.job_id,
+                run.claim.attempt,
+                lane=run.lane,
+                worker=self._name,
+                origin=run.traceparent,
+            )
 
     def _time(self, run: Run, timeout_s: float) -> None:
         """A handler has its timeout to itself: a child that must start first gets time for that."""
@@ -166,6 +189,7 @@ class Executor:
             # Told to stop before its turn came.
             self._end(run, verdicts.of_stop(run))
             return
+        self._enter(run)
         try:
             payload = decode(run.payload, self._limits)
             kwargs = handler.arguments.validate(payload)
@@ -225,13 +249,14 @@ class Executor:
 
     def _in_thread(self, run: Run) -> None:
         def work() -> None:
-            verdict = self._call(run)
+            verdict = copy_context().run(self._call, run)
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._thread_ended, run, verdict)
 
         self._threads.run(work)
 
     def _call(self, run: Run) -> Verdict | None:
+        self._enter(run)
         try:
             payload = decode(run.payload, self._limits)
             kwargs = run.handler.arguments.validate(payload)
@@ -267,6 +292,7 @@ class Executor:
     # In a child process -----------------------------------------------------------------------
 
     async def _in_child(self, run: Run) -> None:
+        self._enter(run)
         line = LoopLine(run, self._requests, None, None, self._resources, self._limits)
         verdict = await self._pool.run(run, line)
         finished = verdict is not None and verdict.kind == "finish"
@@ -298,8 +324,12 @@ class Executor:
             run.grace.cancel()
         if run.is_finishing:
             verdict = verdicts.after_finish(run, verdict)
+        if run.span is not None:
+            run.span.end(verdict.kind if verdict else "void", verdict.error if verdict else None)
         if verdict is not None:
             self._completer.add(verdict)
+        else:
+            self._on_void(run.claim)
 
     def _end(self, run: Run, verdict: Verdict | None) -> None:
         """The handler has returned: its room is free again."""

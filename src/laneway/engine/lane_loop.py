@@ -12,6 +12,7 @@ from uuid import UUID
 
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
+from laneway.engine.counting import Counting
 from laneway.engine.executor import Executor
 from laneway.engine.floors import Floors, all_ranges
 from laneway.engine.heartbeat import Heartbeat
@@ -45,6 +46,7 @@ class Tools:
     tell_others: Callable[[set[str]], None]
     # Room is shared by the lanes: one looks and takes while no other does.
     claiming: asyncio.Lock
+    counting: Counting
 
 
 class LaneLoop(Service):
@@ -111,6 +113,7 @@ class LaneLoop(Service):
                 all_ranges(self._floors, types),
                 caps,
                 self._floors.busy,
+                origins=self._tools.counting.wants_origins,
             )
         )
         age_s = time.monotonic() - asked
@@ -157,6 +160,7 @@ class LaneLoop(Service):
             for one in claims:
                 self._tools.completer.add(Verdict(one, "release"))
             return
+        self._tools.counting.claimed(self.lane, answer.assignments)
         self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
         self._floors.learn(answer)
         for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():

@@ -13,6 +13,7 @@ from laneway.engine import verdicts
 from laneway.engine.child_process import CHILD_MODULE, ChildProcess
 from laneway.engine.errand import Errand
 from laneway.engine.lines import LoopLine
+from laneway.engine.logs import form_in_use
 from laneway.engine.run import Run
 from laneway.errors import ConfigError
 from laneway.store.leases import Verdict
@@ -55,7 +56,11 @@ class ProcessPool:
                 ' put the start under `if __name__ == "__main__":`'
             )
         self._size = size
-        self._hello = {"app": app, "limits": asdict(settings.payload_limits)}
+        self._hello = {
+            "app": app,
+            "limits": asdict(settings.payload_limits),
+            "logs": (form_in_use(), settings.log_level),
+        }
         self._children: set[ChildProcess] = set()
         self._idle: list[ChildProcess] = []
         self._errands: dict[Run, Errand] = {}

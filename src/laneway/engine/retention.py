@@ -44,8 +44,9 @@ class Retention(Service):
         self._on_promoted = on_promoted
         self._not_leading = settings.leader_ttl / 2
         self._interval = settings.watchdog_interval
+        self._keep_events = settings.event_retention
         self._place: Place | None = None
-        self._round_at = self._sweep_at = self._prune_at = self._walk_at = 0.0
+        self._round_at = self._sweep_at = self._prune_at = self._walk_at = self._events_at = 0.0
 
     async def run_once(self) -> float | None:
         mandate = self._watchdog.mandate
@@ -61,6 +62,11 @@ class Retention(Service):
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
             await self._database.run(retention.sweep_keys(mandate))
+        if now >= self._events_at:
+            # Not as soon as it leads: nothing in the log is old by then that was not old before.
+            if self._events_at > 0:
+                await self._forget_events(mandate)
+            self._events_at = now + SWEEP_S
         if now >= self._prune_at:
             if await self._database.run(retention.prune_records(mandate)) >= retention.PRUNE_BATCH:
                 return REST * (time.monotonic() - now)
@@ -79,6 +85,11 @@ class Retention(Service):
         is_more = overaged.more or max(expired, folded) >= retention.EXPIRE_BATCH
         self._watchdog.has_duties = is_more
         return is_more
+
+    async def _forget_events(self, mandate: Mandate) -> None:
+        prune = retention.prune_events(mandate, self._keep_events)
+        while await self._database.run(prune) >= retention.PRUNE_BATCH:
+            pass
 
     async def _walk(self, mandate: Mandate) -> float:
         began = time.monotonic()

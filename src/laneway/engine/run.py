@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
 from laneway.domain.claim import Claim
@@ -13,6 +14,7 @@ from laneway.store.leases import Assignment
 
 if TYPE_CHECKING:
     from laneway.engine.limits import Held
+    from laneway.tracing import Attempt
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
 
@@ -35,10 +37,12 @@ class Run:
         "payload",
         "reports",
         "retries",
+        "span",
         "started",
         "stop_reason",
         "stopper",
         "timer",
+        "traceparent",
     )
 
     def __init__(self, assignment: Assignment, handler: Handler, lane: str) -> None:
@@ -46,6 +50,7 @@ class Run:
         self.payload = assignment.payload
         self.checkpoint = assignment.checkpoint
         self.retries = assignment.retries
+        self.traceparent = assignment.traceparent
         self.handler = handler
         self.lane = lane
         self.started = time.monotonic()
@@ -62,6 +67,8 @@ class Run:
         self.line = 0
         # The job may have ended in the handler's own transaction: only the database knows.
         self.is_finishing = False
+        # Of its trace, where there is one.
+        self.span: Attempt | None = None
         # The limits held for a call.
         self.held: Held | None = None
         # What the handler waits for in a task that is not its own, and what that is.
@@ -88,3 +95,7 @@ class Run:
     @property
     def ran_s(self) -> float:
         return time.monotonic() - self.started
+
+
+# The run that the code at hand belongs to, and the name of its worker: for log lines.
+here: ContextVar[tuple[Run, str] | None] = ContextVar("laneway run", default=None)

@@ -44,6 +44,8 @@ class Child:
     out: int
     leash: int
     marker: Marker
+    # Lowest first; the next child gets the number of one that ended.
+    number: int
     started: float = field(default_factory=time.monotonic)
     ticked: float = field(default_factory=time.monotonic)
     worker_id: UUID | None = None
@@ -111,12 +113,14 @@ class Supervisor:
     def _start(self) -> Child:
         out_r, out_w = os.pipe()
         watched_r, leash_w = os.pipe()
+        taken = {child.number for child in self._children}
+        number = next(n for n in range(self._count) if n not in taken)
         with tempfile.TemporaryFile() as shared:
             shared.write(b"\0" * SIZE)
             shared.flush()
             mark = shared.fileno()
             process = subprocess.Popen(
-                self._command,
+                [*self._command, *self._metrics(number)],
                 pass_fds=(out_w, mark, watched_r),
                 env={
                     **os.environ,
@@ -130,9 +134,14 @@ class Supervisor:
         os.close(out_w)
         os.close(watched_r)
         os.set_blocking(out_r, False)
-        child = Child(process, out_r, leash_w, marker)
+        child = Child(process, out_r, leash_w, marker, number)
         self._selector.register(out_r, selectors.EVENT_READ, child)
         return child
+
+    def _metrics(self, number: int) -> list[str]:
+        """Each child tells its metrics on a port of its own."""
+        port = self._settings.metrics_port
+        return [f"--metrics-port={port and port + number}"] if port is not None else []
 
     def _read(self, child: Child) -> None:
         try:

@@ -14,6 +14,7 @@ from laneway.store.database import Database
 from laneway.store.leases import resign, watch
 from laneway.store.retention import Mandate
 from laneway.store.workers import sweep
+from laneway.tally import PROCESS
 
 SWEEP_S = 600.0
 
@@ -56,6 +57,8 @@ class Watchdog(Service):
         self.epoch = answer.epoch
         self.is_leader = answer.epoch is not None
         self.has_duties = answer.has_duties
+        PROCESS.leads(self._holder, answer.epoch)
+        PROCESS.lapses += answer.reclaimed
         if is_new:
             self.on_elected()
         if not self.is_leader:
@@ -75,4 +78,5 @@ class Watchdog(Service):
         # Whatever the round that was broken off would have answered.
         self.is_leader = False
         self.epoch = None
+        PROCESS.leads(self._holder, None)
         await self._database.run(resign(self._holder))

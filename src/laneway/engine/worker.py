@@ -22,6 +22,7 @@ from laneway.config import Settings
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.control import served
+from laneway.engine.counting import Counting
 from laneway.engine.executor import Executor
 from laneway.engine.heartbeat import Heartbeat
 from laneway.engine.lane_loop import LaneLoop, Tools
@@ -75,6 +76,7 @@ class Worker:
         self._app = app
         self._is_off = is_off
         self._complaints = Complaints()
+        self._counting = Counting()
         self._state = lanes.ControlState(0, False, {})
         self._loops: dict[str, LaneLoop] = {}
         self._told: set[str] = set()
@@ -88,6 +90,7 @@ class Worker:
         self._claims = Database(self._dsn, settings, role="claim", size=1)
         self._settles = Database(self._dsn, settings, role="settle", size=1)
         self._rest = Database(self._dsn, settings, role="worker", size=1)
+        self._counting.watch(self._claims, self._settles, self._rest)
         self.rooms = Rooms(
             {
                 "async": settings.concurrency,
@@ -110,6 +113,8 @@ class Worker:
             self.resources,
             self._on_room,
             marker,
+            name=self.name,
+            on_void=self._counting.void,
         )
         self._tools = Tools(
             self.id,
@@ -122,6 +127,7 @@ class Worker:
             self.refresh,
             self._tell_others,
             asyncio.Lock(),
+            self._counting,
         )
         self.poller = Poller(
             self._rest,
@@ -271,6 +277,7 @@ class Worker:
         await asyncio.gather(*stops, return_exceptions=True)
 
     async def _close(self) -> None:
+        self._counting.close()
         await self.heartbeat.stop()
         await self._pool.close()
         if self._telling is not None:
@@ -355,13 +362,7 @@ class Worker:
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[Answer]) -> None:
         self.heartbeat.forget(verdict.claim for verdict in verdicts)
-        for answer in answers:
-            if answer.answer == "fenced":
-                log.warning(
-                    "attempt %s of job %s was superseded: its end is void",
-                    answer.attempt,
-                    answer.seq,
-                )
+        self._counting.settled(verdicts, answers)
         if any(answer.status in ("approved", "pending") for answer in answers):
             self.poller.wake()
         if any(one.answer == "freed" for one in answers) or any(one.apart for one in verdicts):
@@ -375,12 +376,13 @@ class Worker:
                 loop.wake()
 
     def _on_report(self, answer: Answer) -> None:
-        self._stop_run(answer.seq, answer.attempt, answer.answer)
+        self._stop_run(answer.seq, answer.attempt, answer.answer, "report")
 
     def _on_heartbeat(self, seq: int, attempt: int, answer: str) -> None:
-        self._stop_run(seq, attempt, answer)
+        self._stop_run(seq, attempt, answer, "heartbeat")
 
-    def _stop_run(self, seq: int, attempt: int, answer: str) -> None:
+    def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
+        self._counting.refused(write, answer)
         reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
         self.executor.stop_by_claim(seq, attempt, reason)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -69,6 +69,20 @@ def _by_token(rows: list[Row]) -> Access | None:
         token_permissions=None if permissions is None else frozenset(permissions),
         token_lanes=None if lanes is None else frozenset(lanes),
     )
+
+
+def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, Access]]:
+    """What the tokens and sessions of these digests may do; those without power are left out."""
+
+    def decode(rows: list[Row]) -> dict[bytes, Access]:
+        by_digest: dict[bytes, list[Row]] = {}
+        for digest, *rest in rows:
+            by_digest.setdefault(bytes(digest), []).append(rest)
+        found = {digest: _by_token(each) for digest, each in by_digest.items()}
+        return {digest: access for digest, access in found.items() if access is not None}
+
+    params = {"digests": list(digests), "idle_s": idle_s}
+    return Statement("access/review_access", decode, params)
 
 
 def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:

@@ -1,4 +1,4 @@
-"""Many new jobs in one transaction: by COPY where the driver has it, else by one insert."""
+"""Many new jobs in one transaction: by COPY where driver and role may, else by one insert."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_MAX_RETRIES, NewJob
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
-from laneway.store import copytext, jobs
+from laneway.store import copytext, events, jobs
 from laneway.store.copytext import array_literal, column, escape
 from laneway.store.database import AsyncConn
 from laneway.store.foreign import Borrowed, borrow
@@ -63,6 +63,9 @@ class Opening(NamedTuple):
     now: str
     seqs: list[int]
     types: dict[str, Demands]
+    can_copy: bool = True
+    # Somebody watches all jobs.
+    is_watched: bool = False
 
     def demands(self, job: NewJob) -> Demands:
         return self.types.get(job.job_type, _NONE)
@@ -72,9 +75,10 @@ def open_batch(batch: Batch) -> Statement[Opening]:
     """Numbers for the jobs, the clock, and the defaults of their types."""
 
     def decode(rows: list[Row]) -> Opening:
-        now, seqs, types = rows[0]
+        now, seqs, types, is_bound, is_watched = rows[0]
         said = json.loads(types or "{}").items()
-        return Opening(now, seqs, {name: Demands(*one) for name, one in said})
+        demands = {name: Demands(*one) for name, one in said}
+        return Opening(now, seqs, demands, not is_bound, is_watched)
 
     return Statement(
         "jobs/open_batch",
@@ -237,7 +241,7 @@ class _Writer:
 
 async def _store(conn: Borrowed, entries: Iterable[Entry], opening: Opening) -> list[Answer]:
     writer = _Writer(opening)
-    if not conn.can_copy:
+    if not (conn.can_copy and opening.can_copy):
         entries = list(entries)
         for _ in writer.jobs(entries):
             pass
@@ -255,6 +259,14 @@ async def _store(conn: Borrowed, entries: Iterable[Entry], opening: Opening) -> 
 
 
 async def _place(conn: Borrowed, writer: _Writer, opening: Opening) -> list[Answer]:
+    """The rest of a batch, once its rows are stored."""
+    placed = await _placed(conn, writer, opening)
+    if opening.is_watched:
+        await conn.run(events.emit(opening.seqs, "submitted"))
+    return placed
+
+
+async def _placed(conn: Borrowed, writer: _Writer, opening: Opening) -> list[Answer]:
     """What no COPY can decide: who waits for an analysis or approval, and who may grow how old."""
     if not writer.gated and not writer.aged:
         return writer.answers

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from laneway.errors import ConfigError, DatabaseUnavailable
-from laneway.store.failures import translated
+from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
+from laneway.store import bell, row_security
+from laneway.store.failures import translate, translated
 from laneway.store.statement import Row, Statement
 
 if TYPE_CHECKING:
@@ -60,6 +61,24 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
     }
 
 
+class _Places(asyncio.Semaphore):
+    """Knows how many have or want a place."""
+
+    asked = 0
+
+    async def acquire(self) -> Literal[True]:
+        self.asked += 1
+        try:
+            return await super().acquire()
+        except BaseException:
+            self.asked -= 1
+            raise
+
+    def release(self) -> None:
+        self.asked -= 1
+        super().release()
+
+
 class Database:
     """A bounded pool: a connection per statement, opened when needed, dropped when it fails.
 
@@ -80,15 +99,31 @@ class Database:
     ) -> None:
         self._given_dsn = dsn
         self.settings = settings
-        self._role = role
-        self._free = asyncio.Semaphore(size or settings.pool_size)
+        self.role = role
+        self.size = size or settings.pool_size
+        self._free = _Places(self.size)
         self._idle: list[AsyncConn] = []
+        self._is_bound: bool | None = None
         self.is_closed = False
 
     @cached_property
     def dsn(self) -> str:
         """What it connects to; finding out may take a while when it was given as a function."""
         return self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
+
+    @property
+    def idle(self) -> int:
+        """Connections that are open and in nobody's hands."""
+        return len(self._idle)
+
+    @property
+    def in_use(self) -> int:
+        return min(self._free.asked, self.size)
+
+    @property
+    def waiting(self) -> int:
+        """Who waits for a connection."""
+        return self._free.asked - self.in_use
 
     async def close(self) -> None:
         self.is_closed = True
@@ -103,14 +138,18 @@ class Database:
                 conn = await self._take()
                 try:
                     yield conn
-                except BaseException:
+                except BaseException as error:
                     # Half-read answers, open transactions, demoted servers: none is worth keeping.
-                    await conn.close()
+                    await self._give_back(conn, is_sound=_is_refusal(error))
                     raise
-                if self.is_closed or conn.info.transaction_status != TransactionStatus.IDLE:
-                    await conn.close()
-                else:
-                    self._idle.append(conn)
+                await self._give_back(conn, is_sound=True)
+
+    async def _give_back(self, conn: AsyncConn, *, is_sound: bool) -> None:
+        is_idle = conn.info.transaction_status == TransactionStatus.IDLE
+        if is_sound and is_idle and not self.is_closed:
+            self._idle.append(conn)
+        else:
+            await conn.close()
 
     async def _take(self) -> AsyncConn:
         if self.is_closed:
@@ -122,12 +161,14 @@ class Database:
             await conn.close()
         if "dsn" not in self.__dict__:
             await asyncio.to_thread(lambda: self.dsn)
-        options = connection_options(self.dsn, self.settings, self._role)
+        options = connection_options(self.dsn, self.settings, self.role)
         return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **options))
 
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:
-            return await run_on(conn, statement)
+            answer = await run_on(conn, statement)
+        bell.ring(statement.name)
+        return answer
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -140,6 +181,17 @@ class Database:
         """A database whose verbs are committed together, or not at all."""
         async with self.connection() as conn, conn.transaction():
             yield _Joined(self, conn)
+
+    async def within(self, workspaces: Collection[str] | None) -> Database:
+        """What of it somebody sees who reaches only into these workspaces; None: all of it.
+
+        Only a role that row-level security binds sees less by it: see `laneway db grants`.
+        """
+        if workspaces is None:
+            return self
+        if self._is_bound is None:
+            self._is_bound = await self.run(row_security.are_bound())
+        return _Within(self, workspaces) if self._is_bound else self
 
 
 class _Joined(Database):
@@ -165,6 +217,43 @@ class _Joined(Database):
             yield Transaction(conn)
 
 
+class _Within(Database):
+    """Every statement is in a transaction that says first which workspaces it may see.
+
+    For that transaction only: behind a pooler the next one may be somebody else's.
+    """
+
+    def __init__(self, of: Database, workspaces: Collection[str]) -> None:
+        super().__init__(lambda: of.dsn, of.settings, size=1)
+        self._of = of
+        self._narrow = row_security.narrow(workspaces)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConn]:
+        async with self._of.connection() as conn, conn.transaction():
+            await run_on(conn, self._narrow)
+            yield conn
+
+    async def run(self, statement: Statement[T]) -> T:
+        async with self._of.connection() as conn:
+            # What a pipeline sends before it waits is one transaction.
+            async with conn.pipeline():
+                narrowing = await _sent(conn, self._narrow)
+                cursor = await _sent(conn, statement)
+            await narrowing.close()
+            return await _answer(cursor, statement)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        async with self.connection() as conn:
+            yield Transaction(conn)
+
+    @asynccontextmanager
+    async def joined(self) -> AsyncIterator[Database]:
+        async with self.connection() as conn:
+            yield _Joined(self, conn)
+
+
 class Runner(Protocol):
     """Whatever runs a Statement: a database, or one transaction of it."""
 
@@ -181,6 +270,14 @@ class Transaction:
         return await run_on(self._conn, statement)
 
 
+def _is_refusal(error: BaseException) -> bool:
+    """Whether it says no more of the connection than that it was asked for something wrong."""
+    if not isinstance(error, LanewayError):
+        known = translate(error) if isinstance(error, psycopg.Error) else None
+        return known is not None and _is_refusal(known)
+    return not isinstance(error, DatabaseUnavailable)
+
+
 def _was_hung_up(conn: AsyncConn) -> bool:
     """Whether the server has said something to an idle connection: then it was goodbye."""
     poll = select.poll()
@@ -191,10 +288,21 @@ def _was_hung_up(conn: AsyncConn) -> bool:
 async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
     """Runs a statement on an async connection, whoever owns it."""
     with translated():
-        async with conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor:
-            await cursor.execute(statement.text.encode(), statement.params)
-            rows = await cursor.fetchall() if _has_rows(cursor.pgresult) else []
-            return statement.decode(cast("list[Row]", rows))
+        return await _answer(await _sent(conn, statement), statement)
+
+
+async def _sent(
+    conn: AsyncConnection[Any], statement: Statement[Any]
+) -> AsyncCursor[tuple[Any, ...]]:
+    cursor = conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row)
+    await cursor.execute(statement.text.encode(), statement.params)
+    return cursor
+
+
+async def _answer(cursor: AsyncCursor[tuple[Any, ...]], statement: Statement[T]) -> T:
+    rows = await cursor.fetchall() if _has_rows(cursor.pgresult) else []
+    await cursor.close()
+    return statement.decode(cast("list[Row]", rows))
 
 
 def _has_rows(result: PGresult | None) -> bool:

@@ -6,22 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
-from uuid import UUID
 
+from laneway.domain.freeze import HeldJob, LaneWatch, Thawed
 from laneway.store.statement import Row, Statement, scalar
 
 
 def freeze(lanes: Sequence[str] | None, by: str) -> Statement[list[str]]:
     """Drains lanes (None: all that are enabled) and remembers what each was; answers which."""
     return Statement("freeze/freeze_lanes", scalar, {"lanes": _names(lanes), "by": by})
-
-
-class Thawed(NamedTuple):
-    """A lane that is no longer frozen: what it was before, and what it is now."""
-
-    lane: str
-    was_enabled: bool
-    enabled: bool
 
 
 def thaw(lanes: Sequence[str] | None, by: str) -> Statement[list[Thawed]]:
@@ -44,25 +36,6 @@ class FrozenLane(NamedTuple):
 
 def frozen() -> Statement[list[FrozenLane]]:
     return Statement("freeze/read_frozen", lambda rows: [FrozenLane(*row) for row in rows])
-
-
-class HeldJob(NamedTuple):
-    """A job that still runs in a lane that drains."""
-
-    id: UUID
-    job_type: str
-    attempt: int
-    worker: str
-    held_s: float
-
-
-class LaneWatch(NamedTuple):
-    """What runs in a lane: how many jobs, and some of them, longest first."""
-
-    lane: str
-    enabled: bool
-    running: int
-    jobs: tuple[HeldJob, ...]
 
 
 def watch(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:

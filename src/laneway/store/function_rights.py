@@ -14,6 +14,7 @@ SCHEDULE_CHANGE: Final = ("select update on schedule_state",)
 
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "lane_of": ("select on worker_lanes",),
+    "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "adopt_type": LANE_CHANGE,
     "analysis_of": (),
     "seal": (),
@@ -39,6 +40,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on awaiting", "select on jobs", "select insert update on approvals",
         "execute on seal", "execute on keep_decision", "execute on let_through",
         "execute on end_waiting",
+        "execute on emit",
     ),
     "is_own": ("select on control_history", "select on schedules"),
     "decide": (
@@ -51,27 +53,33 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "usage on jobs_seq_seq", "select insert on job_keys",
         "select insert on jobs", "insert on ready", "insert on delayed", "select on jobs_view",
         "insert on deadlines", "execute on analysis_of", "execute on place",
+        "select on watches", "execute on emit",
     ),
+    "submit_requests": ("execute on submit", "insert on audit", "execute on jobs_by_id"),
     "take_waiting": (
         "select delete on ready", "select delete on delayed", "select delete on key_waiters",
         "select delete on awaiting", "select on jobs", "execute on step_in",
     ),
     "end_waiting": (
         "select on jobs", "insert on outcome", "select delete on job_keys",
+        "execute on emit",
     ),
     "cancel": (
         "execute on take_waiting", "execute on end_waiting", "select update on lease",
         "select on outcome", "select on jobs",
+        "execute on emit",
     ),
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
         "select update on awaiting", "select update on lease", "select on outcome",
         "select on jobs", "select update on key_holders", "execute on step_in",
+        "execute on emit",
     ),
     "retry": (
         "select update delete on outcome", "select on jobs_view", "select on jobs",
         "insert on job_keys", "insert on attempts", "select on job_types",
         "select insert update on deadlines", "execute on readmit",
+        "execute on emit",
     ),
     "host_of": ("select on workers",),
     "site_of": ("execute on host_of",),
@@ -112,7 +120,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "select update on limits", "select on approvals",
         "execute on limit_room", "execute on seal", "execute on take_limits",
         "execute on take_keys",
+        "select on watches", "execute on emit",
     ),
+    "origins": ("select on jobs",),
     "retry_delay": ("select on job_types",),
     "status_of": ("select on jobs_view",),
     "joined": (),
@@ -130,10 +140,12 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on retry_delay", "execute on take_self_finished", "execute on joined",
         "execute on give_back", "execute on note_analysis", "execute on admit",
         "execute on status_of", "execute on freed_types",
+        "select on watches", "execute on emit",
     ),
     "heartbeat": ("select update on lease",),
     "report": (
         "select update on lease", "select insert update on progress", "insert on logs",
+        "select on watches", "execute on emit",
     ),
     "peek": (
         "select update delete on delayed", "select insert on ready", "select on control",
@@ -150,10 +162,10 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "lead": ("select insert update on leader",),
     "leads": ("select on leader",),
     "matching": (
-        "select on jobs_view", "select on outcome", "select on lease", "select on ready",
-        "select on delayed", "select on key_waiters", "select on awaiting", "execute on lane_of",
-        "execute on analysis_of", "execute on mentions", "execute on costs_at_most",
-        "execute on is_within",
+        "select on jobs", "select on jobs_view", "select on outcome", "select on lease",
+        "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
+        "execute on lane_of", "execute on analysis_of", "execute on mentions",
+        "execute on costs_at_most", "execute on is_within",
     ),
     "mentions": (),
     "is_within": (),
@@ -163,6 +175,23 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on logs", "select delete on steps", "select delete on approvals",
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
     ),
+    # Those who call it change a job; what it reads and writes is not theirs.
+    "emit": (),
+    "log_changes": (
+        "select update on watches", "select insert on events", "select on attempts",
+        "select on progress", "select on jobs", "execute on present", "execute on lane_of",
+    ),
+    "present": ("select on jobs_view", "execute on lane_of"),
+    "log_present": ("select insert on events", "execute on present"),
+    "open_watches": (
+        "select insert update on watches", "usage on events_id_seq", "select on events",
+        "execute on log_present",
+    ),
+    "reconcile": (
+        "select update on watches", "insert on events", "execute on log_present",
+    ),
+    "events_between": ("select on events",),
+    "prune_events": (),
     # These two run with their owner's rights: a worker removes by policy, not by wish.
     "retain": (),
     "prune_records": (),
@@ -172,6 +201,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update delete on key_waiters", "select update delete on awaiting",
         "select delete on job_keys", "select insert on outcome", "execute on step_in",
         "select update on lease", "execute on settle",
+        "execute on emit",
     ),
     "overdue": (
         "select on lease", "select on workers", "select on job_types", "select on worker_lanes",
@@ -208,6 +238,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "finish_apart": (
         "select delete on lease", "insert on outcome", "select delete on job_keys",
         "select on jobs", "insert on self_finished",
+        "execute on emit",
     ),
     "acquire": (
         "select update on limits", "select update on lease", "select on job_types",

@@ -16,7 +16,7 @@ from laneway.errors import InvalidInput
 from laneway.store.function_rights import FUNCTIONS
 from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW, ROLES, STATEMENTS
 
-SEQUENCES: Final = frozenset({"jobs_seq_seq"})
+SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 
 
@@ -66,6 +66,8 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
     wanted = {p for role in roles if role in ROLES for p in privileges(role)}
     if wanted:
         lines += _render(wanted, to)
+    if "server" in roles:
+        lines.append(_say(_ROW_SECURITY, name=Identifier(to)))
     return "\n".join(lines) + "\n"
 
 
@@ -95,6 +97,23 @@ alter schema laneway owner to {owner};
 -- Functions are for those they are granted to, those of later migrations too.
 revoke execute on all functions in schema laneway from public;
 alter default privileges for role {owner} revoke execute on functions from public;""")
+
+
+# What no policy allows, row-level security hides, so everybody is allowed everything, and the
+# server's role is restricted. views.sql says the same again, for views do not heed policies.
+_ROW_SECURITY: Final = SQL("""\
+-- A second line behind the server's own checks: in a transaction that narrows itself with
+-- `set local laneway.workspaces`, it sees and stores jobs of those workspaces only. Others are
+-- not bound, but for this: where a role is neither owner nor has bypassrls, batches are stored
+-- by INSERT, because COPY refuses. Locks laneway.jobs for a moment.
+alter table laneway.jobs enable row level security;
+drop policy if exists everybody on laneway.jobs;
+create policy everybody on laneway.jobs using (true) with check (true);
+drop policy if exists {name} on laneway.jobs;
+create policy {name} on laneway.jobs as restrictive to {name} using (
+    (select coalesce(current_setting('laneway.workspaces', true), '') = '')
+    or workspace = any (
+        (select nullif(current_setting('laneway.workspaces', true), '')::text[])::text[]));""")
 
 
 def _owner(to: str) -> list[str]:

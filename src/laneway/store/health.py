@@ -19,6 +19,7 @@ from psycopg.pq import Conninfo
 from psycopg.sql import SQL, Identifier
 
 from laneway.config import Settings
+from laneway.domain.overview import OldSnapshot
 from laneway.errors import ConfigError
 from laneway.store.database import connection_options, run_on
 from laneway.store.failures import translated
@@ -40,16 +41,6 @@ class ServerState(NamedTuple):
 
 def read_server() -> Statement[ServerState]:
     return Statement("health/read_server", lambda rows: ServerState(*rows[0]))
-
-
-class OldSnapshot(NamedTuple):
-    """A transaction of somebody else that pins dead rows."""
-
-    pid: int
-    application: str
-    user: str
-    state: str | None
-    age_s: float
 
 
 def oldest_snapshot() -> Statement[OldSnapshot | None]:

@@ -143,7 +143,7 @@ def _error(value: Any) -> JobError | None:
     return JobError(str(value.get("type")), str(value.get("message")), value.get("traceback"))
 
 
-def _job(row: Row) -> Job:
+def read_job(row: Row) -> Job:
     v = dict(zip(VIEW_COLUMNS, row, strict=True))
     for name in ("seq", "cancel_by", "cancel_reason"):
         del v[name]
@@ -158,7 +158,9 @@ def _job(row: Row) -> Job:
 
 
 def get(job_id: UUID) -> Statement[Job | None]:
-    return Statement("jobs/get_job", lambda rows: _job(rows[0]) if rows else None, {"id": job_id})
+    return Statement(
+        "jobs/get_job", lambda rows: read_job(rows[0]) if rows else None, {"id": job_id}
+    )
 
 
 def _attempt(row: Row) -> Attempt:
@@ -209,7 +211,7 @@ def listing(wanted: JobFilter, *, limit: int = 50, before: int | None = None) ->
     """A page of jobs, newest first."""
 
     def decode(rows: list[Row]) -> Page:
-        return Page([_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
+        return Page([read_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
 
     return Statement("jobs/list_jobs", decode, _bounded(wanted, limit, before))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from laneway.domain.approval import is_analysis
 from laneway.domain.lane import ANALYSIS_LANE, Lane
+from laneway.domain.overview import ActiveJob, Gate
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 
@@ -118,14 +117,6 @@ def pause(paused: bool, by: str) -> Statement[None]:
     return Statement("control/pause_claims", nothing, {"paused": paused, "by": by})
 
 
-class Gate(NamedTuple):
-    """The pause gate: while it is shut, nothing is claimed."""
-
-    paused: bool
-    paused_at: datetime | None
-    paused_by: str | None
-
-
 def read_gate() -> Statement[Gate]:
     return Statement("control/read_gate", lambda rows: Gate(*rows[0]))
 
@@ -137,33 +128,15 @@ class LaneLoad(NamedTuple):
     job_type: str | None
     running: int
     depth: int | None
+    is_capped: bool | None
     oldest_s: float | None
 
 
 def measure(bound: int = 10_000) -> Statement[list[LaneLoad]]:
-    """Load per lane and waiting job type; depths over the bound are told as bound + 1."""
+    """Load per lane and waiting job type; `is_capped`: there are more than `depth`."""
     return Statement(
         "lanes/measure_lanes", lambda rows: [LaneLoad(*r) for r in rows], {"bound": bound}
     )
-
-
-class ActiveJob(NamedTuple):
-    """Which job holds a slot since when."""
-
-    lane: str
-    id: UUID
-    job_type: str
-    attempt: int
-    worker_id: UUID
-    worker: str | None
-    claimed_at: datetime
-    lease_until: datetime
-    held_s: float
-    cancel_requested_at: datetime | None
-    stage: str | None
-    done: float | None
-    total: float | None
-    message: str | None
 
 
 def active(limit: int = 1000) -> Statement[list[ActiveJob]]:

@@ -13,6 +13,8 @@ from laneway.store.statement import Row, Statement, scalar
 
 MIN_RANK = -2_000_000
 MAX_RANK = 2_000_000
+# Of a claim that was not asked for origins.
+_COLUMNS = 10
 
 
 class Range(NamedTuple):
@@ -29,7 +31,8 @@ class Range(NamedTuple):
 class Assignment(NamedTuple):
     """One claimed job as a worker gets it; payload and checkpoint are still JSON text.
 
-    `forged`: it was approved, and what would run is no longer what was approved.
+    `forged`: it was approved, and what would run is no longer what was approved. `waited_s` and
+    `traceparent` only where the claim was asked for them.
     """
 
     claim: Claim
@@ -40,6 +43,8 @@ class Assignment(NamedTuple):
     retries: int
     fresh: bool
     forged: bool = False
+    waited_s: float | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,9 @@ def _claimed(rows: list[Row]) -> ClaimAnswer:
     )  # fmt: skip
     if not columns[0]:
         return ClaimAnswer(*head, [])
+    if len(columns) == _COLUMNS:
+        unknown = [None] * len(columns[0])
+        columns += [unknown, unknown]
     claims = map(Claim._make, zip(*columns[:3], strict=True))
     made = map(Assignment._make, zip(claims, *columns[3:], strict=True))
     return ClaimAnswer(*head, list(made))
@@ -111,11 +119,16 @@ def claim(
     ranges: Sequence[Range],
     caps: Sequence[int],
     busy: int | None = None,
+    *,
+    origins: bool = False,
 ) -> Statement[ClaimAnswer]:
-    """Claims up to `room` due jobs of a lane; see laneway.claim in the definitions."""
+    """Claims up to `room` due jobs of a lane; see laneway.claim in the definitions.
+
+    `origins`: tells also how long each has been due, and the trace of its submit.
+    """
     types, groups, fresh, los, floors, his = zip(*ranges, strict=True)
     return Statement(
-        "leases/claim_jobs",
+        "leases/claim_with_origins" if origins else "leases/claim_jobs",
         _claimed,
         {
             "worker": worker_id,

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 import psycopg
+from psycopg.sql import SQL, Identifier
 
 from laneway.config import Settings
 from laneway.store.database import connection_options
@@ -35,8 +36,15 @@ def wake_message(job_types: set[str]) -> str:
 class Listener:
     """Hands each message on; `listen` returns only by raising, its owner calls it again."""
 
-    def __init__(self, dsn: str, settings: Settings, on_message: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        settings: Settings,
+        on_message: Callable[[str], None],
+        channel: str = CHANNEL,
+    ) -> None:
         self._dsn = settings.listen_dsn or dsn
+        self._channel = Identifier(channel)
         self._settings = settings
         self._on_message = on_message
         self.is_listening = False
@@ -48,7 +56,7 @@ class Listener:
                 self._dsn, **connection_options(self._dsn, self._settings, "listen")
             )
             try:
-                await conn.execute("listen laneway")
+                await conn.execute(SQL("listen {}").format(self._channel))
                 self.is_listening = True
                 on_ready()
                 while True:

@@ -105,3 +105,9 @@ def sweep_keys(mandate: Mandate) -> Statement[int]:
 def prune_records(mandate: Mandate, limit: int = PRUNE_BATCH) -> Statement[int]:
     """Forgets old slots of schedules, control changes, sessions, links and answered requests."""
     return Statement("retention/prune_records", _count, {**mandate._asdict(), "limit": limit})
+
+
+def prune_events(mandate: Mandate, keep_s: float, limit: int = PRUNE_BATCH) -> Statement[int]:
+    """Forgets events that could be read for so long, and watches that nobody prolongs."""
+    params = {**mandate._asdict(), "keep_s": keep_s, "limit": limit}
+    return Statement("retention/prune_events", _count, params)

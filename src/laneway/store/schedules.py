@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain.payload import PayloadLimits
-from laneway.domain.schedule import Schedule, Slot, encode_payload
+from laneway.domain.schedule import RunNow, Schedule, Slot, encode_payload
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 _COLUMNS: Final = (
@@ -114,16 +114,6 @@ def slots(name: str, limit: int, before: datetime | None = None) -> Statement[li
         lambda rows: [Slot(*row) for row in rows],
         {"name": name, "limit": limit, "before": before},
     )
-
-
-class RunNow(NamedTuple):
-    """The answer to a run now: submitted, failed or asked."""
-
-    answer: str
-    slot: datetime
-    job_id: UUID | None
-    job_type: str
-    note: str | None
 
 
 def run_now(name: str, by: str, *, check: bool) -> Statement[RunNow | None]:

@@ -13,24 +13,30 @@ from laneway.store.database import Database
 log = logging.getLogger(__name__)
 
 _LAST_WORDS_S = 1.0
+# So many wake-ups within an interval are a flood.
+_FLOOD = 10
+_FLOOD_INTERVALS = 4
 
 
 class Waker:
     """Tells listening workers that work waits: at once when quiet, else once per interval.
 
-    Belongs to one event loop. A wake-up that cannot be sent is dropped, because workers poll.
+    In a flood less often: workers that find jobs look again anyway. A wake-up that cannot be sent
+    is dropped, because workers poll. Belongs to one event loop.
     """
 
     def __init__(self, database: Database, interval_ms: int = 5) -> None:
         self._database = database
         self._interval = interval_ms / 1000
         self._types: set[str] = set()
+        self._noted = 0
         self._task: asyncio.Task[None] | None = None
         self._is_failing = False
 
     def wake(self, job_types: Iterable[str]) -> None:
         """Notes what to tell and returns; the telling happens on another connection."""
         self._types.update(job_types)
+        self._noted += 1
         if self._types and self._task is None:
             self._task = asyncio.create_task(self._tell(), name="laneway waker")
 
@@ -46,9 +52,11 @@ class Waker:
         try:
             while self._types:
                 types, self._types = self._types, set()
+                pause = self._interval * (_FLOOD_INTERVALS if self._noted >= _FLOOD else 1)
+                self._noted = 0
                 await self._send(notify.wake_message(types))
                 # Whatever comes while this waits goes out together, right after.
-                await asyncio.sleep(self._interval)
+                await asyncio.sleep(pause)
         finally:
             self._task = None
 

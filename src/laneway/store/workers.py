@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.approval import Approval, seconds_of
+from laneway.domain.overview import WorkerRow
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.store.statement import Statement, nothing
@@ -57,25 +58,6 @@ def stop(worker_id: UUID) -> Statement[None]:
 def sweep(holder: UUID) -> Statement[None]:
     """Forgets workers long gone; the leader's duty."""
     return Statement("workers/sweep_workers", nothing, {"holder": holder})
-
-
-class WorkerRow(NamedTuple):
-    """A worker process as operators see it."""
-
-    id: UUID
-    name: str
-    host: str
-    pid: int
-    code: str
-    job_types: list[str]
-    lanes: list[str] | None
-    concurrency: int
-    started_at: datetime
-    seen_at: datetime
-    stopped_at: datetime | None
-    is_live: bool
-    running: int
-    is_leader: bool
 
 
 def listing() -> Statement[list[WorkerRow]]:

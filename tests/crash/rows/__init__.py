@@ -16,6 +16,8 @@ from tests.crash.rows import (
     c16_approval,
     c17_limits,
     c18_own_transaction,
+    c19_streams,
+    c20_server,
 )
 
 ROWS = {
@@ -40,4 +42,6 @@ ROWS = {
         c18_own_transaction.play,
         c18_own_transaction.look,
     ),
+    "C19": Row("servers killed with streams open", c19_streams.play, c19_streams.look),
+    "C20": Row("PostgreSQL restarted under servers", c20_server.play, c20_server.look),
 }

@@ -218,6 +218,7 @@ begin
     perform laneway.keep_decision(p_seq);
     if p_decision = 'approved' then
         perform laneway.let_through(p_seq, v_job.job_type, v_row.rank, v_row.attempt, true, p_now);
+        perform laneway.emit(array[p_seq], 'approved');
         return;
     end if;
     perform laneway.end_waiting(

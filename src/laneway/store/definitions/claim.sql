@@ -251,4 +251,7 @@ begin
             perform laneway.take_limits(p_worker, v_needed, v_counts, v_now);
         end if;
     end if;
+    if exists (select from laneway.watches) then
+        perform laneway.emit(seqs, 'claimed');
+    end if;
 end $$;

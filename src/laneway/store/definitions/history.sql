@@ -19,6 +19,17 @@ begin
         values (coalesce(nullif(current_setting('laneway.actor', true), ''), v_signed, session_user),
                 tg_argv[0], coalesce(v_new ->> 'name', v_old ->> 'name', 'pause'), v_before, v_after)
         returning id into v_id;
+        if exists (select from laneway.watches w where w.seq = -1) then
+            insert into laneway.events (name, workspace, lane, job_type, state)
+            select tg_argv[0] || '.changed', s.one ->> 'workspace',
+                   case when tg_argv[0] = 'lane' then s.one ->> 'name'
+                        when tg_argv[0] = 'schedule' then laneway.lane_of(s.one ->> 'job_type') end,
+                   s.one ->> 'job_type',
+                   jsonb_build_object('name', coalesce(s.one ->> 'name', 'pause'), 'by', h.by, 'before', v_before,
+                                      'after', v_after)
+              from (select coalesce(v_after, v_before) as one) s, laneway.control_history h where h.id = v_id;
+            perform pg_notify('laneway_events', '');
+        end if;
         perform set_config('laneway.changes',
                            concat_ws(',', nullif(current_setting('laneway.changes', true), ''), v_id), true);
     end if;

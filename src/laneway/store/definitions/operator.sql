@@ -44,6 +44,7 @@ begin
     delete from laneway.job_keys k
      where k.workspace = v_job.workspace and k.job_type = v_job.job_type
        and k.unique_key = v_job.unique_key and k.seq = p_seq;
+    perform laneway.emit(array[p_seq], 'ended');
 end $$;
 
 -- Not yet running: cancelled at once. Running, also an analysis: asks its worker (`worker_id`) to stop.
@@ -56,6 +57,7 @@ as $$
 declare
     v_now timestamptz := clock_timestamp();
     v_was record;
+    v_is_first boolean;
 begin
     for i in 1 .. 100 loop
         v_was := laneway.take_waiting(p_seq);
@@ -69,9 +71,15 @@ begin
            set cancel_requested_at = coalesce(l.cancel_requested_at, v_now),
                cancel_by = coalesce(l.cancel_by, p_by), cancel_reason = coalesce(l.cancel_reason, p_reason)
          where l.seq = p_seq
-        returning l.worker_id, case when l.job_type like E'\x01%' then 'pending' else 'running' end
-             into worker_id, found_in;
-        if found then return; end if;
+        returning l.worker_id, case when l.job_type like E'\x01%' then 'pending' else 'running' end,
+                  l.cancel_requested_at = v_now
+             into worker_id, found_in, v_is_first;
+        if found then
+            if v_is_first then
+                perform laneway.emit(array[p_seq], 'cancel_requested');
+            end if;
+            return;
+        end if;
         select o.status into found_in from laneway.outcome o where o.seq = p_seq;
         if found then return; end if;
         perform from laneway.jobs j where j.seq = p_seq;
@@ -95,10 +103,10 @@ begin
     for i in 1 .. 100 loop
         update laneway.ready w set rank = -p_priority, fresh = false where w.seq = p_seq
         returning case when w.job_type like E'\x01%' then 'pending' else 'approved' end into found_in;
-        if found then return; end if;
+        exit when found;
         update laneway.delayed d set rank = -p_priority where d.seq = p_seq
         returning case when d.job_type like E'\x01%' then 'pending' else 'approved' end into found_in;
-        if found then return; end if;
+        exit when found;
         update laneway.key_waiters k set rank = -p_priority where k.seq = p_seq
         returning k.workspace, k.concurrency_key, k.job_type into v_key;
         if found then
@@ -109,21 +117,24 @@ begin
                 perform laneway.step_in(v_key.workspace, v_key.concurrency_key, v_key.job_type);
             end if;
             found_in := 'approved';
-            return;
+            exit;
         end if;
         update laneway.awaiting a set rank = -p_priority where a.seq = p_seq;
-        if found then found_in := 'awaiting_approval'; return; end if;
+        if found then found_in := 'awaiting_approval'; exit; end if;
         -- A running analysis takes its job's priority along.
         update laneway.lease l set rank = -p_priority where l.seq = p_seq and l.job_type like E'\x01%';
-        if found then found_in := 'pending'; return; end if;
+        if found then found_in := 'pending'; exit; end if;
         perform from laneway.lease l where l.seq = p_seq;
         if found then found_in := 'running'; return; end if;
         select o.status into found_in from laneway.outcome o where o.seq = p_seq;
         if found then return; end if;
         perform from laneway.jobs j where j.seq = p_seq;
         if not found then found_in := null; return; end if;
+        if i = 100 then
+            raise exception 'job % moved on a hundred times while it was to be reprioritized', p_seq;
+        end if;
     end loop;
-    raise exception 'job % moved on a hundred times while it was to be reprioritized', p_seq;
+    perform laneway.emit(array[p_seq], 'reprioritized');
 end $$;
 
 -- Failed or cancelled: waits again, with a new retry budget and a growing attempt; to run if it was
@@ -163,4 +174,5 @@ begin
         insert into laneway.deadlines (seq, at) values (p_seq, v_now + make_interval(secs => v_type.max_age_s))
         on conflict (seq) do update set at = excluded.at;
     end if;
+    perform laneway.emit(array[p_seq], 'retried');
 end $$;

@@ -48,5 +48,6 @@ begin
     insert into laneway.self_finished (seq, attempt, lane, worker_id, workspace, concurrency_key, limits)
     values (v_lease.seq, v_lease.attempt, v_lease.lane, v_lease.worker_id, v_lease.workspace,
             v_lease.concurrency_key, v_lease.limits);
+    perform laneway.emit(array[p_seq], 'finished');
     return 'finished';
 end $$;

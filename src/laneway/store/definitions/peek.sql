@@ -32,30 +32,35 @@ begin
     end if;
 end $$;
 
--- Slots in use, depth and oldest wait per lane and job type. Depth stops counting at the bound.
+-- Slots in use, depth and oldest wait per lane and job type. Depth stops counting at the bound, sooner
+-- where a lane has many types: `is_capped` tells that there are more.
+drop function if exists laneway.measure(integer);
 create or replace function laneway.measure(p_bound integer)
-returns table (lane text, job_type text, running integer, depth integer, oldest_s double precision)
+returns table (lane text, job_type text, running integer, depth integer, is_capped boolean, oldest_s double precision)
 language sql stable
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-    select l.name, ltrim(t.job_type, E'\x01'), u.running, n.depth, n.oldest_s
+    with recursive found as (
+        (select w.job_type from laneway.ready w order by w.job_type limit 1)
+        union all
+        select (select w.job_type from laneway.ready w where w.job_type > t.job_type
+                 order by w.job_type limit 1)
+          from found t where t.job_type is not null
+    ), types as materialized (
+        select f.job_type, laneway.lane_of(f.job_type) as lane,
+               case when count(*) over () <= 5 then p_bound
+                    else greatest(p_bound / 10, 5 * p_bound / count(*) over ()) end as bound
+          from found f where f.job_type is not null
+    )
+    select l.name, ltrim(t.job_type, E'\x01'), u.running, least(n.counted, t.bound)::integer, n.counted > t.bound, n.oldest_s
       from laneway.worker_lanes l
       left join lateral (select coalesce(sum(s.running), 0)::integer as running
                            from laneway.slot_usage s where s.lane = l.name) u on true
-      left join lateral (
-        select k.job_type from (
-            with recursive types as (
-                (select w.job_type from laneway.ready w order by w.job_type limit 1)
-                union all
-                select (select w.job_type from laneway.ready w where w.job_type > t.job_type
-                         order by w.job_type limit 1)
-                  from types t where t.job_type is not null)
-            select t.job_type from types t where t.job_type is not null) k
-         where laneway.lane_of(k.job_type) = l.name) t on true
+      left join types t on t.lane = l.name
       left join lateral (
         select (select count(*) from (select from laneway.ready w where w.job_type = t.job_type
-                                       limit p_bound + 1) b)::integer as depth,
+                                       limit t.bound + 1) b) as counted,
                (select extract(epoch from clock_timestamp() - min(b.ready_at))::double precision
                   from (select w.ready_at from laneway.ready w where w.job_type = t.job_type
                          order by w.fresh, w.rank, w.seq limit 1000) b) as oldest_s) n on t.job_type is not null

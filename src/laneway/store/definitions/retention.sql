@@ -118,6 +118,7 @@ as $$
 declare
     v_now      timestamptz := coalesce(p_now, clock_timestamp());
     v_due      bigint[];
+    v_gone     bigint[];
     v_errors   text[];
     v_lane     text;
     v_seqs     bigint[];
@@ -187,8 +188,11 @@ begin
     )
     select count(*), array_agg(g.workspace) filter (where g.concurrency_key is not null),
            array_agg(g.concurrency_key) filter (where g.concurrency_key is not null),
-           array_agg(g.job_type) filter (where g.concurrency_key is not null)
-      into ended, v_spaces, v_keys, v_types from all_gone g;
+           array_agg(g.job_type) filter (where g.concurrency_key is not null), array_agg(g.seq)
+      into ended, v_spaces, v_keys, v_types, v_gone from all_gone g;
+    if v_gone is not null then
+        perform laneway.emit(v_gone, 'ended');
+    end if;
     -- One of them may have been there to take its key.
     perform laneway.step_in(k.workspace, k.concurrency_key, k.job_type)
        from (select distinct * from unnest(v_spaces, v_keys, v_types) as u (workspace, concurrency_key, job_type)) k;

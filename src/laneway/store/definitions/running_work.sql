@@ -97,4 +97,7 @@ begin
            case when (select true from laneway.lease l where l.seq = g.seq and l.attempt = g.attempt)
                 then 'busy' else 'fenced' end
       from given g where (g.seq, g.attempt) not in (select h.seq, h.attempt from held h);
+    if p_seqs <> '{}' and exists (select from laneway.watches) then
+        perform laneway.emit(p_seqs, 'progressed', v_now);
+    end if;
 end $$;

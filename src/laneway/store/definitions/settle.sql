@@ -273,4 +273,7 @@ begin
             select x.seq from laneway.lease x where x.seq = g.seq and x.attempt = g.attempt offset 0) b on true
          where (g.seq, g.attempt) not in (select * from unnest(v_seqs, v_attempts));
     end if;
+    if v_seqs is not null and exists (select from laneway.watches) then
+        perform laneway.emit(v_seqs, 'settled');
+    end if;
 end $$;

@@ -107,6 +107,9 @@ begin
         insert into laneway.deadlines (seq, at)
         values (v_seq, v_now + make_interval(secs => coalesce(v_type.max_age_s, submit.max_age)));
     end if;
+    if exists (select from laneway.watches) then
+        perform laneway.emit(array[v_seq], 'submitted');
+    end if;
     if submit.wake and status <> 'awaiting_approval' then
         perform pg_notify('laneway', 'wake ' || case when status = 'pending' then laneway.analysis_of(submit.job_type)
                                                 else submit.job_type end);

@@ -130,3 +130,52 @@ create table laneway.bulk_runs (
     updated_at    timestamptz not null default clock_timestamp()
 );
 create index bulk_runs_age on laneway.bulk_runs (started_at);
+
+-- What a principal submitted itself, newest first. Jobs that programs submit by themselves name nobody.
+create index jobs_created_by on laneway.jobs (created_by collate "C", seq) where created_by is not null;
+
+-- Streams ------------------------------------------------------------------------------------------
+
+-- What changed, of jobs that somebody watches. `xid`: ids become visible out of order, transactions
+-- can be told apart by a snapshot. `state`: what changes of a job; the rest is in `jobs`. Without a seq:
+-- many jobs at once, or the control plane.
+create table laneway.events (
+    id          bigint generated always as identity primary key,
+    xid         xid8 not null default pg_current_xact_id(),
+    at          timestamptz not null default clock_timestamp(),
+    seq         bigint,
+    name        text collate "C" not null check (name ~ '^[a-z]+\.[a-z_]+$'),
+    workspace   text collate "C",
+    lane        text collate "C",
+    job_type    text collate "C",
+    created_by  text,
+    state       jsonb not null
+);
+create index events_xid on laneway.events (xid);
+create index events_job on laneway.events (seq, id) where seq is not null;
+
+-- Only what stands here is logged: a job by its number, 0 for every job, -1 for the control plane.
+-- since_id: logged without a gap from this event on; born: and this transaction. Until it is settled,
+-- a transaction may still run that looked before the watch was there; all such are older than mark.
+create table laneway.watches (
+    seq       bigint primary key,
+    until     timestamptz not null,
+    since_id  bigint not null default nextval('laneway.events_id_seq'),
+    born      xid8,
+    mark      xid8,
+    settled   boolean not null default false
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+create index watches_until on laneway.watches (until);
+
+-- How much of the log is gone: events up to pruned_id, all of transactions before pruned_xid. All of
+-- transactions before old_xid were visible at old_at.
+create table laneway.event_log (
+    singleton   boolean primary key default true check (singleton),
+    pruned_id   bigint not null default 0,
+    pruned_xid  xid8 not null default '0',
+    old_at      timestamptz,
+    old_xid     xid8,
+    new_at      timestamptz,
+    new_xid     xid8
+);
+insert into laneway.event_log default values;

@@ -1,0 +1,1 @@
+"""The server's figures: `make bench-api`."""

@@ -1,0 +1,83 @@
+"""The least a FastAPI route can do to keep a job: no authentication, one plain INSERT a request.
+
+python -m bench.api.bare, with the database in DATABASE_URL; says where it listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from laneway.api.server import Serving, listen, url_of
+from laneway.engine.process import run_loop
+from laneway.wiring import SERVER_POOL
+
+CREATE = (
+    "create table if not exists public.bare_jobs (id bigint generated always as identity"
+    " primary key, job_type text not null, payload jsonb not null,"
+    " created_at timestamptz not null default now())"
+)
+INSERT = "insert into public.bare_jobs (job_type, payload) values (%s, %s::jsonb) returning id"
+
+Pool = asyncio.Queue[psycopg.AsyncConnection[tuple[Any, ...]]]
+
+
+class NewJob(BaseModel):
+    """What it takes."""
+
+    job_type: str
+    payload: Any = None
+
+
+app = FastAPI(openapi_url=None)
+
+
+@app.post("/jobs")
+async def insert(request: Request, job: NewJob) -> JSONResponse:
+    """Keeps the job."""
+    pool: Pool = request.app.state.pool
+    conn = await pool.get()
+    try:
+        cursor = await conn.execute(INSERT, [job.job_type, json.dumps(job.payload)])
+        row = await cursor.fetchone()
+    finally:
+        pool.put_nowait(conn)
+    assert row is not None
+    return JSONResponse({"id": row[0]}, 202)
+
+
+async def _serve() -> int:
+    pool: Pool = asyncio.Queue()
+    for _ in range(SERVER_POOL):
+        conn = await psycopg.AsyncConnection.connect(
+            os.environ["DATABASE_URL"], autocommit=True, prepare_threshold=0
+        )
+        pool.put_nowait(conn)
+    await conn.execute(CREATE)
+
+    async def close() -> None:
+        while not pool.empty():
+            await pool.get_nowait().close()
+
+    app.state.pool = pool
+    app.state.close = close
+    app.state.hub = SimpleNamespace(end_streams=lambda: None)
+    # The same server program as Laneway's own.
+    with listen("127.0.0.1", 0) as bound:
+        serving = Serving(app, bound, 1.0)
+        serving.heed_signals()
+        print(f"serving {url_of(bound)}", flush=True)
+        await serving.run()
+    return 0
+
+
+if __name__ == "__main__":
+    run_loop(_serve())

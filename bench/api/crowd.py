@@ -1,0 +1,139 @@
+"""Clients that send a request, wait for the answer and send the next, on connections of their own.
+
+python -m bench.api.crowd PORT CLIENTS SECONDS PAUSE, with the request in the standard input; prints
+how many were answered per second and how fast. Plain sockets: the server is what is to be busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import cast
+
+from bench.workers import ROOT
+from laneway.engine.process import run_loop
+
+WARM_UP_S = 1.0
+
+
+@dataclass(slots=True)
+class _Tally:
+    until: float
+    counts_from: float
+    pause: float
+    latencies: list[float] = field(default_factory=list)
+
+
+class _Client(asyncio.Protocol):
+    def __init__(self, request: bytes, tally: _Tally) -> None:
+        self._request = request
+        self._tally = tally
+        self._buffer = b""
+        self._sent = 0.0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._send()
+
+    def _send(self) -> None:
+        self._sent = time.monotonic()
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, gap, body = self._buffer.partition(b"\r\n\r\n")
+        if not gap:
+            return
+        at = head.lower().index(b"content-length:") + 15
+        length = int(head[at:].split(b"\r\n", 1)[0])
+        if len(body) < length:
+            return
+        if not head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 202")):
+            self._end(AssertionError(self._buffer[:500].decode()))
+            return
+        self._buffer = b""
+        now = time.monotonic()
+        if now >= self._tally.counts_from:
+            self._tally.latencies.append(now - self._sent)
+        if now >= self._tally.until:
+            self._end(None)
+        elif self._tally.pause:
+            asyncio.get_running_loop().call_later(self._tally.pause, self._send)
+        else:
+            self._send()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._end(error or ConnectionError("the server hung up"))
+
+    def _end(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            if error is None:
+                self.ended.set_result(None)
+            else:
+                self.ended.set_exception(error)
+        self._transport.close()
+
+
+async def _main(port: int, clients: int, seconds: float, pause: float, request: bytes) -> int:
+    now = time.monotonic()
+    tally = _Tally(now + WARM_UP_S + seconds, now + WARM_UP_S, pause)
+    loop = asyncio.get_running_loop()
+    made = [
+        await loop.create_connection(lambda: _Client(request, tally), "127.0.0.1", port)
+        for _ in range(clients)
+    ]
+    await asyncio.gather(*(client.ended for _, client in made))
+    ordered = sorted(tally.latencies)
+    told = {"rate": len(ordered) / seconds}
+    for name, part in (("p50", 0.5), ("p99", 0.99)):
+        told[name] = 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+    json.dump(told, sys.stdout)
+    return 0
+
+
+def post(path: str, body: bytes, token: str | None = None) -> bytes:
+    """A request as the sockets get it."""
+    who = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{who}Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def get(path: str) -> bytes:
+    """A request as the sockets get it, of nobody."""
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Requests per second, and milliseconds until an answer."""
+
+    rate: float
+    p50: float
+    p99: float
+
+
+def ask(port: int, request: bytes, *, clients: int, seconds: float, pause: float = 0.0) -> Answered:
+    """Sends requests from a process of its own; each client rests for `pause` after an answer."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.api.crowd", *map(str, (port, clients, seconds, pause))],
+        cwd=ROOT,
+        input=request,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=seconds + 60,
+    )
+    return Answered(**json.loads(done.stdout))
+
+
+if __name__ == "__main__":
+    port, clients = map(int, sys.argv[1:3])
+    seconds, pause = map(float, sys.argv[3:])
+    sys.exit(run_loop(_main(port, clients, seconds, pause, sys.stdin.buffer.read())))

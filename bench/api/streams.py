@@ -1,0 +1,152 @@
+"""Streams: how soon a change is seen on another replica, and what a thousand readers cost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+from uuid import UUID
+
+from bench import start
+from bench.api.replica import make_token, serving
+from bench.figures import Figures
+from bench.scale import Scale, say
+from bench.server import Database, Server
+from bench.workers import ROOT, Workers
+from laneway import Laneway
+from laneway.config import Settings
+from laneway.control import jobs as control
+from laneway.http import AsyncClient
+from laneway.store.database import Database as Pool
+
+# They wait, and change when somebody gives them another priority.
+PARKED = "bench_parked"
+LATER_S = 86400.0
+PER_TOKEN = 20
+# Of the thousand.
+NEVER_READ = 100
+CHANGES_PER_S = 20
+
+
+def measure(server: Server, figures: Figures, scale: Scale) -> None:
+    database = server.database("bench_streams")
+    with serving(database) as one, serving(database) as other:
+        token = make_token(database)
+        seen_ms = asyncio.run(_seen_elsewhere(one.url, other.url, token, scale.stream_changes))
+    say(f"streams: another replica sees a change after {median(seen_ms):.1f} ms")
+    figures.put(cross_replica_event_p50_ms=median(seen_ms))
+    _crowd(database, figures, scale)
+    server.drop(database)
+
+
+async def _seen_elsewhere(here: str, there: str, token: str, count: int) -> list[float]:
+    """Milliseconds from asking one replica for a change to its event from the other."""
+    took: list[float] = []
+    async with AsyncClient(here, token) as asking, AsyncClient(there, token) as watching:
+        job = await asking.submit(PARKED, delay=LATER_S)
+        stream = watching.watch(job.id)
+        assert (await anext(stream)).name == "job.state"
+        for n in range(count):
+            await asyncio.sleep(0.02)
+            began = time.perf_counter()
+            asked = asyncio.ensure_future(asking.reprioritize_job(job.id, 1 + n % 2))
+            await anext(stream)
+            took.append(1000 * (time.perf_counter() - began))
+            await asked
+    return took
+
+
+def _crowd(database: Database, figures: Figures, scale: Scale) -> None:
+    readers = scale.stream_readers
+    tokens = [make_token(database, f"reader{n}") for n in range(-(-readers // PER_TOKEN))]
+    parked = asyncio.run(_park(database, readers - NEVER_READ))
+    wanted = [
+        {"path": "/events?topic=jobs", "token": tokens[n // PER_TOKEN], "reads": False}
+        for n in range(NEVER_READ)
+    ]
+    wanted += [
+        {"path": f"/jobs/{job}/stream", "token": tokens[n // PER_TOKEN], "reads": True}
+        for n, job in enumerate(parked, NEVER_READ)
+    ]
+    alone: list[float] = []
+    beside: list[float] = []
+    with serving(database) as replica, Workers(database) as workers:
+        workers.warm_up()
+        before_mb = replica.rss_mb
+        for _ in range(scale.start_rounds):
+            alone += start.latencies_ms(database, scale.starts)
+            with _listening(replica.port, wanted) as told, _changing(database, parked):
+                beside += start.latencies_ms(database, scale.starts)
+                rss_mb = replica.rss_mb
+            assert told["reading"] == len(parked), told
+    say(
+        f"streams: {readers} readers: {before_mb:.0f} → {rss_mb:.0f} MB, {told['events']} events"
+        f" read; start p50 {median(alone):.2f} → {median(beside):.2f} ms"
+    )
+    figures.put(sse_1000_rss_mb=rss_mb, sse_1000_start_p50_vs_none=median(beside) / median(alone))
+
+
+async def _park(database: Database, count: int) -> list[str]:
+    async with Laneway(database.dsn) as lw:
+        made = await lw.submit_many([(PARKED, {}, {"delay": LATER_S})] * count)
+        return [str(job.id) for job in made]
+
+
+@contextmanager
+def _listening(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, int]]:
+    """Streams are open; at the end it is told what came."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.api.listeners", str(port)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    told: dict[str, int] = {}
+    try:
+        process.stdin.write(json.dumps(wanted) + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "open\n", "not every stream was opened"
+        yield told
+        process.stdin.close()
+        told.update(json.loads(process.stdout.readline()))
+        process.wait(30)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@contextmanager
+def _changing(database: Database, parked: list[str]) -> Iterator[None]:
+    """Now and then one of the jobs changes, so that its reader has something to read."""
+    is_over = threading.Event()
+
+    async def change() -> None:
+        pool = Pool(database.dsn, Settings.load(database_url=database.dsn))
+        n = 0
+        try:
+            while not is_over.is_set():
+                job, priority = UUID(parked[n % len(parked)]), 1 + n // len(parked) % 2
+                await control.reprioritize(pool, job, priority, by="bench")
+                n += 1
+                await asyncio.sleep(1 / CHANGES_PER_S)
+        finally:
+            await pool.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(change()))
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

@@ -1,0 +1,149 @@
+"""Routes of live streams: one job to its end, and the topics of one page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.security.utils import get_authorization_scheme_param
+
+from laneway.api.auth import COOKIE, Caller, act_of, needs
+from laneway.api.event_models import EVENTS, JOB_EVENTS, described
+from laneway.api.event_response import EventResponse
+from laneway.api.frames import frame
+from laneway.api.hub import Hub
+from laneway.api.job_access import readable
+from laneway.api.problems import answers
+from laneway.api.stream import JobStream, TopicStream
+from laneway.domain.event import (
+    LONGEST_CURSOR,
+    MOST_TOPICS,
+    Cursor,
+    Snapshot,
+    Topic,
+    read_event_id,
+)
+from laneway.domain.token import digest_of
+from laneway.errors import NotFound
+from laneway.store import events as store
+
+router = APIRouter(tags=["streams"])
+
+Reader = Annotated[Caller, Depends(needs("jobs:read"))]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        max_length=LONGEST_CURSOR,
+        description="The id of the last event the reader had: goes on right after it",
+    ),
+]
+Topics = Annotated[
+    list[str],
+    Query(
+        alias="topic",
+        min_length=1,
+        max_length=MOST_TOPICS,
+        description="jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes",
+    ),
+]
+_NUMBER: Final = "A number that grows"
+_PLACE: Final = "Where in the log the reader stands; any replica understands it"
+
+
+@router.get(
+    "/jobs/{job_id}/stream",
+    operation_id="stream_job",
+    status_code=200,
+    response_class=Response,
+    responses={
+        **described(JOB_EVENTS, _NUMBER),
+        204: {"description": "The reader has had the job's end: no need to come again"},
+        **answers(404),
+    },
+)
+async def stream_job(
+    request: Request, who: Reader, job_id: UUID, last_event_id: LastEventId = None
+) -> Response:
+    """Where a job stands, then each change, whoever makes it; ends after the job's end."""
+    last_id = read_event_id(last_event_id) if last_event_id else None
+    await readable(who, job_id)
+    hub: Hub = request.app.state.hub
+    seq = await _number(who, job_id)
+    stream = JobStream(who.access, _digest(request), seq)
+    hub.enter(stream)
+    try:
+        told = await hub.join_job(stream, last_id)
+    except BaseException:
+        hub.leave(stream)
+        raise
+    if told is None:
+        hub.leave(stream)
+        return Response(status_code=204)
+    return EventResponse(hub, stream, _each(told))
+
+
+@router.get(
+    "/events",
+    operation_id="stream_events",
+    status_code=200,
+    response_class=Response,
+    responses={**described(EVENTS, _PLACE), **answers(404)},
+)
+async def stream_events(
+    request: Request, who: Reader, topic: Topics, last_event_id: LastEventId = None
+) -> Response:
+    """Changes of all that the topics are about and the caller may see, in one stream."""
+    topics = [Topic.of(text) for text in dict.fromkeys(topic)]
+    since = Cursor.read(last_event_id) if last_event_id else None
+    if Topic("lanes") in topics and not who.access.allows("workers:view"):
+        await who.refuse("workers:view", act_of(request), "route", request.url.path)
+    seqs = []
+    for each in topics:
+        if each.kind == "job":
+            job_id = UUID(each.name)
+            await readable(who, job_id)
+            seqs.append(await _number(who, job_id))
+    hub: Hub = request.app.state.hub
+    stream = TopicStream(who.access, _digest(request), topics, seqs)
+    hub.enter(stream)
+    try:
+        can_resume, here = await hub.join_topics(stream, since)
+    except BaseException:
+        hub.leave(stream)
+        raise
+    first = _first(hub, stream, since if can_resume else None, here)
+    return EventResponse(hub, stream, first)
+
+
+async def _first(
+    hub: Hub, stream: TopicStream, since: Cursor | None, here: Snapshot
+) -> AsyncIterator[bytes]:
+    topics = [str(topic) for topic in stream.topics]
+    opened = {"resumed": since is not None, "topics": topics}
+    yield frame("stream.opened", str(since or Cursor(here, here)), opened)
+    if since is not None:
+        async for part in hub.missed(stream, since, here):
+            yield part
+
+
+async def _each(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def _number(who: Caller, job_id: UUID) -> int:
+    found = await who.database.run(store.numbers([job_id]))
+    if job_id not in found:
+        raise NotFound(f"no job {job_id}")
+    return found[job_id]
+
+
+def _digest(request: Request) -> bytes | None:
+    """By what the reader's power is looked up again while the stream is open."""
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    if scheme.lower() == "bearer" and token:
+        return digest_of(token)
+    return digest_of(request.cookies.get(COOKIE), "session")

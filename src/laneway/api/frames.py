@@ -1,0 +1,57 @@
+"""Events as text/event-stream writes them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from laneway.api.answer import Json
+from laneway.domain.event import Cursor, Event, Snapshot, shown
+from laneway.domain.job import Job
+
+PING: Final = b": ping\n\n"
+# Browsers try again after a second.
+OPENING: Final = b"retry: 1000\n\n"
+
+_render = Json(None).render
+
+
+def frame(name: str, number: str | int, data: Any) -> bytes:
+    """One event; JSON has no line breaks, so its data is one line."""
+    return b"id: %b\n%b" % (str(number).encode(), _body(name, data))
+
+
+def _body(name: str, data: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), _render(data))
+
+
+class Rendering:
+    """One event in both ways to name it; its data is written once, for all who get it."""
+
+    def __init__(self, event: Event, job: Job | None, name: str | None = None) -> None:
+        self.event = event
+        self._body = _body(name or event.name, _data(event, job))
+
+    def numbered(self) -> bytes:
+        """As the stream of its job tells it."""
+        return b"id: %d\n%b" % (self.event.id, self._body)
+
+    def placed(self, prev: Snapshot, following: Snapshot) -> bytes:
+        """As a stream of topics tells it, that found it between two snapshots."""
+        cursor = Cursor(prev, following, self.event.id)
+        return b"id: %b\n%b" % (str(cursor).encode(), self._body)
+
+
+def _data(event: Event, job: Job | None) -> dict[str, Any]:
+    if job is not None:
+        return shown(event, job)
+    if event.name == "jobs.changed":
+        return {
+            "change": event.state.get("change"),
+            "count": event.state.get("count"),
+            "workspace": event.workspace,
+            "lane": event.lane,
+            "job_type": event.job_type,
+        }
+    kind = event.name.partition(".")[0]
+    named = {name: event.state.get(name) for name in ("name", "by", "before", "after")}
+    return {"kind": kind, **named}

@@ -1,0 +1,135 @@
+"""Reads the log of changes on and on, each event once, however late it becomes visible."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from laneway.api.frames import Rendering
+from laneway.domain.event import Cursor, Event, Snapshot
+from laneway.domain.job import Job
+from laneway.store import events
+from laneway.store.database import Database
+
+# Their payloads may be a megabyte each.
+_JOBS_AT_ONCE: Final = 50
+
+
+class Found(NamedTuple):
+    """An event, and between which snapshots it became visible."""
+
+    rendering: Rendering
+    prev: Snapshot
+    next: Snapshot
+
+    @property
+    def event(self) -> Event:
+        return self.rendering.event
+
+    def placed(self) -> bytes:
+        return self.rendering.placed(self.prev, self.next)
+
+
+class Tail:
+    """Where the log was read to. If a read fails, the next goes on exactly there."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Everything visible in `_prev` was told; of what is visible in `_next`, up to `_after`.
+        self._prev: str | None = None
+        self._next: str | None = None
+        self._after = 0
+
+    @property
+    def is_begun(self) -> bool:
+        return self._prev is not None
+
+    @property
+    def here(self) -> Snapshot:
+        if self._prev is None:
+            raise RuntimeError("not begun")
+        return Snapshot.of(self._prev)
+
+    async def begin(self) -> None:
+        """From what is visible now."""
+        self._prev, self._next, self._after = await self._database.run(events.snapshot()), None, 0
+
+    def forget(self) -> None:
+        self._prev = None
+
+    async def advance(
+        self,
+        is_wanted: Callable[[Event], bool],
+        tell: Callable[[Found], None],
+        on_gone: Callable[[Event], None],
+    ) -> None:
+        """Tells all that is new; `on_gone`: its job was deleted meanwhile."""
+        if self._prev is None:
+            await self.begin()
+            return
+        is_more = True
+        while is_more:
+            read = events.between(self._prev, self._next, after=self._after)
+            span = await self._database.run(read)
+            wanted = [event for event in span.events if is_wanted(event)]
+            jobs = await read_jobs(self._database, wanted)
+            prev, following = Snapshot.of(self._prev), Snapshot.of(span.next)
+            # From here on nothing waits: what was told was told.
+            for event in wanted:
+                if event.seq is not None and event.seq not in jobs:
+                    on_gone(event)
+                else:
+                    tell(Found(rendered(event, jobs), prev, following))
+            is_more = len(span.events) == events.PAGE
+            if is_more:
+                self._next, self._after = span.next, span.events[-1].id
+            else:
+                self._prev, self._next, self._after = span.next, None, 0
+
+
+async def between(
+    database: Database, since: Cursor, here: Snapshot, is_wanted: Callable[[Event], bool]
+) -> AsyncIterator[bytes]:
+    """What a reader who stands at a cursor has missed up to a snapshot, page by page."""
+    for prev, following, after in ((since.prev, since.next, since.id), (since.next, here, 0)):
+        is_more = prev != following
+        while is_more:
+            read = events.between(str(prev), str(following), after=after)
+            found = (await database.run(read)).events
+            wanted = [event for event in found if is_wanted(event)]
+            jobs = await read_jobs(database, wanted)
+            for event in wanted:
+                if event.seq is None or event.seq in jobs:
+                    yield rendered(event, jobs).placed(prev, following)
+            is_more = len(found) == events.PAGE
+            after = found[-1].id if found else after
+
+
+async def read_jobs(database: Database, wanted: Iterable[Event]) -> dict[int, Job]:
+    """The jobs of these events as they are now, of those there are."""
+    seqs = sorted({event.seq for event in wanted if event.seq is not None})
+    jobs: dict[int, Job] = {}
+    for start in range(0, len(seqs), _JOBS_AT_ONCE):
+        part = await database.run(events.jobs(seqs[start : start + _JOBS_AT_ONCE]))
+        jobs |= part
+    return jobs
+
+
+def rendered(event: Event, jobs: dict[int, Job], name: str | None = None) -> Rendering:
+    return Rendering(event, None if event.seq is None else jobs[event.seq], name)
+
+
+async def read_log(
+    database: Database, seq: int, last_id: int | None
+) -> tuple[events.JobLog, Sequence[Rendering]]:
+    """What the log has of a job after an event; where that is not known, where the job stands."""
+    log = await database.run(events.of_job(seq, last_id))
+    found = list(log.events)
+    while found and len(found) % events.PAGE == 0:
+        found += (await database.run(events.of_job(seq, found[-1].id))).events
+    jobs = await read_jobs(database, found)
+    if seq not in jobs:
+        return log, []
+    return log, [
+        rendered(e, jobs, None if log.is_known or e.is_terminal else "job.state") for e in found
+    ]

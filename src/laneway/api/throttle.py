@@ -1,0 +1,100 @@
+"""How much is too much: requests of one caller, and secrets that nobody has.
+
+Kept in this process and bounded: with several replicas a caller has as much at each of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from laneway.config import Settings
+from laneway.errors import RateLimited
+
+# Of callers or addresses, each a number: less than a megabyte.
+MOST_KEPT: Final = 10_000
+# Many addresses together may fail so many times as often as one of them.
+_TOGETHER: Final = 20
+
+
+class Buckets:
+    """A bucket per key that holds `burst` and fills by `per_second`; unused, it costs no memory."""
+
+    def __init__(self, per_second: float, burst: float, most: int = MOST_KEPT) -> None:
+        self._gap = 1 / per_second
+        self._depth = burst * self._gap
+        self._most = most
+        # By key, the moment at which its bucket is full again.
+        self._full_at: dict[Hashable, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def wait(self, key: Hashable, now: float | None = None) -> float:
+        """Seconds until there is something in the bucket; 0: there is."""
+        now = time.monotonic() if now is None else now
+        return max(0.0, self._full_at.get(key, now) + self._gap - self._depth - now)
+
+    def take(self, key: Hashable, now: float | None = None) -> float:
+        """Takes one out, if there is one; else answers the seconds until there is."""
+        now = time.monotonic() if now is None else now
+        full_at = max(self._full_at.get(key, now), now) + self._gap
+        if full_at - self._depth > now:
+            return full_at - self._depth - now
+        if len(self._full_at) >= self._most and key not in self._full_at:
+            self._make_room(now)
+        self._full_at[key] = full_at
+        return 0.0
+
+    def _make_room(self, now: float) -> None:
+        """Forgets full buckets, which loses nothing; if all are in use, the fuller half."""
+        used = {key: at for key, at in self._full_at.items() if at > now}
+        if len(used) >= self._most:
+            by_use = sorted(used, key=used.__getitem__)
+            used = {key: used[key] for key in by_use[len(by_use) // 2 :]}
+        self._full_at = used
+
+
+class Throttle:
+    """Of one process: what each caller may still ask, and each address may still get wrong."""
+
+    def __init__(self, settings: Settings) -> None:
+        rate, tries = settings.requests_per_second, settings.failed_logins_per_minute
+        self._requests = Buckets(rate, 2 * rate) if rate else None
+        self._failures = Buckets(tries / 60, tries) if tries else None
+        self._all_failures = Buckets(tries / 60 * _TOGETHER, tries * _TOGETHER) if tries else None
+
+    def count(self, who: Hashable) -> None:
+        """One request of a caller who is known."""
+        if self._requests is None:
+            return
+        wait = self._requests.take(who)
+        if wait:
+            raise RateLimited("too many requests with this token or session", wait)
+
+    def check(self, address: str | None) -> None:
+        """Refuses to look at yet another secret from there."""
+        if self._failures is None or self._all_failures is None:
+            return
+        wait = max(self._failures.wait(_place(address)), self._all_failures.wait(None))
+        if wait:
+            raise RateLimited("too many secrets that nobody has", wait)
+
+    def fail(self, address: str | None) -> None:
+        """Counts a secret that nobody has."""
+        if self._failures is not None and self._all_failures is not None:
+            self._failures.take(_place(address))
+            self._all_failures.take(None)
+
+
+def _place(address: str | None) -> str | None:
+    """One household: of the newer addresses anybody has a whole network."""
+    try:
+        parsed = ip_address(address or "")
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
+        return str(IPv6Address(int(parsed) >> 64 << 64))
+    return str(parsed)

@@ -1,0 +1,262 @@
+"""The verbs of commands, done in a database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from laneway.cli.paging import PAGE, every
+from laneway.control import (
+    access,
+    approval,
+    audit,
+    bulk,
+    explain,
+    freeze,
+    history,
+    jobs,
+    lanes,
+    limits,
+    schedules,
+    workers,
+)
+from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
+from laneway.domain.actor import Actor
+from laneway.domain.audit import Act, ActFilter
+from laneway.domain.bulk import Order, Preview, Tally
+from laneway.domain.change import Change
+from laneway.domain.explanation import Explanation
+from laneway.domain.filter import JobFilter
+from laneway.domain.freeze import Freeze, Thawed
+from laneway.domain.job import Job
+from laneway.domain.lane import Lane
+from laneway.domain.limit import LimitStatus, Tuned
+from laneway.domain.overview import LaneStatus, Overview
+from laneway.domain.page import Page
+from laneway.domain.review import Review
+from laneway.domain.schedule import RunNow, Schedule, Slot
+from laneway.store.database import Database
+
+
+class DatabaseDesk:
+    """Does what is asked as `by`."""
+
+    def __init__(self, db: Database, by: Actor) -> None:
+        self._db = db
+        self._by = by
+
+    # -- jobs ---------------------------------------------------------------------------------
+
+    async def submit(self, job_type: str, payload: object, **options: Any) -> Job:
+        from laneway.client import Client
+
+        client = Client(self._db, self._db.settings)
+        handle = await client.submit(job_type, payload, created_by=self._by, **options)
+        await client.close()
+        return replace(await handle.get(), duplicate=handle.duplicate)
+
+    async def is_published(self, job: Job) -> bool:
+        """Whether a worker has ever said that it knows the job's type."""
+        from laneway.store.workers import published
+
+        known = (await self._db.run(published([job.job_type]))).get(job.job_type)
+        return known is not None and known.is_published
+
+    async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
+        return await jobs.listing(self._db, wanted, limit=limit, cursor=cursor)
+
+    async def review(self, job_id: UUID) -> Review:
+        return await approval.review(self._db, job_id)
+
+    async def explain(self, job_id: UUID) -> Explanation:
+        return await explain.explain(self._db, job_id)
+
+    def follow(self, job_id: UUID, interval: float) -> AsyncIterator[Job]:
+        """The job now and after every change seen, until it has ended."""
+        return jobs.follow(self._db, job_id, interval=interval)
+
+    async def approve(self, job_id: UUID, comment: str | None, seal: str | None) -> Job:
+        return await approval.approve(self._db, job_id, by=self._by, comment=comment, seal=seal)
+
+    async def reject(self, job_id: UUID, reason: str) -> Job:
+        return await approval.reject(self._db, job_id, by=self._by, reason=reason)
+
+    async def cancel(self, job_id: UUID, reason: str | None) -> Job:
+        return await jobs.cancel(self._db, job_id, by=self._by, reason=reason)
+
+    async def retry(self, job_id: UUID) -> Job:
+        return await jobs.retry(self._db, job_id, by=self._by)
+
+    async def reprioritize(self, job_id: UUID, priority: int) -> Job:
+        return await jobs.reprioritize(self._db, job_id, priority, by=self._by)
+
+    async def check_deletable(self, job_id: UUID) -> Job:
+        return await jobs.check_deletable(self._db, job_id)
+
+    async def delete(self, job_id: UUID) -> None:
+        await jobs.delete(self._db, job_id, by=self._by)
+
+    async def preview(self, order: Order) -> Preview:
+        return await bulk.preview(self._db, order, by=self._by)
+
+    def run_bulk(self, order: Order, upto: int) -> AsyncIterator[Tally]:
+        """Does it; yields what has come of it so far, now and then."""
+        return bulk.run(self._db, order, by=self._by, upto=upto)
+
+    # -- lanes and workers --------------------------------------------------------------------
+
+    async def lanes(self) -> list[LaneStatus]:
+        return await lanes.inspect(self._db)
+
+    async def create_lane(self, name: str, settings: Mapping[str, object]) -> Lane:
+        return await lanes.create(self._db, {"name": name, **settings}, by=self._by)
+
+    async def tune_lane(self, name: str, change: Mapping[str, object]) -> Lane:
+        return await lanes.tune(self._db, name, change, by=self._by)
+
+    async def move_type(self, job_type: str, name: str) -> Lane:
+        return await lanes.move_type(self._db, job_type, name, by=self._by)
+
+    async def pause(self) -> None:
+        await lanes.pause(self._db, by=self._by)
+
+    async def resume(self) -> None:
+        await lanes.resume_all(self._db, by=self._by)
+
+    async def freeze(
+        self, names: Sequence[str] | None, *, deadline: float, or_thaw: bool
+    ) -> Freeze:
+        return await freeze.freeze(self._db, names, by=self._by, deadline=deadline, or_thaw=or_thaw)
+
+    async def thaw(self, names: Sequence[str] | None) -> list[Thawed]:
+        return await freeze.thaw(self._db, names, by=self._by)
+
+    async def overview(self, active_limit: int = 1000) -> Overview:
+        return await workers.overview(self._db, active_limit=active_limit)
+
+    # -- limits, schedules and their history --------------------------------------------------
+
+    async def limits(self) -> list[LimitStatus]:
+        return await limits.inspect(self._db)
+
+    async def tune_limit(self, name: str, change: Mapping[str, object]) -> Tuned:
+        return await limits.tune(self._db, name, change, by=self._by)
+
+    async def delete_limit(self, name: str) -> None:
+        await limits.delete(self._db, name, by=self._by)
+
+    async def schedules(self) -> list[Schedule]:
+        return await schedules.listing(self._db)
+
+    async def schedule(self, name: str) -> Schedule:
+        return await schedules.get(self._db, name)
+
+    async def put_schedule(self, name: str, change: Mapping[str, object]) -> Schedule:
+        return await schedules.put(self._db, name, change, by=self._by)
+
+    async def enable_schedule(self, name: str) -> Schedule:
+        return await schedules.enable(self._db, name, by=self._by)
+
+    async def disable_schedule(self, name: str) -> Schedule:
+        return await schedules.disable(self._db, name, by=self._by)
+
+    async def delete_schedule(self, name: str) -> None:
+        await schedules.delete(self._db, name, by=self._by)
+
+    async def run_schedule(self, name: str, *, check: bool) -> RunNow:
+        return await schedules.run_now(self._db, name, by=self._by, check=check)
+
+    async def slots(self, name: str, *, limit: int, before: datetime | None) -> list[Slot]:
+        return await schedules.slots(self._db, name, limit=limit, before=before)
+
+    async def history(
+        self, kinds: Sequence[str], name: str | None, *, limit: int, before: int | None
+    ) -> list[Change]:
+        return await history.history(self._db, kinds, name, limit=limit, before=before)
+
+    async def rollback(self, kind: str, name: str, to: int | None) -> Change | None:
+        return await history.rollback(self._db, kind, name, to=to, by=self._by)
+
+    # -- access -------------------------------------------------------------------------------
+
+    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[Act]:
+        return await audit.listing(self._db, wanted, limit=limit, cursor=cursor)
+
+    async def principals(self) -> list[Principal]:
+        return await every(
+            lambda after: access.list_principals(self._db, limit=PAGE, after=after),
+            lambda each: each.name,
+        )
+
+    async def create_principal(self, name: str, kind: str) -> Principal:
+        return await access.create_principal(self._db, name, kind, by=self._by)
+
+    async def disable_principal(self, name: str) -> Principal:
+        return await access.disable_principal(self._db, name, by=self._by)
+
+    async def enable_principal(self, name: str) -> Principal:
+        return await access.enable_principal(self._db, name, by=self._by)
+
+    async def roles(self) -> list[Role]:
+        return await every(
+            lambda after: access.list_roles(self._db, limit=PAGE, after=after),
+            lambda each: each.name,
+        )
+
+    async def create_role(self, name: str, permissions: Iterable[str]) -> Role:
+        return await access.create_role(self._db, name, permissions, by=self._by)
+
+    async def change_role(self, name: str, permissions: Iterable[str]) -> Role:
+        return await access.change_role(self._db, name, permissions, by=self._by)
+
+    async def delete_role(self, name: str) -> None:
+        await access.delete_role(self._db, name, by=self._by)
+
+    async def grants(self, principal: str | None, role: str | None) -> list[RoleGrant]:
+        return await every(
+            lambda after: access.list_grants(
+                self._db, principal=principal, role=role, limit=PAGE, after=after
+            ),
+            lambda each: each.id,
+        )
+
+    async def grant_role(
+        self,
+        principal: str,
+        role: str,
+        scope: str,
+        workspace: str | None,
+        lanes: Iterable[str] | None,
+    ) -> RoleGrant:
+        return await access.grant_role(
+            self._db, principal, role, scope, workspace, lanes, by=self._by
+        )
+
+    async def revoke_grant(self, grant_id: UUID) -> RoleGrant:
+        return await access.revoke_grant(self._db, grant_id, by=self._by)
+
+    async def tokens(self, principal: str | None) -> list[Token]:
+        return await every(
+            lambda after: access.list_tokens(
+                self._db, principal=principal, limit=PAGE, after=after
+            ),
+            lambda each: each.id,
+        )
+
+    async def create_token(
+        self,
+        principal: str,
+        name: str,
+        permissions: Iterable[str] | None,
+        lanes: Iterable[str] | None,
+        expires_in: float | None,
+    ) -> NewToken:
+        return await access.create_token(
+            self._db, principal, name, permissions, lanes, expires_in, by=self._by
+        )
+
+    async def revoke_token(self, token_id: UUID) -> Token:
+        return await access.revoke_token(self._db, token_id, by=self._by)

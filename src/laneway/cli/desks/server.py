@@ -1,0 +1,361 @@
+"""The verbs of commands, done by a server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
+from laneway.domain.audit import Act, ActFilter
+from laneway.domain.bulk import Order, Preview, Tally
+from laneway.domain.change import Change
+from laneway.domain.explanation import Explanation
+from laneway.domain.filter import JobFilter
+from laneway.domain.freeze import Freeze, Thawed
+from laneway.domain.job import Job, check_priority
+from laneway.domain.lane import Lane, validate_lane_change
+from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
+from laneway.domain.operator import check_page, position
+from laneway.domain.overview import LaneStatus, Overview
+from laneway.domain.page import Page
+from laneway.domain.review import Review
+from laneway.domain.schedule import RunNow, Schedule, Slot, validate_schedule_change
+from laneway.domain.states import TERMINAL
+from laneway.errors import (
+    Forbidden,
+    InvalidInput,
+    LanewayError,
+    NotFound,
+    Refused,
+    ServerError,
+)
+from laneway.http import AsyncClient
+
+# As long as the server lets one request wait.
+_FREEZE_S: Final = 10.0
+_FIRST_LOOK_S: Final = 0.05
+_LONGEST_LOOK_S: Final = 1.0
+
+
+class ServerDesk:
+    """Does what is asked as whoever the client's token belongs to."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    # -- jobs ---------------------------------------------------------------------------------
+
+    async def submit(self, job_type: str, payload: object, **options: Any) -> Job:
+        made = await self._client.submit(job_type, payload, **options)
+        if not made.duplicate:
+            return made
+        return replace(await self._client.get_job(made.id), duplicate=True)
+
+    async def is_published(self, job: Job) -> bool:
+        """Whether a worker has ever said that it knows the job's type."""
+        try:
+            told = await self._client.explain_job(job.id)
+        except (Forbidden, NotFound):
+            return True  # nobody here may know
+        return all(reason.code != "type_unpublished" for reason in told.reasons)
+
+    async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
+        check_page(limit)
+        position(cursor)
+        return await self._client.list_jobs(wanted).page(limit=limit, cursor=cursor)
+
+    async def review(self, job_id: UUID) -> Review:
+        return await self._client.review_job(job_id)
+
+    async def explain(self, job_id: UUID) -> Explanation:
+        return await self._client.explain_job(job_id)
+
+    async def follow(self, job_id: UUID, interval: float) -> AsyncIterator[Job]:
+        """The job now and after every change, as the server streams them."""
+        last: Job | None = None
+        async for event in self._client.watch(job_id):
+            if event.job is None:
+                continue
+            # A heartbeat moves `lease_until` and is no change of the job.
+            job = replace(event.job, lease_until=None)
+            if event.is_last:
+                job = await self._with_traceback(job)
+            if job != last:
+                yield job
+            last = job
+
+    async def _with_traceback(self, job: Job) -> Job:
+        """The job with what no event tells, unless it has gone on since."""
+        if job.error is None:
+            return job
+        with suppress(NotFound):
+            now = await self._client.get_job(job.id)
+            if (now.status, now.attempt) == (job.status, job.attempt):
+                return replace(job, error=now.error)
+        return job
+
+    async def approve(self, job_id: UUID, comment: str | None, seal: str | None) -> Job:
+        await self._client.approve_job(job_id, comment, seal)
+        return await self._client.get_job(job_id)
+
+    async def reject(self, job_id: UUID, reason: str) -> Job:
+        await self._client.reject_job(job_id, reason)
+        return await self._client.get_job(job_id)
+
+    async def cancel(self, job_id: UUID, reason: str | None) -> Job:
+        return await self._client.cancel_job(job_id, reason)
+
+    async def retry(self, job_id: UUID) -> Job:
+        return await self._client.retry_job(job_id)
+
+    async def reprioritize(self, job_id: UUID, priority: int) -> Job:
+        check_priority(priority)
+        await self._client.reprioritize_job(job_id, priority)
+        return replace(await self._client.get_job(job_id), attempts=())
+
+    async def check_deletable(self, job_id: UUID) -> Job:
+        """The job `delete` would delete; the server would cancel one that waits."""
+        job = await self._client.get_job(job_id)
+        if job.status not in TERMINAL:
+            raise Refused(f"job {job_id} is {job.status}: cancel it first")
+        return replace(job, attempts=())
+
+    async def delete(self, job_id: UUID) -> None:
+        await self._client.delete_job(job_id)
+
+    async def preview(self, order: Order) -> Preview:
+        order.check("nobody")
+        found = await self._client.preview_bulk(order)
+        sample = [await self._seen(job_id) for job_id in found.sample]
+        known = tuple(job for job in sample if job is not None)
+        return Preview(found.verb, found.matched, found.is_more, known, found.upto)
+
+    async def _seen(self, job_id: UUID) -> Job | None:
+        try:
+            return await self._client.get_job(job_id)
+        except (Forbidden, NotFound):
+            return None
+
+    async def run_bulk(self, order: Order, upto: int) -> AsyncIterator[Tally]:
+        """The server does it; yields what has come of it so far, now and then."""
+        run = await self._client.order_bulk(order, upto=upto)
+        pause = _FIRST_LOOK_S
+        while not run.is_over:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_LOOK_S)
+            run = await self._client.get_bulk(run.id)
+            yield Tally(run.verb, run.done, Counter(run.refused))
+        if run.state != "done":
+            raise ServerError(f"the server's run {run.id} is {run.state}: order it again")
+
+    # -- lanes and workers --------------------------------------------------------------------
+
+    async def lanes(self) -> list[LaneStatus]:
+        return [each async for each in self._client.list_lanes()]
+
+    async def create_lane(self, name: str, settings: Mapping[str, object]) -> Lane:
+        Lane.of({"name": name, **settings})
+        return await self._client.create_lane(name, settings)
+
+    async def tune_lane(self, name: str, change: Mapping[str, object]) -> Lane:
+        if not validate_lane_change(change):
+            raise InvalidInput("lane", "nothing to change was given")
+        return await self._client.tune_lane(name, change)
+
+    async def move_type(self, job_type: str, name: str) -> Lane:
+        return await self._client.take_type(name, job_type)
+
+    async def pause(self) -> None:
+        await self._client.pause_claims()
+
+    async def resume(self) -> None:
+        await self._client.resume_claims()
+
+    async def freeze(
+        self, names: Sequence[str] | None, *, deadline: float, or_thaw: bool
+    ) -> Freeze:
+        """As often as the server must be asked to wait longer."""
+        began = time.monotonic()
+        ours = await self._not_yet_frozen(names) if or_thaw else []
+        try:
+            while True:
+                left = max(0.0, deadline - (time.monotonic() - began))
+                seen = await self._client.freeze_lanes(names, deadline=min(left, _FREEZE_S))
+                waited = time.monotonic() - began
+                # What was frozen first is waited for; all that are enabled are none by now.
+                names = [each.lane for each in seen.lanes]
+                if seen.is_quiet or waited >= deadline:
+                    break
+        except BaseException:
+            # However it ends: who says --or-thaw must not find lanes drained.
+            if ours:
+                with suppress(LanewayError):
+                    await self._client.thaw_lanes(ours)
+            raise
+        if not seen.is_quiet and ours:
+            await self._client.thaw_lanes(ours)
+        return Freeze(seen.lanes, waited, is_thawed=or_thaw and not seen.is_quiet)
+
+    async def _not_yet_frozen(self, names: Sequence[str] | None) -> list[str]:
+        """The lanes that this freeze would freeze: what another one holds is not ours to thaw."""
+        return [
+            each.lane.name
+            for each in await self.lanes()
+            if (names is None or each.lane.name in names)
+            and (each.lane.enabled or (names is not None and each.frozen_by is None))
+        ]
+
+    async def thaw(self, names: Sequence[str] | None) -> list[Thawed]:
+        return await self._client.thaw_lanes(names)
+
+    async def overview(self, active_limit: int = 1000) -> Overview:
+        seen = await self._client.read_status()
+        return replace(seen, active=seen.active[:active_limit], oldest_transaction=None)
+
+    # -- limits, schedules and their history --------------------------------------------------
+
+    async def limits(self) -> list[LimitStatus]:
+        return [each async for each in self._client.list_limits()]
+
+    async def tune_limit(self, name: str, change: Mapping[str, object]) -> Tuned:
+        checked: dict[str, Any] = validate_limit_change(change)
+        if not checked:
+            raise InvalidInput("limit", "nothing to change was given")
+        try:
+            now = (await self._client.get_limit(name)).limit
+        except NotFound:
+            now = Limit(name)
+        return await self._client.put_limit(replace(now, **checked))
+
+    async def delete_limit(self, name: str) -> None:
+        await self._client.delete_limit(name)
+
+    async def schedules(self) -> list[Schedule]:
+        return [each async for each in self._client.list_schedules()]
+
+    async def schedule(self, name: str) -> Schedule:
+        return await self._client.get_schedule(name)
+
+    async def put_schedule(self, name: str, change: Mapping[str, object]) -> Schedule:
+        try:
+            await self._client.get_schedule(name)
+        except NotFound:
+            validate_schedule_change({"name": name, **change}, new=True)
+            return await self._client.create_schedule(name, change)
+        if not validate_schedule_change(change):
+            raise InvalidInput("schedule", "nothing to change was given")
+        return await self._client.change_schedule(name, change)
+
+    async def enable_schedule(self, name: str) -> Schedule:
+        return await self._client.change_schedule(name, {"enabled": True})
+
+    async def disable_schedule(self, name: str) -> Schedule:
+        return await self._client.change_schedule(name, {"enabled": False})
+
+    async def delete_schedule(self, name: str) -> None:
+        await self._client.delete_schedule(name)
+
+    async def run_schedule(self, name: str, *, check: bool) -> RunNow:
+        return await self._client.run_schedule(name, check=check)
+
+    async def slots(self, name: str, *, limit: int, before: datetime | None) -> list[Slot]:
+        check_page(limit)
+        cursor = None if before is None else before.isoformat()
+        return (await self._client.list_slots(name).page(limit=limit, cursor=cursor)).items
+
+    async def history(
+        self, kinds: Sequence[str], name: str | None, *, limit: int, before: int | None
+    ) -> list[Change]:
+        check_page(limit)
+        cursor = None if before is None else str(before)
+        if name is None:
+            found = self._client.list_changes(kinds)
+        else:
+            found = {
+                "lane": self._client.list_lane_changes,
+                "limit": self._client.list_limit_changes,
+                "schedule": self._client.list_schedule_changes,
+            }[kinds[0]](name)
+        return (await found.page(limit=limit, cursor=cursor)).items
+
+    async def rollback(self, kind: str, name: str, to: int | None) -> Change | None:
+        verb = {
+            "lane": self._client.roll_back_lane,
+            "limit": self._client.roll_back_limit,
+            "schedule": self._client.roll_back_schedule,
+        }[kind]
+        return await verb(name, to)
+
+    # -- access -------------------------------------------------------------------------------
+
+    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[Act]:
+        check_page(limit)
+        position(cursor)
+        return await self._client.list_acts(wanted.check()).page(limit=limit, cursor=cursor)
+
+    async def principals(self) -> list[Principal]:
+        return [each async for each in self._client.list_principals()]
+
+    async def create_principal(self, name: str, kind: str) -> Principal:
+        return await self._client.create_principal(name, kind)
+
+    async def disable_principal(self, name: str) -> Principal:
+        return await self._client.switch_principal(name, disabled=True)
+
+    async def enable_principal(self, name: str) -> Principal:
+        return await self._client.switch_principal(name, disabled=False)
+
+    async def roles(self) -> list[Role]:
+        return [each async for each in self._client.list_roles()]
+
+    async def create_role(self, name: str, permissions: Iterable[str]) -> Role:
+        return await self._client.create_role(name, permissions)
+
+    async def change_role(self, name: str, permissions: Iterable[str]) -> Role:
+        return await self._client.change_role(name, permissions)
+
+    async def delete_role(self, name: str) -> None:
+        await self._client.delete_role(name)
+
+    async def grants(self, principal: str | None, role: str | None) -> list[RoleGrant]:
+        return [each async for each in self._client.list_grants(principal=principal, role=role)]
+
+    async def grant_role(
+        self,
+        principal: str,
+        role: str,
+        scope: str,
+        workspace: str | None,
+        lanes: Iterable[str] | None,
+    ) -> RoleGrant:
+        return await self._client.grant_role(principal, role, scope, workspace, lanes)
+
+    async def revoke_grant(self, grant_id: UUID) -> RoleGrant:
+        async for each in self._client.list_grants():
+            if each.id == grant_id:
+                await self._client.revoke_grant(grant_id)
+                return each
+        raise NotFound(f"no grant {grant_id}")
+
+    async def tokens(self, principal: str | None) -> list[Token]:
+        return [each async for each in self._client.list_tokens(principal=principal)]
+
+    async def create_token(
+        self,
+        principal: str,
+        name: str,
+        permissions: Iterable[str] | None,
+        lanes: Iterable[str] | None,
+        expires_in: float | None,
+    ) -> NewToken:
+        return await self._client.create_token(principal, name, permissions, lanes, expires_in)
+
+    async def revoke_token(self, token_id: UUID) -> Token:
+        return await self._client.revoke_token(token_id)

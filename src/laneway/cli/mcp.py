@@ -1,0 +1,62 @@
+"""`laneway mcp`"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laneway.cli import session
+from laneway.errors import ConfigError
+
+if TYPE_CHECKING:
+    from laneway.http import AsyncClient
+
+
+def mcp(
+    write: Annotated[
+        bool, typer.Option("--write", help="Also tools that submit, decide, cancel and tune.")
+    ] = False,
+) -> None:
+    """Serve an assistant over stdin and stdout (MCP): it only reads, unless --write."""
+    import asyncio
+
+    from laneway.mcp.door import is_installed
+
+    if not is_installed():
+        raise ConfigError('this needs the package mcp: pip install "laneway[mcp]"')
+    asyncio.run(_serve(is_writing=write))
+
+
+async def _serve(*, is_writing: bool) -> None:
+    from laneway.mcp.server import always, make_server
+    from laneway.mcp.stdio import serve
+
+    async with session.connected("mcp") if session.is_remote() else _inside() as client:
+        # What cannot be reached is said now, not to the assistant.
+        await client.get_me()
+        await serve(make_server(always(client), is_writing=is_writing))
+
+
+@asynccontextmanager
+async def _inside() -> AsyncIterator[AsyncClient]:
+    """The API in this process, for whoever runs it and nobody else."""
+    import httpx2
+
+    from laneway.api.app import make_app
+    from laneway.api.insider import let_in
+    from laneway.http import AsyncClient
+
+    async with session.opened() as database:
+        app = make_app(database.settings, database)
+        token = let_in(app, session.principal())
+        transport = httpx2.ASGITransport(app)
+        try:
+            async with AsyncClient(
+                "http://localhost", token, transport=transport, door="mcp"
+            ) as client:
+                yield client
+        finally:
+            await app.state.close()

@@ -1,0 +1,34 @@
+"""The figures of the whole cluster that metrics tell: cheap with a million jobs waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from laneway.control import lanes
+from laneway.domain.overview import LaneStatus, WorkerRow
+from laneway.store import health, workers
+from laneway.store import lanes as lane_store
+from laneway.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Lanes by name, worker processes seen within the hour, and what should be none."""
+
+    is_paused: bool
+    lanes: list[LaneStatus]
+    workers: list[WorkerRow]
+    lapsed: int
+    oldest_transaction_s: float
+
+
+async def survey(db: Database) -> Cluster:
+    """As of now, in a handful of statements that cost the same however much waits."""
+    oldest = await db.run(health.oldest_snapshot())
+    return Cluster(
+        is_paused=(await db.run(lane_store.read_gate())).paused,
+        lanes=await lanes.inspect(db),
+        workers=await db.run(workers.listing()),
+        lapsed=(await db.run(health.count_lapsed())).leases,
+        oldest_transaction_s=0.0 if oldest is None else oldest.age_s,
+    )

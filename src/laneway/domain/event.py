@@ -1,0 +1,191 @@
+"""What streams tell: events, the topics they are about, and where in the log a reader stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+from uuid import UUID
+
+from laneway.domain.job import Job, json_time
+from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.states import TERMINAL, Status
+from laneway.errors import InvalidInput
+
+# Watched in place of the number of a job.
+EVERY_JOB: Final = 0
+CONTROL: Final = -1
+MOST_TOPICS: Final = 100
+LONGEST_CURSOR: Final = 8192
+
+TopicKind = Literal["jobs", "job", "lane", "job_type", "approvals", "lanes"]
+
+_HEX: Final = re.compile(r"[0-9a-f]{1,16}(?:\.[0-9a-f]{1,16})*")
+_NUMBER: Final = re.compile(r"[0-9]{1,19}")
+_LARGEST: Final = 2**63 - 1
+_TIMES: Final = (
+    "approved_at", "expires_at", "run_at", "claimed_at", "last_progress_at",
+    "cancel_requested_at", "started_at", "finished_at",
+)  # fmt: skip
+# Of many jobs at once, those that approvers may want to know.
+_DECIDES: Final = frozenset({"submitted", "settled", "ended", None})
+
+
+class Event(NamedTuple):
+    """One row of the log. Without a number: many jobs at once, or the control plane."""
+
+    id: int
+    seq: int | None
+    name: str
+    workspace: str | None
+    lane: str | None
+    job_type: str | None
+    created_by: str | None
+    state: Mapping[str, Any]
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.seq is not None and self.state["status"] in TERMINAL
+
+
+def shown(event: Event, job: Job) -> dict[str, Any]:
+    """The job as it was when the event was logged, as lists show it; never with a traceback.
+
+    `job`: as it is now, for all that does not change, and for what is too large for a log.
+    """
+    told = job.to_dict(debug=False)
+    del told["attempts"]
+    is_as_now = told["attempt"] == event.state["attempt"]
+    told |= event.state
+    told |= {name: _time(event.state.get(name)) for name in _TIMES}
+    told["lane"] = event.lane
+    if not (is_as_now and event.state["status"] == Status.RUNNING):
+        told["lease_until"] = None
+    if not (is_as_now and event.is_terminal):
+        told["result"] = None
+    return told
+
+
+def _time(text: str | None) -> str | None:
+    return None if text is None else json_time(datetime.fromisoformat(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a page wants to hear of."""
+
+    kind: TopicKind
+    name: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Topic:
+        kind, colon, name = text.partition(":")
+        match kind, bool(colon):
+            case ("jobs" | "approvals" | "lanes") as plain, False:
+                return cls(plain)
+            case "job", True:
+                try:
+                    return cls("job", str(UUID(name)))
+                except ValueError:
+                    raise InvalidInput("topic", "job: must be followed by a job's id") from None
+            case "lane", True:
+                return cls("lane", check_lane_name(name, "topic"))
+            case "job_type", True:
+                return cls("job_type", check_job_type(name, "topic"))
+        raise InvalidInput(
+            "topic", "must be jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes"
+        )
+
+    def __str__(self) -> str:
+        return self.kind if self.name is None else f"{self.kind}:{self.name}"
+
+    def has(self, event: Event) -> bool:
+        """Whether an event of jobs is about this; `job` is told apart by its number."""
+        match self.kind:
+            case "jobs":
+                return True
+            case "lane":
+                return event.lane in (self.name, None)
+            case "job_type":
+                return event.job_type in (self.name, None)
+            case "approvals":
+                return _is_of_approval(event)
+        return False
+
+
+def _is_of_approval(event: Event) -> bool:
+    """Whether a job came to wait for its approval, or waits no longer."""
+    state = event.state
+    if event.seq is None:
+        return state.get("change") in _DECIDES
+    return (
+        state["status"] == Status.AWAITING_APPROVAL
+        or event.name == "job.approved"
+        or (event.is_terminal and state["approved_at"] is None)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Which transactions had ended at a moment, as PostgreSQL tells it: `xmin:xmax:running,…`."""
+
+    xmin: int
+    xmax: int
+    running: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Snapshot:
+        xmin, xmax, running = text.split(":")
+        return cls(int(xmin), int(xmax), tuple(map(int, filter(None, running.split(",")))))
+
+    def __str__(self) -> str:
+        return f"{self.xmin}:{self.xmax}:{','.join(map(str, self.running))}"
+
+    @property
+    def code(self) -> str:
+        """Short: all but the first number count from there."""
+        rest = (self.xmax, *self.running)
+        return ".".join(f"{number:x}" for number in (self.xmin, *(n - self.xmin for n in rest)))
+
+    @classmethod
+    def read(cls, code: str) -> Snapshot:
+        if not _HEX.fullmatch(code):
+            raise ValueError(code)
+        xmin, *rest = (int(part, 16) for part in code.split("."))
+        xmax, *running = (xmin + part for part in rest)
+        if xmax > _LARGEST or running != sorted(set(running)) or any(n >= xmax for n in running):
+            raise ValueError(code)
+        return cls(xmin, xmax, tuple(running))
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a reader of several topics stands: of what became visible between two snapshots it has
+    read up to an id; everything visible before it has read, or never wanted."""
+
+    prev: Snapshot
+    next: Snapshot
+    id: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.prev.code}/{self.next.code}/{self.id}"
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        """The cursor, or InvalidInput for what no stream has sent."""
+        try:
+            prev, following, number = text[:LONGEST_CURSOR].split("/")
+            if not _NUMBER.fullmatch(number) or int(number) > _LARGEST:
+                raise ValueError(number)
+            return cls(Snapshot.read(prev), Snapshot.read(following), int(number))
+        except ValueError:
+            raise InvalidInput("Last-Event-ID", "must be the id of an event of /events") from None
+
+
+def read_event_id(text: str) -> int:
+    """The number of an event of one job's stream, or InvalidInput."""
+    if not _NUMBER.fullmatch(text) or int(text) > _LARGEST:
+        raise InvalidInput("Last-Event-ID", "must be the id of an event of this stream")
+    return int(text)

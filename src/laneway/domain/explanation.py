@@ -1,0 +1,46 @@
+"""Why a job is not running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from laneway.domain.job import Job
+from laneway.domain.states import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that decides; `code` is stable, `message` is for people."""
+
+    code: str
+    message: str
+
+    def to_dict(self) -> dict[str, object]:
+        return {"code": self.code, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A job and the reasons for where it stands, the most decisive first."""
+
+    id: UUID
+    job_type: str
+    lane: str
+    status: Status
+    reasons: list[Reason]
+    starts_in_s: float | None = None
+
+    @classmethod
+    def of(cls, job: Job, reasons: list[Reason], starts_in_s: float | None = None) -> Explanation:
+        return cls(job.id, job.job_type, job.lane, job.status, reasons, starts_in_s)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "id": str(self.id),
+            "job_type": self.job_type,
+            "lane": self.lane,
+            "status": self.status.value,
+            "reasons": [reason.to_dict() for reason in self.reasons],
+            "starts_in_s": self.starts_in_s,
+        }

@@ -1,0 +1,210 @@
+"""What an operator looks at first: lanes and their slots, who holds them, who is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from laneway.domain.job import Progress
+from laneway.domain.lane import Lane
+
+# Depths are counted no further.
+DEPTH_BOUND: Final = 10_000
+
+
+class Gate(NamedTuple):
+    """The pause gate: while it is shut, nothing is claimed."""
+
+    paused: bool
+    paused_at: datetime | None
+    paused_by: str | None
+
+
+class ActiveJob(NamedTuple):
+    """Which job holds a slot since when."""
+
+    lane: str
+    id: UUID
+    job_type: str
+    attempt: int
+    worker_id: UUID
+    worker: str | None
+    claimed_at: datetime
+    lease_until: datetime
+    held_s: float
+    cancel_requested_at: datetime | None
+    stage: str | None
+    done: float | None
+    total: float | None
+    message: str | None
+
+
+class WorkerRow(NamedTuple):
+    """A worker process as operators see it."""
+
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    code: str
+    job_types: list[str]
+    lanes: list[str] | None
+    concurrency: int
+    started_at: datetime
+    seen_at: datetime
+    stopped_at: datetime | None
+    is_live: bool
+    running: int
+    is_leader: bool
+
+
+class OldSnapshot(NamedTuple):
+    """A transaction of somebody else that pins dead rows."""
+
+    pid: int
+    application: str
+    user: str
+    state: str | None
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TypeLoad:
+    """Due jobs of one job type; when `is_capped`, there are more than `depth`."""
+
+    job_type: str
+    depth: int
+    is_capped: bool
+    oldest_wait_s: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "job_type": self.job_type,
+            "depth": self.depth,
+            "depth_is_capped": self.is_capped,
+            "oldest_wait_s": self.oldest_wait_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """A lane, its slots in use, what waits in it, and who froze it if it is frozen."""
+
+    lane: Lane
+    slots_used: int
+    waiting: tuple[TypeLoad, ...] = ()
+    frozen_by: str | None = None
+
+    @property
+    def depth(self) -> int:
+        """Due jobs, counted no further than DEPTH_BOUND."""
+        return min(DEPTH_BOUND, self._counted)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there are more than `depth`."""
+        return self._counted > DEPTH_BOUND or any(each.is_capped for each in self.waiting)
+
+    @property
+    def _counted(self) -> int:
+        return sum(each.depth for each in self.waiting)
+
+    @property
+    def oldest_wait_s(self) -> float | None:
+        waits = [each.oldest_wait_s for each in self.waiting if each.oldest_wait_s is not None]
+        return max(waits, default=None)
+
+    @property
+    def utilization(self) -> float | None:
+        """Slots used of those there are; None where there is no bound, or no slot."""
+        return self.slots_used / self.lane.max_slots if self.lane.max_slots else None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            **self.lane.to_dict(),
+            "frozen": self.frozen_by is not None,
+            "frozen_by": self.frozen_by,
+            "slots_used": self.slots_used,
+            "utilization": self.utilization,
+            "depth": self.depth,
+            "depth_is_capped": self.is_capped,
+            "oldest_wait_s": self.oldest_wait_s,
+            "waiting": [each.to_dict() for each in self.waiting],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything an operator looks at first."""
+
+    gate: Gate
+    lanes: list[LaneStatus]
+    active: list[ActiveJob]
+    workers: list[WorkerRow]
+    oldest_transaction: OldSnapshot | None = None
+
+    @property
+    def live(self) -> list[WorkerRow]:
+        return [worker for worker in self.workers if worker.is_live]
+
+    @property
+    def leader(self) -> WorkerRow | None:
+        return next((worker for worker in self.workers if worker.is_leader), None)
+
+    def to_dict(self) -> dict[str, object]:
+        shown: dict[str, object] = {
+            "paused": self.gate.paused,
+            "paused_at": self.gate.paused_at.isoformat() if self.gate.paused_at else None,
+            "paused_by": self.gate.paused_by,
+            "leader": str(self.leader.id) if self.leader else None,
+            "lanes": [each.to_dict() for each in self.lanes],
+            "active": [active_to_dict(each) for each in self.active],
+            "workers": [worker_to_dict(each) for each in self.live],
+        }
+        if self.oldest_transaction is not None:
+            shown["oldest_transaction"] = self.oldest_transaction._asdict()
+        return shown
+
+
+def active_progress(job: ActiveJob) -> Progress | None:
+    """How far an active job has come, if it said so."""
+    if (job.stage, job.done, job.total, job.message) == (None, None, None, None):
+        return None
+    return Progress.of(job.done, job.total, job.message, job.stage)
+
+
+def active_to_dict(job: ActiveJob) -> dict[str, object]:
+    progress = active_progress(job)
+    asked = job.cancel_requested_at
+    return {
+        "id": str(job.id),
+        "lane": job.lane,
+        "job_type": job.job_type,
+        "attempt": job.attempt,
+        "claimed_by": str(job.worker_id),
+        "worker": job.worker,
+        "claimed_at": job.claimed_at.isoformat(),
+        "lease_until": job.lease_until.isoformat(),
+        "held_s": round(float(job.held_s), 3),
+        "cancel_requested_at": asked.isoformat() if asked else None,
+        "progress": progress.to_dict() if progress else None,
+    }
+
+
+def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
+    return {
+        "id": str(worker.id),
+        "name": worker.name,
+        "host": worker.host,
+        "pid": worker.pid,
+        "code": worker.code,
+        "job_types": worker.job_types,
+        "lanes": worker.lanes,
+        "concurrency": worker.concurrency,
+        "running": worker.running,
+        "is_leader": worker.is_leader,
+        "started_at": worker.started_at.isoformat(),
+        "seen_at": worker.seen_at.isoformat(),
+    }

@@ -1,0 +1,101 @@
+"""The clients of a server's HTTP API: the same verbs, with an event loop and without."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from laneway.http.connection import RETRIES, TIMEOUT_S, Connection, Door
+from laneway.http.shells import AsyncShell, SyncShell
+from laneway.http.verbs import Verbs
+
+
+class Client(Verbs, SyncShell):
+    """Asks a server, from any thread.
+
+    with Client("https://jobs.example.org", token) as client:
+        job = client.submit("ingestion", {"path": "a.pdf"})
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_S,
+        retries: int = RETRIES,
+        transport: httpx2.BaseTransport | None = None,
+        door: Door = "python",
+        allow_insecure: bool = False,
+    ) -> None:
+        """`allow_insecure` sends the token over plain http, also to another machine."""
+        to = Connection.to(
+            base_url,
+            token,
+            door=door,
+            timeout=timeout,
+            retries=retries,
+            allow_insecure=allow_insecure,
+        )
+        super().__init__(to, transport)
+
+    def __repr__(self) -> str:
+        return f"Client({str(self._to.base_url)!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(Verbs, AsyncShell):
+    """Asks a server, within an event loop; every verb of Client, to be awaited.
+
+    async with AsyncClient("https://jobs.example.org", token) as client:
+        job = await client.submit("ingestion", {"path": "a.pdf"})
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT_S,
+        retries: int = RETRIES,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        door: Door = "python",
+        allow_insecure: bool = False,
+    ) -> None:
+        """`allow_insecure` sends the token over plain http, also to another machine."""
+        to = Connection.to(
+            base_url,
+            token,
+            door=door,
+            timeout=timeout,
+            retries=retries,
+            # In process: nothing goes over a wire.
+            allow_insecure=allow_insecure or isinstance(transport, httpx2.ASGITransport),
+        )
+        super().__init__(to, transport)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({str(self._to.base_url)!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,279 @@
+"""What either client does step by step: send, send again, read page by page, follow a stream.
+
+A flow is a generator that yields steps and is sent what came of each; a client only takes steps.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
+
+from laneway.domain.job import Job
+from laneway.domain.states import TERMINAL, Status
+from laneway.errors import JobFailed, LanewayError, ServerError, ServerUnreachable
+from laneway.http import decode
+from laneway.http.call import Answer, Call, in_path
+from laneway.http.models import Event
+from laneway.http.problems import error_of
+from laneway.http.sse import Message, Parser
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+# A server that asks for more patience than this is not waited for.
+LONGEST_RETRY_AFTER_S: Final = 60.0
+# The server says something at least every 15 s; one that says nothing for so long is gone.
+SILENCE_S: Final = 45.0
+RECONNECTS: Final = 10
+# Also who will not wait at all gets a look.
+_ONE_LOOK_S: Final = 1.0
+_AGAIN: Final = (429, 502, 503, 504)
+_UNDER_WAY: Final = "idempotency_under_way"
+
+
+# -- steps ------------------------------------------------------------------------------------
+
+
+class Send(NamedTuple):
+    """Send a request; answered by a Reply."""
+
+    call: Call[Any]
+
+
+class Open(NamedTuple):
+    """Begin a stream that the steps Read go on with; answered by a Reply."""
+
+    path: str
+    params: tuple[tuple[str, str], ...]
+    last_id: str | None
+    silence_s: float
+
+
+class Read(NamedTuple):
+    """The next bytes of the stream; answered by bytes, or None when it has ended or is lost."""
+
+
+class Close(NamedTuple):
+    """Leave the stream."""
+
+
+class Pause(NamedTuple):
+    """Wait."""
+
+    seconds: float
+
+
+class Emit(NamedTuple):
+    """Hand an event to whoever asked."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a request; `lost` says why nothing did."""
+
+    status: int = 0
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    lost: str | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.lost is None and 200 <= self.status < 300
+
+    @property
+    def error(self) -> LanewayError:
+        if self.lost is not None:
+            return ServerUnreachable(self.lost)
+        return error_of(self.status, self.body)
+
+
+Step = Send | Open | Read | Close | Pause | Emit
+Flow = Generator[Step, Any, T]
+
+
+# -- one call ---------------------------------------------------------------------------------
+
+
+def perform(call: Call[T], retries: int) -> Flow[T]:
+    """Sends a call, again if it is repeatable and the server may do better next time."""
+    for pause in _pauses(retries):
+        reply: Reply = yield Send(call)
+        if reply.is_success:
+            return _decoded(call, reply)
+        wait = _wait(call, reply, pause)
+        if wait is None:
+            break
+        yield Pause(wait)
+    raise reply.error
+
+
+def _pauses(retries: int) -> Iterator[float | None]:
+    """How long to wait after each try; None after the last."""
+    pause = FIRST_PAUSE_S
+    for _ in range(retries):
+        yield random.uniform(pause / 2, pause)
+        pause = min(LONGEST_PAUSE_S, pause * 2)
+    yield None
+
+
+def _wait(call: Call[T], reply: Reply, pause: float | None) -> float | None:
+    """How long until it is worth another try; None: it is not."""
+    if pause is None or not call.is_repeatable:
+        return None
+    if reply.lost is not None:
+        return pause
+    told = reply.body if isinstance(reply.body, dict) else {}
+    if reply.status not in _AGAIN and told.get("code") != _UNDER_WAY:
+        return None
+    asked = retry_after(reply.headers.get("retry-after", ""))
+    if asked is None:
+        return pause
+    return max(asked, pause) if asked <= LONGEST_RETRY_AFTER_S else None
+
+
+def retry_after(text: str) -> float | None:
+    """Seconds that a Retry-After asks for: a number, or a date."""
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    zoned = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return max(0.0, (zoned - datetime.now(UTC)).total_seconds())
+
+
+def _decoded(call: Call[T], reply: Reply) -> T:
+    try:
+        return call.decode(Answer(reply.status, reply.body))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ServerError(f"the server's answer is not understood: {error!r}") from error
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Events of a path; `job_id`: of this job, until it has ended."""
+
+    path: str
+    params: tuple[tuple[str, str], ...] = ()
+    job_id: UUID | None = None
+    last_id: str | None = None
+
+
+def of_job(job_id: UUID, last_id: str | None = None) -> Stream:
+    return Stream(f"/jobs/{in_path(job_id)}/stream", (), job_id, last_id)
+
+
+def follow(
+    stream: Stream,
+    deadline: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Flow[None]:
+    """Emits events; goes on from the last one whenever the connection is lost.
+
+    One of a job ends with the job. After `deadline` it raises TimeoutError.
+    """
+    last_id = stream.last_id
+    tries = list(_pauses(RECONNECTS))
+    if deadline is not None:
+        deadline = max(deadline, clock() + _ONE_LOOK_S)
+    while True:
+        silence = SILENCE_S if deadline is None else min(SILENCE_S, deadline - clock())
+        if silence <= 0:
+            raise TimeoutError
+        reply: Reply = yield Open(stream.path, stream.params, last_id, silence)
+        parser = Parser(last_id)
+        if reply.is_success:
+            if reply.status == 204:
+                # The last event it had was the last there is.
+                return
+            is_over = yield from _read(stream, parser, deadline, silence, clock)
+            yield Close()
+            if is_over:
+                return
+        else:
+            yield Close()
+            if reply.lost is None and reply.status not in _AGAIN:
+                raise reply.error
+        if reply.is_success and parser.is_alive:
+            last_id, tries = parser.last_id, list(_pauses(RECONNECTS))
+            if parser.retry_ms is not None:
+                tries[0] = parser.retry_ms / 1000
+        pause = tries.pop(0)
+        if pause is None:
+            raise reply.error if not reply.is_success else ServerUnreachable("the stream is lost")
+        asked = retry_after(reply.headers.get("retry-after", ""))
+        pause = max(pause, min(asked or 0.0, LONGEST_RETRY_AFTER_S))
+        yield Pause(pause if deadline is None else max(0.0, min(pause, deadline - clock())))
+
+
+def _read(
+    stream: Stream,
+    parser: Parser,
+    deadline: float | None,
+    silence: float,
+    clock: Callable[[], float],
+) -> Flow[bool]:
+    """Emits what one connection brings; answers whether it was the last there is."""
+    while True:
+        chunk: bytes | None = yield Read()
+        if chunk is None:
+            return False
+        for message in parser.feed(chunk):
+            event = _event(message)
+            yield Emit(event)
+            if stream.job_id is not None and event.is_last:
+                return True
+        if deadline is not None and deadline - clock() < 0.8 * silence:
+            # This connection would be waited on for too long: another is, for less.
+            return False
+
+
+def _event(message: Message) -> Event:
+    try:
+        return decode.event(message.id, message.event, json.loads(message.data))
+    except (ValueError, RecursionError, TypeError, AttributeError, KeyError):
+        raise ServerError(f"the server's event {message.event} is not understood") from None
+
+
+def wait(job_id: UUID, timeout: float | None = None) -> Flow[object]:
+    """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    steps = follow(of_job(job_id), deadline)
+    reply: Any = None
+    try:
+        while True:
+            step = steps.send(reply)
+            if not isinstance(step, Emit):
+                reply = yield step
+                continue
+            reply = None
+            job = step.event.job
+            if job is not None and job.status in TERMINAL:
+                yield Close()
+                return _outcome(job)
+    except StopIteration:
+        raise ServerError(f"the stream of job {job_id} ended before the job did") from None
+    except TimeoutError:
+        raise TimeoutError(f"job {job_id} did not end within {timeout} s") from None
+
+
+def _outcome(job: Job) -> object:
+    if job.status is Status.COMPLETED:
+        return job.result
+    why = f": {job.error.type}: {job.error.message}" if job.error else ""
+    verb = "was cancelled" if job.status is Status.CANCELLED else "failed"
+    raise JobFailed(f"job {job.id} {verb}{why}")

@@ -1,0 +1,187 @@
+"""Calls about lanes, workers, the pause gate, limits and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from laneway.domain.change import Change
+from laneway.domain.freeze import Freeze, Thawed
+from laneway.domain.lane import Lane, check_lane_name
+from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
+from laneway.domain.overview import Gate, LaneStatus, Overview
+from laneway.domain.stats import Series
+from laneway.http import decode
+from laneway.http.call import Answer, Call, Listing, encoded, in_path, once, said, words
+
+_WORKERS = "/admin/workers"
+_LANES = f"{_WORKERS}/lanes"
+_LIMITS = "/admin/limits"
+
+
+# -- lanes ------------------------------------------------------------------------------------
+
+
+def list_lanes() -> Listing[LaneStatus]:
+    """The lanes in reach, each with its policy, its slots in use and what waits in it."""
+    return Listing(_LANES, decode.lane_status)
+
+
+def create_lane(name: str, settings: Mapping[str, object] | None = None) -> Call[Lane]:
+    """A new lane; what is not given takes a new lane's defaults."""
+    body = encoded({"name": name, **(settings or {})})
+    return once(Call("POST", _LANES, decode.body(Lane), (), body))
+
+
+def tune_lane(name: str, change: Mapping[str, object]) -> Call[Lane]:
+    """Changes what is named; `enabled` drains the lane and resumes it."""
+    return Call("PATCH", _lane(name), decode.body(Lane), (), encoded(change))
+
+
+def take_type(name: str, job_type: str) -> Call[Lane]:
+    """Moves a job type, with its waiting jobs, into the lane."""
+    body = encoded({"job_type": job_type})
+    return once(Call("POST", f"{_lane(name)}/take", decode.body(Lane), (), body))
+
+
+def list_changes(kinds: Sequence[str] = ()) -> Listing[Change]:
+    """Changes of lanes, limits and the pause gate, or of the kinds given, newest first."""
+    return Listing("/admin/changes", change_of, [("kind", each) for each in kinds])
+
+
+def list_lane_changes(name: str) -> Listing[Change]:
+    """Every change of the lane that is kept, newest first."""
+    return Listing(f"{_lane(name)}/history", change_of)
+
+
+def roll_back_lane(name: str, to: int | None = None) -> Call[Change | None]:
+    """Makes the lane what it was before its newest change, or right after the change `to`."""
+    return rolled_back(_lane(name), to)
+
+
+def _lane(name: str) -> str:
+    return f"{_LANES}/{in_path(check_lane_name(name))}"
+
+
+def change_of(value: object) -> Change:
+    return decode.read(Change, value)
+
+
+def rolled_back(path: str, to: int | None) -> Call[Change | None]:
+    """A rollback of what is at a path; None: it was so already."""
+    body = encoded(said({"to": to}))
+    return once(Call("POST", f"{path}/rollback", _changed, (), body))
+
+
+def _changed(answer: Answer) -> Change | None:
+    found = answer.body["change"]
+    return None if found is None else change_of(found)
+
+
+# -- workers ----------------------------------------------------------------------------------
+
+
+def read_status() -> Call[Overview]:
+    """Slots per lane, which job holds which since when, what waits, who is there, who leads."""
+    return Call("GET", f"{_WORKERS}/status", _overview)
+
+
+def _overview(answer: Answer) -> Overview:
+    told = answer.body
+    oldest = told["oldest_transaction"]
+    return Overview(
+        decode.gate(told),
+        [decode.lane_status(each) for each in told["lanes"]],
+        [decode.active(each) for each in told["active"]],
+        [decode.worker(each) for each in told["workers"]],
+        None if oldest is None else decode.old_snapshot(oldest),
+    )
+
+
+def pause_claims() -> Call[Gate]:
+    """Shuts the pause gate: no claim commits until it is opened."""
+    return Call("POST", f"{_WORKERS}/pause", _gate)
+
+
+def resume_claims() -> Call[Gate]:
+    """Opens the pause gate; drained lanes stay drained."""
+    return Call("POST", f"{_WORKERS}/resume", _gate)
+
+
+def _gate(answer: Answer) -> Gate:
+    return decode.gate(answer.body)
+
+
+def freeze_lanes(
+    lanes: Sequence[str] | None = None, *, deadline: float = 0, or_thaw: bool = False
+) -> Call[Freeze]:
+    """Drains lanes (None: all) and answers what still runs in them, at most 10 s later."""
+    body = {"lanes": _names(lanes), "deadline": deadline, "or_thaw": or_thaw}
+    path = f"{_WORKERS}/freeze"
+    return Call("POST", path, lambda answer: decode.freeze(answer.body), (), encoded(body))
+
+
+def thaw_lanes(lanes: Sequence[str] | None = None) -> Call[list[Thawed]]:
+    """Makes frozen lanes (None: all) again what they were before."""
+    path, body = f"{_WORKERS}/thaw", {"lanes": _names(lanes)}
+    return Call("POST", path, lambda answer: decode.thawed(answer.body), (), encoded(body))
+
+
+def _names(lanes: Sequence[str] | None) -> list[str] | None:
+    return None if lanes is None else list(lanes)
+
+
+def read_stats(
+    *,
+    window_s: int = 3600,
+    bucket_s: int = 60,
+    lane: str | None = None,
+    job_type: str | None = None,
+) -> Call[Series]:
+    """Starts, ends and waits over time, of the lanes in reach."""
+    given = {"window_s": window_s, "bucket_s": bucket_s, "lane": lane, "job_type": job_type}
+    return Call(
+        "GET", "/admin/stats", lambda answer: decode.series(answer.body), tuple(words(given))
+    )
+
+
+# -- limits -----------------------------------------------------------------------------------
+
+
+def list_limits() -> Listing[LimitStatus]:
+    """Every limit with its use."""
+    return Listing(_LIMITS, decode.limit_status)
+
+
+def get_limit(name: str) -> Call[LimitStatus]:
+    """One limit with its use."""
+    return Call("GET", _limit(name), lambda answer: decode.limit_status(answer.body))
+
+
+def put_limit(limit: Limit) -> Call[Tuned]:
+    """Makes the limit what is given; creates a new one."""
+    names = ("max_concurrent", "rate_count", "rate_period_s", "scope")
+    body = encoded({name: getattr(limit, name) for name in names})
+    return Call("PUT", _limit(limit.name), _tuned, (), body)
+
+
+def _tuned(answer: Answer) -> Tuned:
+    return Tuned(decode.read(Limit, answer.body), is_new=answer.status == 201)
+
+
+def delete_limit(name: str) -> Call[None]:
+    """Deletes a limit that nothing needs."""
+    return Call("DELETE", _limit(name), decode.nothing)
+
+
+def list_limit_changes(name: str) -> Listing[Change]:
+    """Every change of the limit that is kept, newest first."""
+    return Listing(f"{_limit(name)}/history", change_of)
+
+
+def roll_back_limit(name: str, to: int | None = None) -> Call[Change | None]:
+    """Makes the limit what it was before its newest change, or right after the change `to`."""
+    return rolled_back(_limit(name), to)
+
+
+def _limit(name: str) -> str:
+    return f"{_LIMITS}/{in_path(check_limit_name(name))}"

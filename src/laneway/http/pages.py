@@ -1,0 +1,58 @@
+"""Lists of the server, read as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Final, Generic, TypeVar
+
+from laneway.domain.page import Page
+from laneway.http.call import Listing
+from laneway.http.shells import AsyncShell, SyncShell
+
+T = TypeVar("T")
+
+# As many as the server gives at once.
+PAGE: Final = 200
+
+
+class Pages(Generic[T]):
+    """Iterate over it for all items, or ask for a page."""
+
+    def __init__(self, shell: SyncShell, listing: Listing[T]) -> None:
+        self._shell = shell
+        self._listing = listing
+
+    def page(self, *, limit: int = 50, cursor: str | None = None) -> Page[T]:
+        """At most `limit` items, after the page whose `next_cursor` is given."""
+        return self._shell.perform(self._listing.page(limit, cursor))
+
+    def __iter__(self) -> Iterator[T]:
+        cursor: str | None = None
+        while True:
+            found = self.page(limit=PAGE, cursor=cursor)
+            yield from found.items
+            cursor = found.next_cursor
+            if cursor is None:
+                return
+
+
+class AsyncPages(Generic[T]):
+    """Iterate over it for all items, or ask for a page."""
+
+    def __init__(self, shell: AsyncShell, listing: Listing[T]) -> None:
+        self._shell = shell
+        self._listing = listing
+
+    async def page(self, *, limit: int = 50, cursor: str | None = None) -> Page[T]:
+        """At most `limit` items, after the page whose `next_cursor` is given."""
+        return await self._shell.perform(self._listing.page(limit, cursor))
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        cursor: str | None = None
+        while True:
+            found = await self.page(limit=PAGE, cursor=cursor)
+            for item in found.items:
+                yield item
+            cursor = found.next_cursor
+            if cursor is None:
+                return

@@ -1,0 +1,63 @@
+"""Refusals of the server as the errors that every door raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from laneway import errors
+from laneway.errors import InvalidInput, LanewayError, ServerError, ServerUnreachable
+
+# Where in a request a field stands, as the server puts it before its name.
+_PLACES: Final = ("body.", "query.", "path.", "header.")
+# For codes that are the server's own.
+_BY_STATUS: Final[dict[int, type[LanewayError]]] = {
+    HTTPStatus.UNAUTHORIZED: errors.Unauthenticated,
+    HTTPStatus.FORBIDDEN: errors.Forbidden,
+    HTTPStatus.NOT_FOUND: errors.NotFound,
+    HTTPStatus.CONFLICT: errors.Refused,
+    HTTPStatus.TOO_MANY_REQUESTS: errors.RateLimited,
+    HTTPStatus.BAD_GATEWAY: ServerUnreachable,
+    HTTPStatus.SERVICE_UNAVAILABLE: ServerUnreachable,
+    HTTPStatus.GATEWAY_TIMEOUT: ServerUnreachable,
+}
+
+
+def _kinds(kind: type[LanewayError] = LanewayError) -> Iterator[type[LanewayError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        # Doors have errors of their own that nobody else knows.
+        if each.__module__ == errors.__name__:
+            yield from _kinds(each)
+
+
+_BY_CODE: Final = {kind.code: kind for kind in _kinds()}
+
+
+def error_of(status: int, body: Any) -> LanewayError:
+    """What to raise for an answer that is no success."""
+    told = body if isinstance(body, dict) else {}
+    code, detail = str(told.get("code", "")), str(told.get("detail", ""))
+    if status in (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
+        error: LanewayError = _invalid(told, detail)
+    else:
+        kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or ServerError
+        said = detail or f"the server answered {status}"
+        error = ServerError(said) if kind is InvalidInput else kind(said)
+    if request_id := told.get("request_id"):
+        error.add_note(f"request {request_id}")
+    return error
+
+
+def _invalid(told: dict[str, Any], detail: str) -> InvalidInput:
+    found = [(_named(str(one["field"])), str(one["rule"])) for one in told.get("errors") or ()]
+    if not found:
+        field, _, rule = detail.partition(": ")
+        return InvalidInput(field, rule) if rule else InvalidInput("request", detail)
+    (field, rule), *rest = found
+    return InvalidInput(field, "; ".join([rule, *(f"{name}: {why}" for name, why in rest)]))
+
+
+def _named(field: str) -> str:
+    return next((field[len(p) :] for p in _PLACES if field.startswith(p)), field)

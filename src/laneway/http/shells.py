@@ -1,0 +1,210 @@
+"""Taking the steps of a flow, once with an event loop and once without."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, closing
+from typing import Any, TypeVar
+
+import httpx2
+
+from laneway.http import connection
+from laneway.http.call import Call
+from laneway.http.connection import Connection
+from laneway.http.flow import Close, Emit, Flow, Open, Pause, Read, Reply, Send, Step, perform
+from laneway.http.models import Event
+
+T = TypeVar("T")
+
+_LOST = (httpx2.RequestError, httpx2.StreamError)
+
+
+class SyncShell:
+    """Steps as plain calls."""
+
+    def __init__(self, to: Connection, transport: httpx2.BaseTransport | None) -> None:
+        self._to = to
+        self._http = httpx2.Client(transport=transport, **to.options)
+
+    def close(self) -> None:
+        """Gives back its connections."""
+        self._http.close()
+
+    def perform(self, call: Call[T]) -> T:
+        return self.run(perform(call, self._to.retries))
+
+    def run(self, flow: Flow[T]) -> T:
+        """Takes all steps; answers what they come to."""
+        with closing(_Stream(self._http, self._to)) as stream:
+            step_answer: Any = None
+            while True:
+                try:
+                    step = flow.send(step_answer)
+                except StopIteration as end:
+                    answer: T = end.value
+                    return answer
+                step_answer = self._take(step, stream)
+
+    def emit(self, flow: Flow[None]) -> Iterator[Event]:
+        """Takes all steps; yields the events among them."""
+        with closing(_Stream(self._http, self._to)) as stream:
+            step_answer: Any = None
+            while True:
+                try:
+                    step = flow.send(step_answer)
+                except StopIteration:
+                    return
+                if isinstance(step, Emit):
+                    yield step.event
+                    step_answer = None
+                else:
+                    step_answer = self._take(step, stream)
+
+    def _take(self, step: Step, stream: _Stream) -> Any:
+        match step:
+            case Send(call):
+                try:
+                    return connection.reply(self._http.request(**connection.arguments(call)))
+                except _LOST as error:
+                    return connection.lost(error, self._to.base_url)
+            case Pause(seconds):
+                time.sleep(seconds)
+            case Open():
+                return stream.open(step)
+            case Read():
+                return stream.read()
+            case Close():
+                stream.close()
+        return None
+
+
+class _Stream:
+    """At most one open stream."""
+
+    def __init__(self, http: httpx2.Client, to: Connection) -> None:
+        self._http = http
+        self._to = to
+        self._answer: httpx2.Response | None = None
+        self._chunks: Iterator[bytes] = iter(())
+
+    def open(self, step: Open) -> Reply:
+        self.close()
+        request = self._http.build_request(**connection.stream_arguments(step, self._to.timeout))
+        try:
+            self._answer = self._http.send(request, stream=True)
+            if self._answer.status_code != 200:
+                self._answer.read()
+                return connection.reply(self._answer)
+        except _LOST as error:
+            return connection.lost(error, self._to.base_url)
+        self._chunks = self._answer.iter_bytes()
+        return connection.opened(self._answer)
+
+    def read(self) -> bytes | None:
+        try:
+            return next(self._chunks, None)
+        except _LOST:
+            return None
+
+    def close(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
+
+class AsyncShell:
+    """Steps that an event loop waits for."""
+
+    def __init__(self, to: Connection, transport: httpx2.AsyncBaseTransport | None) -> None:
+        self._to = to
+        self._http = httpx2.AsyncClient(transport=transport, **to.options)
+
+    async def close(self) -> None:
+        """Gives back its connections."""
+        await self._http.aclose()
+
+    async def perform(self, call: Call[T]) -> T:
+        return await self.run(perform(call, self._to.retries))
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Takes all steps; answers what they come to."""
+        async with aclosing(_AsyncStream(self._http, self._to)) as stream:
+            step_answer: Any = None
+            while True:
+                try:
+                    step = flow.send(step_answer)
+                except StopIteration as end:
+                    answer: T = end.value
+                    return answer
+                step_answer = await self._take(step, stream)
+
+    async def emit(self, flow: Flow[None]) -> AsyncIterator[Event]:
+        """Takes all steps; yields the events among them."""
+        async with aclosing(_AsyncStream(self._http, self._to)) as stream:
+            step_answer: Any = None
+            while True:
+                try:
+                    step = flow.send(step_answer)
+                except StopIteration:
+                    return
+                if isinstance(step, Emit):
+                    yield step.event
+                    step_answer = None
+                else:
+                    step_answer = await self._take(step, stream)
+
+    async def _take(self, step: Step, stream: _AsyncStream) -> Any:
+        match step:
+            case Send(call):
+                try:
+                    sent = await self._http.request(**connection.arguments(call))
+                    return connection.reply(sent)
+                except _LOST as error:
+                    return connection.lost(error, self._to.base_url)
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
+            case Open():
+                return await stream.open(step)
+            case Read():
+                return await stream.read()
+            case Close():
+                await stream.aclose()
+        return None
+
+
+class _AsyncStream:
+    """At most one open stream."""
+
+    def __init__(self, http: httpx2.AsyncClient, to: Connection) -> None:
+        self._http = http
+        self._to = to
+        self._answer: httpx2.Response | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+
+    async def open(self, step: Open) -> Reply:
+        await self.aclose()
+        request = self._http.build_request(**connection.stream_arguments(step, self._to.timeout))
+        try:
+            self._answer = await self._http.send(request, stream=True)
+            if self._answer.status_code != 200:
+                await self._answer.aread()
+                return connection.reply(self._answer)
+        except _LOST as error:
+            return connection.lost(error, self._to.base_url)
+        self._chunks = self._answer.aiter_bytes()
+        return connection.opened(self._answer)
+
+    async def read(self) -> bytes | None:
+        if self._chunks is None:
+            return None
+        try:
+            return await anext(self._chunks, None)
+        except _LOST:
+            return None
+
+    async def aclose(self) -> None:
+        if self._answer is not None:
+            await self._answer.aclose()
+            self._answer = self._chunks = None

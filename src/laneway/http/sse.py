@@ -1,0 +1,103 @@
+"""Server-sent events out of the bytes of a stream, however they are cut."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from laneway.errors import ServerError
+
+# What a line or an event may hold: a job's payload and result, with room to spare.
+LONGEST: Final = 64 * 1024 * 1024
+
+
+class Message(NamedTuple):
+    """One event; `id` is the last that was told, here or before."""
+
+    id: str | None
+    event: str
+    data: str
+
+
+class Parser:
+    """Takes bytes, yields messages.
+
+    `last_id` and `retry_ms` are what the stream has told so far, `is_alive` whether it said
+    anything.
+    """
+
+    def __init__(self, last_id: str | None = None) -> None:
+        self.last_id = last_id
+        self._id = last_id
+        self.retry_ms: int | None = None
+        self.is_alive = False
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._text = ""
+        self._is_first = True
+        self._event = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Message]:
+        """The messages that these bytes complete."""
+        self.is_alive = self.is_alive or bool(chunk)
+        self._text += self._decode(chunk)
+        if self._is_first and self._text:
+            self._text = self._text.removeprefix("\ufeff")
+            self._is_first = False
+        for line in self._lines():
+            message = self._take(line)
+            if message is not None:
+                yield message
+
+    def _lines(self) -> Iterator[str]:
+        start = 0
+        text = self._text
+        while True:
+            end, after = _line_end(text, start)
+            if end is None:
+                break
+            yield text[start:end]
+            start = after
+        self._text = text[start:]
+        if len(self._text) > LONGEST:
+            raise ServerError("a line of the stream is too long")
+
+    def _take(self, line: str) -> Message | None:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+            self._size += len(value)
+            if self._size > LONGEST:
+                raise ServerError("an event of the stream is too large")
+        elif name == "event":
+            self._event = value
+        elif name == "id" and "\0" not in value:
+            self._id = value
+        elif name == "retry" and value.isascii() and value.isdigit():
+            self.retry_ms = min(int(value[:9]), 60_000)
+        return None
+
+    def _dispatch(self) -> Message | None:
+        # Only now: of an event that was cut off, the rest must come again.
+        self.last_id = self._id
+        event, data = self._event, self._data
+        self._event, self._data, self._size = "", [], 0
+        if not data:
+            return None
+        return Message(self.last_id, event or "message", "\n".join(data))
+
+
+def _line_end(text: str, start: int) -> tuple[int | None, int]:
+    """Where a line ends and the next begins; None while that cannot be told."""
+    feed, back = text.find("\n", start), text.find("\r", start)
+    if back == -1 or (feed != -1 and feed < back):
+        return (None, 0) if feed == -1 else (feed, feed + 1)
+    if back + 1 == len(text):
+        # A line feed may follow with the next bytes.
+        return None, 0
+    return back, back + 2 if text[back + 1] == "\n" else back + 1

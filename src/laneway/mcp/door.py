@@ -1,0 +1,117 @@
+"""/mcp on the server: streamable HTTP without sessions, as whoever the bearer token belongs to.
+
+It stands before the routes and not among them: what it does it asks of them, by requests of its own
+with the token that came. So nothing here decides who may do what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+import httpx2
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+PATH: Final = "/mcp"
+# Of a refusal, what its reader needs.
+_KEPT: Final = ("content-type", "www-authenticate", "retry-after")
+
+
+def is_installed() -> bool:
+    """Whether the package is there that speaks the protocol."""
+    return find_spec("mcp") is not None
+
+
+def install(app: FastAPI) -> None:
+    """Opens the door on an application of the API, if the package is there."""
+    if is_installed():
+        # Innermost: ids, bounds and headers of all requests are of these too.
+        app.user_middleware.append(Middleware(McpDoor, api=app))
+
+
+class McpDoor:
+    """Answers /mcp itself and lets everything else pass."""
+
+    def __init__(self, app: ASGIApp, api: ASGIApp) -> None:
+        self._app = app
+        self._api = api
+        self._server: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _path(scope) != PATH:
+            await self._app(scope, receive, send)
+            return
+        refusal = await self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        if self._server is None:
+            # Most of a second, and many servers are never asked.
+            await asyncio.to_thread(import_module, "laneway.mcp.exchange")
+        from laneway.mcp import exchange
+
+        if self._server is None:
+            self._server = exchange.make(self._api)
+        await exchange.answer(self._server, scope, receive, send)
+
+    async def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        if "origin" in headers:
+            # A page of whatever site, also one whose name was made to point here.
+            return _problem(
+                scope, HTTPStatus.FORBIDDEN, "forbidden", "pages of browsers are refused"
+            )
+        if scope["method"] != "POST":
+            method = HTTPStatus.METHOD_NOT_ALLOWED
+            return _problem(scope, method, "method_not_allowed", "send POST", Allow="POST")
+        sent = {name: headers[name] for name in ("authorization",) if name in headers}
+        async with httpx2.AsyncClient(transport=Inside(self._api, scope)) as inside:
+            answer = await inside.get(f"{base_of(scope)}/me", headers=sent)
+        if answer.status_code == HTTPStatus.OK:
+            return None
+        kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
+        return Response(answer.content, answer.status_code, kept)
+
+
+class Inside(httpx2.ASGITransport):
+    """To the API in this process, for a request that came from outside."""
+
+    def __init__(self, api: ASGIApp, scope: Scope) -> None:
+        address = scope.get("client") or ("127.0.0.1", 0)
+        super().__init__(api, client=tuple(address), root_path=scope.get("root_path", ""))
+        self._request_id = scope["state"]["request_id"]
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["X-Request-Id"] = self._request_id
+        return await super().handle_async_request(request)
+
+
+def _path(scope: Scope) -> str:
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def base_of(scope: Scope) -> str:
+    """Where the API is, as `Inside` is asked."""
+    return f"http://localhost{scope.get('root_path', '')}"
+
+
+def _problem(
+    scope: Scope, status: HTTPStatus, code: str, detail: str, **headers: str
+) -> JSONResponse:
+    body = {
+        "type": f"urn:laneway:problem:{code}",
+        "title": status.phrase,
+        "status": int(status),
+        "code": code,
+        "detail": detail,
+        "request_id": scope["state"]["request_id"],
+    }
+    return JSONResponse(body, int(status), headers, media_type="application/problem+json")

@@ -1,0 +1,187 @@
+"""What tools answer, under the contract's names."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from laneway.domain.states import Status
+
+
+class FailureOut(BaseModel):
+    """Why it failed."""
+
+    type: str
+    message: str
+
+
+class ErrorOut(FailureOut):
+    """Why it failed, and where."""
+
+    traceback: str | None = Field(default=None, description="Only for those who may see it")
+
+
+class ProgressOut(BaseModel):
+    """How far an attempt has come, in its own units."""
+
+    stage: str | None
+    done: float | None
+    total: float | None
+    percent: float | None
+    message: str | None
+
+
+class LogLineOut(BaseModel):
+    """One line a handler logged."""
+
+    at: datetime
+    level: str
+    message: str
+
+
+class AttemptOut(BaseModel):
+    """One claim of a job and how it ended."""
+
+    attempt: int
+    worker: str | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    outcome: str | None = Field(description="null while it runs")
+    error: ErrorOut | None
+    log: list[LogLineOut] = []
+
+
+class JobOut(BaseModel):
+    """A job as lists tell it; get_job has the rest."""
+
+    id: UUID
+    job_type: str
+    lane: str
+    status: Status
+    priority: int
+    attempt: int
+    retries: int
+    max_retries: int
+    workspace: str
+    tags: list[str]
+    created_at: datetime | None
+    created_by: str | None
+    run_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    worker: str | None
+    progress: ProgressOut | None
+    error: FailureOut | None
+    duplicate: bool = Field(default=False, description="A submit met this job by its unique_key")
+
+
+class JobPageOut(BaseModel):
+    """Jobs, newest first."""
+
+    items: list[JobOut]
+    next_cursor: str | None = Field(description="For the page after; null: there is none")
+
+
+class DecisionOut(BaseModel):
+    """What somebody decided about a job."""
+
+    decision: str
+    decided_at: datetime
+    decided_by: str | None
+    comment: str | None
+
+
+class JobDetailOut(JobOut):
+    """A job with all that is known of it."""
+
+    error: ErrorOut | None
+    payload: Any
+    result: Any
+    checkpoint: Any
+    analysis: Any = Field(description="Plan and cost estimate, made before anyone approves")
+    unique_key: str | None
+    concurrency_key: str | None
+    approved_at: datetime | None
+    approved_by: str | None
+    expires_at: datetime | None
+    claimed_at: datetime | None
+    lease_until: datetime | None
+    last_progress_at: datetime | None
+    cancel_requested_at: datetime | None
+    attempts: list[AttemptOut]
+    two_person: bool = Field(description="Its submitter may not approve it")
+    seal: str = Field(description="Approve by it, and nothing but what is shown here is approved")
+    decisions: list[DecisionOut]
+
+
+class ReasonOut(BaseModel):
+    """One thing that decides."""
+
+    code: str
+    message: str
+
+
+class ExplanationOut(BaseModel):
+    """Where a job stands, and every reason why, the most decisive first."""
+
+    id: UUID
+    job_type: str
+    lane: str
+    status: Status
+    reasons: list[ReasonOut]
+    starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
+
+
+class StandingOut(BaseModel):
+    """Where a job stands in its lane."""
+
+    id: UUID
+    job_type: str
+    lane: str
+    status: Status
+    priority: int
+
+
+class TypeLoadOut(BaseModel):
+    """Due jobs of one job type."""
+
+    job_type: str
+    depth: int
+    depth_is_capped: bool
+    oldest_wait_s: float | None
+
+
+class LaneOut(BaseModel):
+    """A lane's policy."""
+
+    name: str
+    job_types: list[str]
+    max_slots: int | None = Field(description="In the whole cluster; 0: none, null: no bound")
+    poll_interval_ms: int
+    stale_timeout_minutes: int
+    lease_seconds: int
+    enabled: bool = Field(description="false: drained, nothing new is claimed")
+    updated_at: datetime | None
+    updated_by: str | None
+
+
+class LaneStatusOut(LaneOut):
+    """A lane, its slots in use and what waits in it."""
+
+    frozen: bool
+    slots_used: int
+    utilization: float | None
+    depth: int = Field(description="Due jobs")
+    depth_is_capped: bool = Field(description="There are more than `depth`")
+    oldest_wait_s: float | None
+    waiting: list[TypeLoadOut]
+
+
+class LanesOut(BaseModel):
+    """The lanes in reach, by name."""
+
+    items: list[LaneStatusOut]

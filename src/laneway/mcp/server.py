@@ -1,0 +1,183 @@
+"""The MCP server: tools and resources, asked through a client of the API."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver.exceptions import (
+    ResourceError,
+    ResourceNotFoundError,
+    ToolError,
+    UnexpectedToolError,
+)
+from mcp.server.mcpserver.tools import Tool as Registered
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, ToolAnnotations
+from mcp_types import Tool as ListedTool
+from pydantic import ValidationError
+
+from laneway import __version__
+from laneway.errors import LanewayError, NotFound
+from laneway.http import AsyncClient
+from laneway.mcp.tools import TOOLS, Tools
+
+# The name that its seeds' own MCP server had for it; there is no scheme.
+STATUS_URI: Final = "workers/status"
+JOB_URI: Final = "laneway://jobs/{job_id}"
+_JSON: Final = "application/json"
+_INSTRUCTIONS: Final = (
+    "Laneway runs background jobs. A job waits in a lane until a slot is free. explain_job tells"
+    f" why one does not run; the resource {STATUS_URI} shows lanes, slots and workers at once."
+)
+
+# As whom the message at hand asks.
+_client: ContextVar[AsyncClient] = ContextVar("client")
+
+# A client for one message; what it is given is the HTTP request the message came with, if any.
+Clients = Callable[[Any], AbstractAsyncContextManager[AsyncClient]]
+
+
+def make_server(clients: Clients, *, is_writing: bool) -> Door:
+    """The server; each message is carried out by a client of `clients`.
+
+    Without `is_writing` there are only tools that read.
+    """
+
+    async def as_asked(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        async with clients(ctx.request) as client:
+            token = _client.set(client)
+            try:
+                return await call_next(ctx)
+            finally:
+                _client.reset(token)
+
+    with _logging_kept():
+        server = Door(
+            "laneway",
+            title="Laneway",
+            version=__version__,
+            instructions=_INSTRUCTIONS,
+            tools=[tool for name, tool in _made().items() if is_writing or not TOOLS[name].writes],
+            middleware=[as_asked],
+            subscriptions=False,
+        )
+    server.resource(
+        STATUS_URI,
+        name="status",
+        description="Lanes, slots, what waits, workers and leader, in one read",
+        mime_type=_JSON,
+    )(_read_status)
+    server.resource(JOB_URI, name="job", description="One job with its attempts", mime_type=_JSON)(
+        _read_job
+    )
+    return server
+
+
+def always(client: AsyncClient) -> Clients:
+    """One client for all messages."""
+
+    @asynccontextmanager
+    async def same(request: Any) -> AsyncIterator[AsyncClient]:
+        yield client
+
+    return same
+
+
+class Door(MCPServer[Any]):
+    """Lists the tools that whoever asks may use; the API refuses, and keeps, the use of others."""
+
+    @property
+    def speaking(self) -> Server[Any]:
+        """What speaks the protocol, for a transport of our own."""
+        return self._lowlevel_server
+
+    async def list_tools(self) -> list[ListedTool]:
+        try:
+            me = await _client.get().get_me()
+        except LanewayError as error:
+            raise MCPError(INTERNAL_ERROR, _told(error)) from None
+        return [
+            tool for tool in await super().list_tools() if me.allows(TOOLS[tool.name].permission)
+        ]
+
+
+class _Strict(Registered):
+    """Refuses what it does not know, and tells in one line what was refused and why."""
+
+    async def run(
+        self, arguments: dict[str, Any], context: Any, convert_result: bool = False
+    ) -> Any:
+        for name in sorted(arguments.keys() - self.parameters["properties"].keys()):
+            raise ToolError(f"invalid_input: {name}: is no argument of {self.name}")
+        try:
+            return await super().run(arguments, context, convert_result)
+        except UnexpectedToolError as error:
+            if isinstance(error.__cause__, LanewayError):
+                raise ToolError(_told(error.__cause__)) from None
+            raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_broken(error.__cause__)) from None
+            raise
+
+
+def _made() -> dict[str, Registered]:
+    verbs = Tools(_client.get)
+    made: dict[str, Registered] = {}
+    for name, tool in TOOLS.items():
+        annotations = ToolAnnotations(
+            read_only_hint=not tool.writes,
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=False,
+        )
+        made[name] = _Strict.from_function(getattr(verbs, name), annotations=annotations)
+        made[name].parameters["additionalProperties"] = False
+    return made
+
+
+async def _read_status() -> str:
+    try:
+        return json.dumps((await _client.get().read_status()).to_dict())
+    except LanewayError as error:
+        raise ResourceError(_told(error)) from None
+
+
+async def _read_job(job_id: str) -> str:
+    try:
+        return json.dumps((await _client.get().review_job(job_id)).to_dict())
+    except NotFound as error:
+        raise ResourceNotFoundError(_told(error)) from None
+    except LanewayError as error:
+        raise ResourceError(_told(error)) from None
+
+
+def _told(error: LanewayError) -> str:
+    """For an assistant: the stable code, then what the API says, with field and rule."""
+    return f"{error.code}: {error}"
+
+
+def _broken(error: ValidationError) -> str:
+    rules = (
+        f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
+    )
+    return f"invalid_input: {'; '.join(rules)}"
+
+
+@contextmanager
+def _logging_kept() -> Iterator[None]:
+    """The package sets up the logging of the whole process where nobody has done it."""
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)

@@ -1,0 +1,46 @@
+"""Serves the assistant that started this process, over its stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from typing import Any, Final, cast
+
+from mcp.server.stdio import stdio_server
+
+from laneway.mcp.server import Door
+
+_STDIN: Final = 0
+
+
+async def serve(server: Door) -> None:
+    """Returns when stdin ends."""
+    async with stdio_server(stdin=cast(Any, _Lines(_STDIN))) as (reading, writing):
+        speaking = server.speaking
+        await speaking.run(reading, writing, speaking.create_initialization_options())
+
+
+class _Lines:
+    """Lines read by a thread that nobody waits for, so that Ctrl-C ends what waits for more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        threading.Thread(target=self._read, args=[descriptor], daemon=True).start()
+
+    def _read(self, descriptor: int) -> None:
+        # A file of its own: the thread may still hold it when Python closes sys.stdin.
+        with os.fdopen(os.dup(descriptor), "rb") as lines:
+            for line in lines:
+                self._hand_over(line)
+        self._hand_over(None)
+
+    def _hand_over(self, line: bytes | None) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while (line := await self._lines.get()) is not None:
+            yield line.decode("utf-8", "replace")

@@ -1,0 +1,197 @@
+"""The tools: each a request to the API, as whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from laneway.domain.states import Status
+from laneway.http import AsyncClient
+from laneway.mcp.outputs import (
+    ExplanationOut,
+    JobDetailOut,
+    JobOut,
+    JobPageOut,
+    LaneOut,
+    LanesOut,
+    LaneStatusOut,
+    StandingOut,
+)
+
+M = TypeVar("M", bound=BaseModel)
+
+# Empty text stands for "not given": a text that reads like JSON is otherwise taken for JSON.
+Text = Annotated[str, Field(max_length=2000)]
+JobId = Annotated[UUID, Field(description="Of the job")]
+
+
+class Tool(NamedTuple):
+    """What is said of a tool beside its function: who may use it, and what it may do."""
+
+    permission: str
+    writes: bool = False
+    destructive: bool = False
+    idempotent: bool = True
+
+
+TOOLS: Final[dict[str, Tool]] = {
+    "list_jobs": Tool("jobs:read"),
+    "get_job": Tool("jobs:read"),
+    "explain_job": Tool("jobs:read"),
+    "list_lanes": Tool("workers:view"),
+    "submit_job": Tool("jobs:submit", writes=True, idempotent=False),
+    "approve_job": Tool("jobs:approve", writes=True),
+    "reject_job": Tool("jobs:approve", writes=True, destructive=True),
+    "cancel_job": Tool("jobs:cancel", writes=True, destructive=True),
+    "reprioritize_job": Tool("workers:manage", writes=True),
+    "tune_lane": Tool("workers:manage", writes=True, destructive=True),
+}
+
+
+class Tools:
+    """A method for each tool; its docstring is what an assistant reads of it."""
+
+    def __init__(self, client: Callable[[], AsyncClient]) -> None:
+        self._client = client
+
+    async def list_jobs(
+        self,
+        status: Status | None = None,
+        lane: Annotated[str, Field(max_length=63)] = "",
+        job_type: Annotated[str, Field(max_length=128)] = "",
+        tag: Annotated[str, Field(max_length=128)] = "",
+        worker: Annotated[str, Field(max_length=256, description="Name or id")] = "",
+        workspace: Annotated[str, Field(max_length=128)] = "",
+        since: Annotated[datetime | None, Field(description="Submitted then or later")] = None,
+        q: Annotated[
+            str, Field(max_length=1000, description="Text in id, job type, error or payload")
+        ] = "",
+        limit: Annotated[int, Field(ge=1, le=200)] = 20,
+        cursor: Annotated[
+            str, Field(max_length=512, description="The next_cursor of the page before")
+        ] = "",
+    ) -> JobPageOut:
+        """Lists jobs, newest first; all filters that are given must hold, empty ones are none."""
+        given = {"lane": lane, "job_type": job_type, "tag": tag, "worker": worker, "q": q}
+        filters: dict[str, Any] = {name: text for name, text in given.items() if text}
+        if workspace:
+            filters["workspace"] = workspace
+        if status is not None:
+            filters["status"] = status
+        if since is not None:
+            filters["since"] = since
+        found = self._client().list_jobs(**filters)
+        page = await found.page(limit=limit, cursor=cursor or None)
+        items = [_shown(JobOut, job) for job in page.items]
+        return JobPageOut(items=items, next_cursor=page.next_cursor)
+
+    async def get_job(self, job_id: JobId) -> JobDetailOut:
+        """Shows one job with its payload, result, attempts and decisions.
+
+        Tracebacks and log lines are there only for those who may see them.
+        """
+        return _shown(JobDetailOut, await self._client().review_job(job_id))
+
+    async def explain_job(self, job_id: JobId) -> ExplanationOut:
+        """Tells every reason why a job is not running, and when it may start."""
+        return _shown(ExplanationOut, await self._client().explain_job(job_id))
+
+    async def submit_job(
+        self,
+        job_type: Annotated[str, Field(min_length=1, max_length=128)],
+        payload: Annotated[Any, Field(description="Its arguments, by name")] = None,
+        priority: Annotated[int | None, Field(description="Higher first")] = None,
+        delay: Annotated[float | None, Field(description="Seconds until it may start")] = None,
+        unique_key: Annotated[
+            str, Field(description="At most one job that has not ended has it")
+        ] = "",
+        workspace: Annotated[str, Field(max_length=128)] = "",
+        tags: list[str] | None = None,
+    ) -> JobOut:
+        """Submits a job. With a unique_key, a job that has not ended and has it is answered."""
+        options: dict[str, Any] = {"workspace": workspace} if workspace else {}
+        made = await self._client().submit(
+            job_type,
+            payload,
+            priority=priority,
+            delay=delay,
+            unique_key=unique_key or None,
+            tags=tags or (),
+            **options,
+        )
+        return _shown(JobOut, made)
+
+    async def approve_job(
+        self,
+        job_id: JobId,
+        comment: Text = "",
+        seal: Annotated[
+            str, Field(max_length=512, description="Of get_job: approve only what was shown")
+        ] = "",
+    ) -> JobOut:
+        """Lets a job that awaits an approval run. Look at it with get_job first; give its seal."""
+        done = await self._client().approve_job(job_id, comment=comment or None, seal=seal or None)
+        return _shown(JobOut, done)
+
+    async def reject_job(
+        self, job_id: JobId, reason: Annotated[str, Field(min_length=1, max_length=2000)]
+    ) -> JobOut:
+        """Cancels a job that awaits an approval, for a reason that is kept."""
+        return _shown(JobOut, await self._client().reject_job(job_id, reason))
+
+    async def cancel_job(self, job_id: JobId, reason: Text = "") -> JobOut:
+        """Cancels a job: at once if it waits; if it runs, its worker is asked to stop it."""
+        return _shown(JobOut, await self._client().cancel_job(job_id, reason=reason or None))
+
+    async def reprioritize_job(
+        self, job_id: JobId, priority: Annotated[int, Field(description="Higher first")]
+    ) -> StandingOut:
+        """Gives a waiting job another place in its lane; a running or ended one is refused."""
+        stands = await self._client().reprioritize_job(job_id, priority)
+        return StandingOut.model_validate(stands, from_attributes=True)
+
+    async def list_lanes(self) -> LanesOut:
+        """Lists the lanes with their policy, the slots in use and what waits in each."""
+        found = self._client().list_lanes()
+        return LanesOut(items=[_shown(LaneStatusOut, each) async for each in found])
+
+    async def tune_lane(
+        self,
+        name: Annotated[str, Field(min_length=1, max_length=63)],
+        enabled: Annotated[
+            bool | None, Field(description="false drains the lane, true resumes it")
+        ] = None,
+        max_slots: Annotated[
+            int | None, Field(ge=0, le=10_000, description="Running jobs in the whole cluster")
+        ] = None,
+        unbounded: Annotated[bool, Field(description="No bound of slots; not with max_slots")] = (
+            False
+        ),
+        poll_interval_ms: Annotated[int | None, Field(ge=100, le=120_000)] = None,
+        stale_timeout_minutes: Annotated[int | None, Field(ge=1, le=1440)] = None,
+        lease_seconds: Annotated[int | None, Field(ge=2, le=3600)] = None,
+    ) -> LaneOut:
+        """Changes what is given of a lane, in force at every worker's next claim.
+
+        Drain a lane with enabled=false: nothing new is claimed, what runs finishes.
+        """
+        given: dict[str, Any] = {
+            "enabled": enabled,
+            "max_slots": max_slots,
+            "poll_interval_ms": poll_interval_ms,
+            "stale_timeout_minutes": stale_timeout_minutes,
+            "lease_seconds": lease_seconds,
+        }
+        change = {field: value for field, value in given.items() if value is not None}
+        if unbounded:
+            change["max_slots"] = None
+        return _shown(LaneOut, await self._client().tune_lane(name, change))
+
+
+def _shown(model: type[M], found: Any) -> M:
+    """A value of the client as its model tells it."""
+    return model.model_validate(found.to_dict())

@@ -1,0 +1,236 @@
+-- Logs that these jobs changed, for those who watch them; costs a look where nobody watches anything
+-- (what is called most often looks itself first, which costs half).
+-- Called last by whatever changes a job, in the same transaction and behind the lock on the job's row:
+-- so the events of one job have ids in the order of its changes. p_at: only where its progress is of
+-- then. With its owner's rights: who may change a job need not be able to read or write the log.
+create or replace function laneway.emit(p_seqs bigint[], p_change text, p_at timestamptz default null)
+returns void language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if exists (select from laneway.watches)
+       -- One old snapshot does not show who watches now, and the end of a job must not be missed.
+       or (p_change = 'finished' and current_setting('transaction_isolation') <> 'read committed') then
+        perform laneway.log_changes(p_seqs, p_change, p_at);
+    end if;
+end $$;
+
+-- What of these jobs changes in their life, as they are now.
+create or replace function laneway.present(p_seqs bigint[])
+returns table (n bigint, seq bigint, workspace text, lane text, job_type text, created_by text, status text,
+               attempt integer, state jsonb)
+language plpgsql volatile
+-- One plan for all calls: to find it takes longer than to run it.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_nestloop = on
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select u.n, v.seq, v.workspace, v.lane, v.job_type, v.created_by, v.status, v.attempt, jsonb_build_object(
+           'status', v.status, 'priority', v.priority, 'attempt', v.attempt, 'retries', v.retries,
+           'progress', v.progress, 'error', case when jsonb_typeof(v.error) = 'object' then jsonb_build_object(
+               'type', v.error -> 'type', 'message', left(v.error ->> 'message', 10000)) end, 'approved_at', v.approved_at,
+           'approved_by', v.approved_by, 'expires_at', v.expires_at, 'run_at', v.run_at, 'claimed_by', v.claimed_by,
+           'worker', v.worker, 'claimed_at', v.claimed_at, 'last_progress_at', v.last_progress_at,
+           'cancel_requested_at', v.cancel_requested_at, 'started_at', v.started_at, 'finished_at', v.finished_at)
+      from unnest(p_seqs) with ordinality as u (seq, n)
+     -- offset 0: by index, whatever the statistics say.
+     cross join lateral (select t.* from laneway.jobs_view t where t.seq = u.seq offset 0) v
+     where v.status is not null;
+end $$;
+
+-- One event for each job that is watched, and for every job if all are; of more than 50 jobs at once the
+-- watchers of all get one event per workspace, type and submitter, so that watching all stays cheap.
+create or replace function laneway.log_changes(p_seqs bigint[], p_change text, p_at timestamptz)
+returns void language plpgsql volatile as $$
+declare
+    v_is_plain boolean := current_setting('transaction_isolation') = 'read committed';
+    v_is_all   boolean := exists (select from laneway.watches w where w.seq = 0);
+    v_named    bigint[];
+    v_single   bigint[];
+    v_logged   integer := 0;
+    v_more     integer := 0;
+begin
+    -- Held until the commit: whoever reconciles a watch comes before or after this change. With an old
+    -- snapshot neither the watches of now can be seen nor locked.
+    v_named := case when not v_is_plain then p_seqs else array(
+        select x.seq from (select w.seq from laneway.watches w where w.seq = any (p_seqs) order by w.seq
+                              for key share) x) end;
+    v_single := case when v_is_all and cardinality(p_seqs) <= 50 then p_seqs else v_named end;
+    if v_single <> '{}' then
+        insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)
+        select p.seq, 'job.' || case
+                   when p.status in ('completed', 'failed', 'cancelled') then p.status
+                   when p_change <> 'settled' then p_change
+                   else coalesce((select a.outcome from laneway.attempts a
+                                   where a.seq = p.seq and a.attempt = p.attempt
+                                     and a.outcome in ('released', 'snoozed', 'analyzed')), 'returned') end,
+               p.workspace, p.lane, p.job_type, p.created_by, p.state
+          from laneway.present(v_single) p
+         where p_at is null or (select g.at = p_at from laneway.progress g where g.seq = p.seq)
+         order by p.n;
+        get diagnostics v_logged = row_count;
+    end if;
+    if v_is_all and cardinality(p_seqs) > 50 then
+        with met as materialized (
+            select j.workspace, j.job_type, j.created_by, count(*) as n from unnest(p_seqs) s (seq)
+             cross join lateral (select b.workspace, b.job_type, b.created_by from laneway.jobs b
+                                  where b.seq = s.seq offset 0) j
+             group by 1, 2, 3)
+        insert into laneway.events (name, workspace, lane, job_type, created_by, state)
+        select 'jobs.changed', m.workspace, laneway.lane_of(m.job_type), m.job_type, m.created_by,
+               jsonb_build_object('change', p_change, 'count', m.n)
+          from met m where (select count(*) from met) <= 200
+        union all
+        select 'jobs.changed', null, null, null, null, '{}' where (select count(*) from met) > 200;
+        get diagnostics v_more = row_count;
+    end if;
+    -- Commits that notify queue for one lock: for watchers of all, who look now and then anyway, only
+    -- one transaction at a time does.
+    if v_logged + v_more > 0 and (v_named <> '{}' or pg_try_advisory_xact_lock(5577006791947779412)) then
+        perform pg_notify('laneway_events', '');
+    end if;
+end $$;
+
+-- Begins or prolongs the watches of these, and sees to it that the log has something of each job.
+-- Answers which are settled; the others are to be reconciled, from the next transaction on.
+create or replace function laneway.open_watches(p_seqs bigint[], p_keep_s double precision)
+returns table (seq bigint, settled boolean) language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+    v_silent bigint[];
+begin
+    insert into laneway.watches as w (seq, until)
+    select distinct s, clock_timestamp() + make_interval(secs => p_keep_s) from unnest(p_seqs) s order by s
+    on conflict (seq) do update set until = greatest(w.until, excluded.until);
+    v_silent := array(
+        select w.seq from laneway.watches w
+          left join lateral (select e.id from laneway.events e where e.seq = w.seq limit 1) e on true
+         where w.seq = any (p_seqs) and w.seq > 0 and (w.born is null or e.id is null));
+    if v_silent <> '{}' and laneway.log_present(v_silent) > 0 then
+        -- Another may log a change of it at this moment: that is put right when it has ended.
+        update laneway.watches w set settled = false, mark = null where w.seq = any (v_silent);
+    end if;
+    return query select w.seq, w.settled from laneway.watches w where w.seq = any (p_seqs);
+end $$;
+
+-- Logs where these jobs stand, if the newest event of the job tells otherwise. Answers of how many.
+create or replace function laneway.log_present(p_seqs bigint[]) returns integer language plpgsql volatile as $$
+declare
+    v_n integer;
+begin
+    insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)
+    select p.seq, 'job.' || case when p.status in ('completed', 'failed', 'cancelled') then p.status else 'state' end,
+           p.workspace, p.lane, p.job_type, p.created_by, p.state
+      from laneway.present(p_seqs) p
+      left join lateral (select e.state from laneway.events e where e.seq = p.seq order by e.id desc limit 1) e on true
+     where p.state - '{worker,run_at}'::text[] is distinct from e.state - '{worker,run_at}'::text[];
+    get diagnostics v_n = row_count;
+    return v_n;
+end $$;
+
+-- A transaction that looked before a watch was there may commit a change without an event: as long as
+-- any runs that is old enough, and once when they are gone, the job is compared with its newest event.
+-- Those who watch all are told that something may have changed. Answers what is settled. Waits for
+-- nobody: who is just logging a change of a job keeps its watch, and the job is looked at next time.
+create or replace function laneway.reconcile(p_seqs bigint[]) returns setof bigint language plpgsql volatile as $$
+declare
+    v_own     xid8 := pg_current_xact_id();
+    v_held    bigint[];
+    v_horizon xid8;
+    v_logged  integer;
+    v_more    integer;
+begin
+    v_held := array(
+        select x.seq from (select w.seq from laneway.watches w where w.seq = any (p_seqs) and not w.settled
+                            order by w.seq for update skip locked) x);
+    if v_held <> '{}' then
+        update laneway.watches w set mark = v_own, born = coalesce(w.born, v_own)
+         where w.seq = any (v_held) and w.mark is null;
+        -- Before the look, in a statement of its own: who has ended by now is seen by it.
+        v_horizon := pg_snapshot_xmin(pg_current_snapshot());
+        v_logged := laneway.log_present(v_held);
+        insert into laneway.events (name, state)
+        select case w.seq when 0 then 'jobs.changed' else 'lanes.changed' end, '{}' from laneway.watches w
+         where w.seq = any (v_held) and w.seq <= 0 and w.mark < v_own and w.mark <= v_horizon;
+        get diagnostics v_more = row_count;
+        update laneway.watches w set settled = true where w.seq = any (v_held) and w.mark <= v_horizon;
+        if v_logged + v_more > 0 then
+            perform pg_notify('laneway_events', '');
+        end if;
+    end if;
+    return query select s from unnest(p_seqs) s
+                  where not exists (select from laneway.watches w where w.seq = s and not w.settled);
+end $$;
+
+-- Events that became visible after the snapshot p_prev, up to p_next (null: now), by id, after p_after.
+-- The first row tells p_next alone. No old transaction makes it read what was read before.
+create or replace function laneway.events_between(p_prev pg_snapshot, p_next pg_snapshot, p_after bigint, p_limit integer)
+returns table (next pg_snapshot, id bigint, seq bigint, name text, workspace text, lane text, job_type text,
+               created_by text, state jsonb)
+language plpgsql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    v_next pg_snapshot := coalesce(p_next, pg_current_snapshot());
+begin
+    next := v_next;
+    return next;
+    return query
+    select null::pg_snapshot, e.id, e.seq, e.name, e.workspace, e.lane, e.job_type, e.created_by, e.state
+      from (select y.* from laneway.events y where y.xid >= pg_snapshot_xmax(p_prev)
+            union all
+            select y.* from (select pg_snapshot_xip(p_prev) as xid offset 0) x
+             cross join lateral (select z.* from laneway.events z where z.xid = x.xid offset 0) y) e
+     where pg_visible_in_snapshot(e.xid, v_next) and e.id > p_after
+     order by e.id limit p_limit;
+end $$;
+
+-- Forgets events that everybody could see for p_keep_s at least, and watches that nobody prolongs: at
+-- most p_limit of each. Answers how many; null: not the leader. With its owner's rights, like retain.
+create or replace function laneway.prune_events(
+    p_holder uuid, p_epoch bigint, p_keep_s double precision, p_limit integer)
+returns integer language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_keep   interval := make_interval(secs => greatest(p_keep_s, 60));
+    v_log    laneway.event_log;
+    v_newest bigint;
+    v_events integer;
+    v_watches integer;
+begin
+    if not laneway.leads(p_holder, p_epoch) then return null; end if;
+    select * into v_log from laneway.event_log for update;
+    if v_log.new_at is null or v_log.new_at <= v_now - v_keep then
+        update laneway.event_log l
+           set old_at = l.new_at, old_xid = l.new_xid, new_at = v_now,
+               new_xid = pg_snapshot_xmin(pg_current_snapshot())
+        returning * into v_log;
+    end if;
+    with gone as (
+        delete from laneway.events e where e.id = any (array(
+            select x.id from laneway.events x
+             where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid order by x.xid limit p_limit))
+        returning e.id)
+    select max(g.id), count(*) into v_newest, v_events from gone g;
+    if v_events > 0 then
+        update laneway.event_log l
+           set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = greatest(l.pruned_xid, v_log.old_xid);
+    end if;
+    delete from laneway.watches w where w.seq = any (array(
+        select x.seq from laneway.watches x where x.until < v_now order by x.until limit p_limit
+           for update skip locked));
+    get diagnostics v_watches = row_count;
+    return v_events + v_watches;
+end $$;

@@ -1,0 +1,32 @@
+-- Jobs of several requests and the act of each: all of them are stored or none is; answers each job as it
+-- is then, in the order given. None has a unique_key: who waits for the holder of one must not keep the
+-- others waiting. One statement, so that it costs one turn of the caller's loop.
+create or replace function laneway.submit_requests(p_requests jsonb)
+returns setof laneway.jobs_as_text
+language plpgsql volatile
+as $$
+declare
+    v_ids uuid[];
+begin
+    with made as materialized (
+        select r.actor, r.principal, r.door, r.request, r.address, r.job_type, r.workspace, s.job_id, s.status
+          from jsonb_to_recordset(p_requests) as r (
+                id uuid, job_type text, payload jsonb, priority integer, run_at timestamptz, delay double precision,
+                concurrency_key text, workspace text, tags text[], max_retries integer, created_by text,
+                traceparent text, needs text, max_age double precision,
+                actor text, principal uuid, door text, request text, address text)
+         cross join lateral laneway.submit(
+                job_type => r.job_type, payload => r.payload, priority => r.priority, run_at => r.run_at,
+                delay => make_interval(secs => r.delay), workspace => r.workspace, tags => r.tags,
+                max_retries => r.max_retries, created_by => r.created_by, id => r.id, traceparent => r.traceparent,
+                concurrency_key => r.concurrency_key, needs => r.needs, max_age => r.max_age,
+                max_payload_bytes => 2147483647, max_key_bytes => 2147483647) s
+    ), acts as (
+        insert into laneway.audit (actor, principal_id, door, action, kind, name, workspace, outcome, after, request_id, address)
+        select m.actor, m.principal, m.door, 'job.submitted', 'job', m.job_id::text, m.workspace, 'done',
+               jsonb_build_object('job_type', m.job_type, 'status', m.status), m.request, m.address
+          from made m
+    )
+    select array_agg(m.job_id) into v_ids from made m;
+    return query select * from laneway.jobs_by_id(v_ids);
+end $$;

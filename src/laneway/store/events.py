@@ -1,0 +1,124 @@
+"""The log of what changed, and who watches, as statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from laneway.domain.event import Event
+from laneway.domain.job import Job
+from laneway.domain.states import TERMINAL
+from laneway.store.jobs import read_job
+from laneway.store.statement import Row, Statement, nothing, scalar
+
+CHANNEL: Final = "laneway_events"
+PAGE: Final = 500
+ENDS: Final = frozenset(f"job.{status}" for status in TERMINAL)
+
+
+def emit(seqs: Sequence[int], change: str) -> Statement[None]:
+    """Logs a change of these jobs where somebody watches them; last in its transaction."""
+    return Statement("events/emit_jobs", nothing, {"seqs": list(seqs), "change": change})
+
+
+def open_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
+    """Begins or prolongs watches; answers those that must be reconciled, in a transaction after."""
+    return Statement(
+        "events/open_watches",
+        lambda rows: {seq for seq, is_settled in rows if not is_settled},
+        {"seqs": sorted(seqs), "keep_s": keep_s},
+    )
+
+
+def keep_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
+    """Prolongs watches; answers those there are."""
+    return Statement(
+        "events/keep_watches",
+        lambda rows: {row[0] for row in rows},
+        {"seqs": sorted(seqs), "keep_s": keep_s},
+    )
+
+
+def reconcile(seqs: Collection[int]) -> Statement[set[int]]:
+    """Logs what was changed by who did not see these watches; answers those that are settled."""
+    return Statement(
+        "events/reconcile_watches", lambda rows: {row[0] for row in rows}, {"seqs": sorted(seqs)}
+    )
+
+
+class Span(NamedTuple):
+    """Events by id, and the snapshot up to which they were visible."""
+
+    next: str
+    events: list[Event]
+
+
+def between(
+    prev: str, following: str | None = None, *, after: int = 0, limit: int = PAGE
+) -> Statement[Span]:
+    """What became visible after one snapshot, up to another or to now."""
+    return Statement(
+        "events/read_between",
+        lambda rows: Span(rows[0][0], [_event(row[1:]) for row in rows[1:]]),
+        {"prev": prev, "next": following, "after": after, "limit": limit},
+    )
+
+
+def _event(row: Row) -> Event:
+    number, seq, name, workspace, lane, job_type, created_by, state = row
+    return Event(number, seq, name, workspace, lane, job_type, created_by, json.loads(state))
+
+
+class JobLog(NamedTuple):
+    """Events of one job. `is_known`: they are those after the one asked for, and none is missing;
+    else there is the newest alone. `newest` and `name` are those of the last."""
+
+    is_known: bool
+    newest: int | None
+    name: str | None
+    events: list[Event]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether whoever asked has had the end of the job already."""
+        return self.is_known and not self.events and self.name in ENDS
+
+
+def of_job(seq: int, after: int | None, limit: int = PAGE) -> Statement[JobLog]:
+    """The events of a job after one, or the newest."""
+
+    def decode(rows: list[Row]) -> JobLog:
+        events = [_event(row[3:]) for row in rows if row[3] is not None]
+        is_known, newest, name = rows[0][:3]
+        return JobLog(is_known, newest, name, events)
+
+    params = {"seq": seq, "after": after, "limit": limit}
+    return Statement("events/read_job_events", decode, params)
+
+
+def can_resume(seqs: Collection[int], since: str) -> Statement[bool]:
+    """Whether the log has all that these watches logged since a snapshot."""
+    return Statement("events/check_resume", scalar, {"seqs": sorted(seqs), "since": since})
+
+
+def snapshot() -> Statement[str]:
+    """What is visible now."""
+    return Statement("events/take_snapshot", scalar)
+
+
+def numbers(job_ids: Collection[UUID]) -> Statement[dict[UUID, int]]:
+    """The numbers of jobs, of those there are."""
+    return Statement(
+        "events/find_numbers", lambda rows: {row[0]: row[1] for row in rows}, {"ids": list(job_ids)}
+    )
+
+
+def jobs(seqs: Collection[int]) -> Statement[dict[int, Job]]:
+    """Jobs by their numbers, of those there are."""
+    return Statement(
+        "events/read_jobs",
+        lambda rows: {row[0]: read_job(row) for row in rows},
+        {"seqs": sorted(seqs)},
+    )

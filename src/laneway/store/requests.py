@@ -1,0 +1,49 @@
+"""Jobs that several requests submit at once, as statements of one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from laneway.domain.actor import Actor
+from laneway.domain.job import Job, NewJob
+from laneway.store.jobs import read_job
+from laneway.store.statement import Statement
+
+Request = tuple[NewJob, Actor]
+
+
+def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
+    """Stores the jobs, none of which has a unique_key, and the act of each; answers them."""
+    text = ",".join(_text(job, actor) for job, actor in requests)
+    return Statement(
+        "jobs/submit_requests",
+        lambda rows: [read_job(row) for row in rows],
+        {"requests": f"[{text}]"},
+    )
+
+
+def _text(job: NewJob, actor: Actor) -> str:
+    told = {
+        "id": str(job.id),
+        "job_type": job.job_type,
+        "priority": job.priority,
+        "run_at": job.run_at and job.run_at.isoformat(),
+        "delay": job.delay,
+        "concurrency_key": job.concurrency_key,
+        "workspace": job.workspace,
+        "tags": list(job.tags) or None,
+        "max_retries": job.max_retries,
+        "created_by": job.created_by,
+        "traceparent": job.traceparent,
+        "needs": job.needs,
+        "max_age": job.max_age,
+        "actor": str(actor),
+        "principal": actor.principal_id and str(actor.principal_id),
+        "door": actor.door,
+        "request": actor.request_id,
+        "address": actor.address,
+    }
+    said = json.dumps({name: value for name, value in told.items() if value is not None})
+    # The payload is JSON text already: checked, and perhaps large.
+    return f'{said[:-1]},"payload":{job.payload}}}'

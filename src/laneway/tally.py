@@ -1,0 +1,180 @@
+"""What this process has counted since it began, for whoever reads its metrics.
+
+Counters are plain numbers that the engine and the doors add to; `laneway.metrics` tells them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from typing import Final, Protocol
+from uuid import UUID
+from weakref import WeakSet
+
+OTHER: Final = "other"
+# Names beyond these many are counted together, so that a label never grows without bound.
+MOST_LANES: Final = 50
+MOST_JOB_TYPES: Final = 100
+MOST_ROUTES: Final = 200
+
+RUN_BOUNDS: Final = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
+    3600.0,
+)  # fmt: skip
+WAIT_BOUNDS: Final = RUN_BOUNDS
+REQUEST_BOUNDS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Pool(Protocol):
+    """What is told of a pool of database connections."""
+
+    role: str
+    size: int
+    is_closed: bool
+
+    @property
+    def idle(self) -> int: ...
+    @property
+    def in_use(self) -> int: ...
+    @property
+    def waiting(self) -> int: ...
+
+
+class Histogram:
+    """How many values fell below each bound; the last count is of those above all."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Names:
+    """The first names that come are kept apart; those after them are `other`."""
+
+    __slots__ = ("_known", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def fold(self, name: str) -> str:
+        if name in self._known:
+            return name
+        if len(self._known) < self._most:
+            self._known.add(name)
+            return name
+        return OTHER
+
+
+class Ends:
+    """How the attempts of one job type in one lane ended, and how long they ran."""
+
+    __slots__ = ("_durations", "outcomes")
+
+    def __init__(self, durations: Histogram) -> None:
+        self.outcomes: dict[str, int] = {}
+        self._durations = durations
+
+    def add(self, outcome: str, ran_s: float | None) -> None:
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        if ran_s is not None:
+            self._durations.add(ran_s)
+
+
+class Tally:
+    """Added to by the event loop, read by any thread: each copy is made in one step."""
+
+    def __init__(self) -> None:
+        self._lanes = Names(MOST_LANES)
+        self._job_types = Names(MOST_JOB_TYPES)
+        self._routes = Names(MOST_ROUTES)
+        self._ends: dict[tuple[str, str], Ends] = {}
+        self.claims: Counter[str] = Counter()
+        self.fenced: Counter[str] = Counter()
+        self.lapses = 0
+        self.durations: dict[str, Histogram] = {}
+        self.waits: dict[str, Histogram] = {}
+        self.requests: Counter[tuple[str, ...]] = Counter()
+        self.request_times: dict[tuple[str, ...], Histogram] = {}
+        # Who leads here, and in which epoch.
+        self.epochs: dict[UUID, int] = {}
+        self.pools: WeakSet[Pool] = WeakSet()
+        # Waits cost the claim a little more, so they are asked for once somebody reads them.
+        self.is_read = False
+
+    def claimed(self, lane: str, count: int) -> None:
+        self.claims[self._lanes.fold(lane)] += count
+
+    def waited(self, lane: str, seconds: float) -> None:
+        lane = self._lanes.fold(lane)
+        if lane not in self.waits:
+            self.waits[lane] = Histogram(WAIT_BOUNDS)
+        self.waits[lane].add(seconds)
+
+    def ends(self, lane: str, job_type: str) -> Ends:
+        """Where the ends of such attempts are counted; whoever was claimed must end there."""
+        key = self._lanes.fold(lane), self._job_types.fold(job_type)
+        if key not in self._ends:
+            durations = self.durations.setdefault(key[1], Histogram(RUN_BOUNDS))
+            self._ends[key] = Ends(durations)
+        return self._ends[key]
+
+    @property
+    def outcomes(self) -> dict[tuple[str, ...], int]:
+        """Ends by lane, job type and outcome."""
+        return {
+            (*key, outcome): count
+            for key, ends in self._ends.copy().items()
+            for outcome, count in ends.outcomes.copy().items()
+        }
+
+    @property
+    def running(self) -> dict[str, int]:
+        """What was claimed and has not ended, by lane."""
+        left = self.claims.copy()
+        for labels, count in self.outcomes.items():
+            left[labels[0]] -= count
+        return dict(left)
+
+    def answered(self, method: str, route: str, status: int, took_s: float) -> None:
+        """A request, by the template of its route."""
+        if method not in _METHODS:
+            method = OTHER
+        route = self._routes.fold(route)
+        self.requests[method, route, f"{status // 100}xx"] += 1
+        if (method, route) not in self.request_times:
+            self.request_times[method, route] = Histogram(REQUEST_BOUNDS)
+        self.request_times[method, route].add(took_s)
+
+    def leads(self, holder: UUID, epoch: int | None) -> None:
+        """Whether a worker of this process leads, and since which epoch."""
+        if epoch is None:
+            self.epochs.pop(holder, None)
+        else:
+            self.epochs[holder] = epoch
+
+
+# Prometheus asks a process, not a worker: all workers and doors of one count together.
+PROCESS: Final = Tally()

@@ -1,0 +1,231 @@
+"""Traces: the only module that knows OpenTelemetry, and does nothing where nobody set it up.
+
+A submit is a span `send <job type>`, each attempt a span `process <job type>`. The job carries the
+W3C traceparent of its submit: the first attempt is a child of it, later ones are new traces with a
+link to it. Names follow the messaging conventions of OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, SpanContext, Tracer
+
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+_LENGTH: Final = 55
+_SYSTEM: Final = "laneway"
+
+# Of the request at hand, or of the worker that a child process belongs to.
+_received: ContextVar[str | None] = ContextVar("laneway traceparent", default=None)
+
+
+def is_on() -> bool:
+    """Whether the application has set up a tracer: then it has imported OpenTelemetry before us."""
+    api = sys.modules.get("opentelemetry.trace")
+    proxy = getattr(api, "ProxyTracerProvider", None)
+    return (
+        api is not None and proxy is not None and not isinstance(api.get_tracer_provider(), proxy)
+    )
+
+
+def read_traceparent(text: str | None) -> str | None:
+    """A W3C traceparent as jobs keep it; None for what is none."""
+    found = None if text is None else _TRACEPARENT.match(text.strip())
+    if found is None or not found[1].strip("0") or not found[2].strip("0"):
+        return None
+    if len(text or "") > _LENGTH and (text or "")[:2] == "00":
+        return None
+    return f"00-{found[1]}-{found[2]}-{found[3]}"
+
+
+def receive(text: str | None) -> Token[str | None] | None:
+    """What follows in this context belongs to the caller's trace; None if there is none."""
+    given = read_traceparent(text)
+    return None if given is None else _received.set(given)
+
+
+def forget(token: Token[str | None]) -> None:
+    """The request that `receive` was called for is answered."""
+    _received.reset(token)
+
+
+def traceparent() -> str | None:
+    """Where the code that runs now stands, for a job it submits."""
+    if is_on():
+        from opentelemetry import trace
+
+        here = trace.get_current_span().get_span_context()
+        if here.is_valid:
+            return _told(here)
+    return _received.get()
+
+
+def trace_id() -> str | None:
+    """Of the trace that a log line belongs to."""
+    here = traceparent()
+    return None if here is None else here[3:35]
+
+
+class Sending:
+    """A submit under way."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: Span | None) -> None:
+        self._span = span
+
+    def made(self, job_id: UUID, *, duplicate: bool) -> None:
+        """What became of it."""
+        if self._span is not None:
+            self._span.set_attribute("messaging.message.id", str(job_id))
+            if duplicate:
+                self._span.set_attribute("laneway.duplicate", True)
+
+
+_NOT_SENDING: Final = Sending(None)
+
+
+@contextmanager
+def sending(*job_types: str, count: int | None = None) -> Iterator[Sending]:
+    """The span of a submit, or of a batch of `count`; jobs made inside carry its traceparent."""
+    if not is_on():
+        yield _NOT_SENDING
+        return
+    from opentelemetry import context, trace
+
+    parent = context.get_current()
+    given = _received.get()
+    if given is not None and not trace.get_current_span().get_span_context().is_valid:
+        parent = trace.set_span_in_context(trace.NonRecordingSpan(_context(given)), parent)
+    attributes: dict[str, Any] = {
+        "messaging.system": _SYSTEM,
+        "messaging.operation.type": "send",
+        "messaging.operation.name": "submit",
+    }
+    name = "send batch"
+    if len(job_types) == 1:
+        name, attributes["messaging.destination.name"] = f"send {job_types[0]}", job_types[0]
+    if count is not None:
+        attributes["messaging.batch.message_count"] = count
+    with _tracer().start_as_current_span(
+        name, parent, kind=trace.SpanKind.PRODUCER, attributes=attributes
+    ) as span:
+        yield Sending(span)
+
+
+class Attempt:
+    """The span of one attempt, current in the code that runs the handler."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    @property
+    def traceparent(self) -> str:
+        """For the child process that the handler runs in."""
+        return _told(self._span.get_span_context())
+
+    def end(self, outcome: str, error: str | None) -> None:
+        """`error` as it is stored: JSON with type, message and traceback."""
+        from opentelemetry.trace import Status, StatusCode
+
+        self._span.set_attribute("laneway.outcome", outcome)
+        if error is not None:
+            told = json.loads(error)
+            self._span.set_attribute("error.type", told["type"])
+            self._span.add_event(
+                "exception",
+                {
+                    "exception.type": told["type"],
+                    "exception.message": told["message"],
+                    "exception.stacktrace": told.get("traceback", ""),
+                },
+            )
+            self._span.set_status(Status(StatusCode.ERROR, told["message"]))
+        elif outcome == "void":
+            self._span.set_status(Status(StatusCode.ERROR, "superseded"))
+        self._span.end()
+
+
+def begin(
+    job_type: str,
+    job_id: UUID,
+    attempt: int,
+    *,
+    lane: str,
+    worker: str,
+    origin: str | None,
+) -> Attempt | None:
+    """The span of an attempt, made current: to be called in a context that ends with the attempt.
+
+    `origin`: the traceparent the job carries.
+    """
+    if not is_on():
+        return None
+    from opentelemetry import context, trace
+
+    is_analysis = job_type.startswith("\x01")
+    name = job_type.lstrip("\x01")
+    parent, links = context.Context(), []
+    given = read_traceparent(origin)
+    if given is not None and attempt == 1:
+        parent = trace.set_span_in_context(trace.NonRecordingSpan(_context(given)), parent)
+    elif given is not None:
+        links = [trace.Link(_context(given))]
+    span = _tracer().start_span(
+        f"process {name}",
+        parent,
+        kind=trace.SpanKind.CONSUMER,
+        links=links,
+        attributes={
+            "messaging.system": _SYSTEM,
+            "messaging.operation.type": "process",
+            "messaging.operation.name": "analyze" if is_analysis else "run",
+            "messaging.destination.name": name,
+            "messaging.message.id": str(job_id),
+            "messaging.client.id": worker,
+            "laneway.lane": lane,
+            "laneway.attempt": attempt,
+        },
+    )
+    context.attach(trace.set_span_in_context(span))
+    return Attempt(span)
+
+
+def adopt(text: str | None) -> None:
+    """In a child process: what runs in this context belongs to the attempt of its worker."""
+    given = read_traceparent(text)
+    if given is None:
+        return
+    _received.set(given)
+    if is_on():
+        from opentelemetry import context, trace
+
+        span = trace.NonRecordingSpan(_context(given))
+        context.attach(trace.set_span_in_context(span, context.Context()))
+
+
+def _tracer() -> Tracer:
+    from opentelemetry import trace
+
+    return trace.get_tracer("laneway")
+
+
+def _context(text: str) -> SpanContext:
+    from opentelemetry.trace import SpanContext, TraceFlags
+
+    _, trace, span, flags = text.split("-")
+    return SpanContext(int(trace, 16), int(span, 16), True, TraceFlags(int(flags, 16)))
+
+
+def _told(here: SpanContext) -> str:
+    return f"00-{here.trace_id:032x}-{here.span_id:016x}-{here.trace_flags:02x}"

@@ -1,0 +1,123 @@
+"""A reader of streams in process: ASGI as a server would speak it, event by event."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from fastapi import FastAPI
+
+from laneway.api.auth import COOKIE
+from tests.api.conftest import Principal
+
+PATIENCE_S = 10.0
+
+
+class Heard(NamedTuple):
+    """One event."""
+
+    id: str
+    name: str
+    data: Any
+
+
+class Reading:
+    """An open stream; `status` and `headers` are known from the start."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self._parts: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._text = ""
+        self._started = asyncio.Event()
+        self.gone = asyncio.Event()
+        # While this is clear, nothing that is sent is read.
+        self.reads = asyncio.Event()
+        self.reads.set()
+
+    async def receive(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {k.decode(): v.decode() for k, v in message["headers"]}
+            self._started.set()
+            return
+        await self.reads.wait()
+        self._parts.put_nowait(message.get("body", b""))
+        if not message.get("more_body"):
+            self._parts.put_nowait(None)
+
+    async def started(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self._started.wait()
+
+    async def next(self) -> Heard | None:
+        """The next event; None at the end."""
+        async with asyncio.timeout(PATIENCE_S):
+            while "\n\n" not in self._text:
+                part = await self._parts.get()
+                if part is None:
+                    return None
+                self._text += part.decode()
+        block, _, self._text = self._text.partition("\n\n")
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":")
+        if "data" not in fields:
+            return await self.next()
+        return Heard(fields["id"], fields["event"], json.loads(fields["data"]))
+
+    async def until(self, name: str) -> list[Heard]:
+        """All events up to the first of that name."""
+        heard = []
+        while (event := await self.next()) is not None:
+            heard.append(event)
+            if event.name == name:
+                return heard
+        raise AssertionError(f"ended before {name}: {[e.name for e in heard]}")
+
+    async def rest(self) -> list[Heard]:
+        """All events to the end of the stream."""
+        heard = []
+        while (event := await self.next()) is not None:
+            heard.append(event)
+        return heard
+
+
+@asynccontextmanager
+async def reading(
+    app: FastAPI,
+    who: Principal | None,
+    path: str,
+    *,
+    last: str | None = None,
+    topics: tuple[str, ...] = (),
+    cookie: str | None = None,
+) -> AsyncIterator[Reading]:
+    """Opens a stream, as soon as its answer has begun; leaves it at the end."""
+    headers = dict(who.headers) if who else {}
+    if last is not None:
+        headers["Last-Event-ID"] = last
+    if cookie is not None:
+        headers["Cookie"] = f"{COOKIE}={cookie}"
+    query = urlencode([("topic", topic) for topic in topics])
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http", "path": path,
+        "raw_path": quote(path).encode(), "root_path": "", "server": ("test", 80),
+        "client": ("127.0.0.1", 1), "query_string": query.encode(),
+        "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
+    }  # fmt: skip
+    stream = Reading()
+    served = asyncio.create_task(app(scope, stream.receive, stream.send))
+    try:
+        await stream.started()
+        yield stream
+    finally:
+        stream.gone.set()
+        stream.reads.set()
+        await asyncio.wait_for(served, PATIENCE_S)

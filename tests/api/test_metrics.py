@@ -1,0 +1,189 @@
+"""GET /metrics: the cluster as the database has it, and this process."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+from fastapi import FastAPI
+from prometheus_client.parser import text_string_to_metric_families
+
+from laneway import metrics
+from laneway.api.health import Readiness
+from laneway.api.metrics import ClusterFigures
+from laneway.config import Settings
+from laneway.control import cluster
+from laneway.store.database import Database
+from laneway.tally import MOST_LANES, OTHER, Tally
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+from tests.engine.spans import Spans, spans
+
+__all__ = ["spans"]
+
+Figures = dict[tuple[str, tuple[str, ...]], float]
+
+
+def figures(page: str) -> Figures:
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+
+
+async def test_the_page_tells_the_cluster_and_this_process(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ops = people.new("ops", "operator")
+    scene.register(("ingestion",))
+    for _ in range(3):
+        scene.submit("ingestion")
+    scene.claim("ingestion")
+    scene.conn.execute("update laneway.worker_lanes set enabled = false where name = 'system'")
+    answer = await ask(ops, "GET", "/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    told = figures(answer.text)
+    assert told["laneway_database_up", ()] == 1
+    assert told["laneway_schema_current", ()] == 1
+    assert told["laneway_queue_depth", ("interactive",)] == 2
+    assert told["laneway_queue_depth_is_capped", ("interactive",)] == 0
+    assert told["laneway_oldest_wait_seconds", ("interactive",)] > 0
+    assert told["laneway_oldest_wait_seconds", ("maintenance",)] == 0
+    assert told["laneway_slots_used", ("interactive",)] == 1
+    assert told["laneway_slots_max", ("interactive",)] == 2
+    assert told["laneway_slots_max", ("default",)] == float("inf")
+    assert told["laneway_lane_enabled", ("system",)] == 0
+    assert told["laneway_workers", ("live",)] == 1
+    assert told["laneway_leader_present", ()] == 0
+    assert told["laneway_leases_lapsed", ()] == 0
+    assert told["laneway_pool_size", ("tests api",)] >= 1
+    names = {family.name for family in metrics.FAMILIES}
+    shown = {line.split()[2] for line in answer.text.splitlines() if line.startswith("# TYPE")}
+    assert names <= shown
+
+
+async def test_requests_are_counted_by_the_template_of_their_route(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ops = people.new("ops", "operator")
+    before = figures((await ask(ops, "GET", "/metrics")).text)
+    job_id = scene.submit()
+    for path in (f"/jobs/{job_id}", f"/jobs/{job_id}", "/no/such/place"):
+        await ask(ops, "GET", path)
+    page = (await ask(ops, "GET", "/metrics")).text
+    after = figures(page)
+
+    def more(*labels: str) -> float:
+        key = "laneway_http_requests_total", labels
+        return after[key] - before.get(key, 0)
+
+    assert more("GET", "/jobs/{job_id}", "2xx") == 2
+    assert more("GET", "none", "4xx") == 1
+    assert str(job_id) not in page
+    assert "such" not in page
+
+
+async def test_many_scrapers_cost_as_much_as_one(
+    ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    real = cluster.survey
+
+    async def survey(db: Database) -> cluster.Cluster:
+        nonlocal asked
+        asked += 1
+        return await real(db)
+
+    monkeypatch.setattr("laneway.api.metrics.survey", survey)
+    ops = people.new("ops", "operator")
+    for _ in range(5):
+        assert (await ask(ops, "GET", "/metrics")).status_code == 200
+    assert asked == 1
+
+
+async def test_lanes_beyond_the_bound_are_one(
+    database: Database, conn: psycopg.Connection[Any]
+) -> None:
+    conn.execute(
+        "insert into laneway.worker_lanes (name, max_slots)"
+        " select 'x' || i, 1 from generate_series(1, %s) i",
+        [MOST_LANES * 2],
+    )
+    found = ClusterFigures(database, Readiness(database), Tally())
+    told = dict(await found.read())
+    for family in (metrics.DEPTH, metrics.SLOTS_MAX, metrics.OLDEST_WAIT):
+        assert len(told[family]) == MOST_LANES + 1
+    rows = conn.execute("select count(*) from laneway.worker_lanes").fetchone()
+    assert told[metrics.SLOTS_MAX][OTHER,] == (rows or [0])[0] - MOST_LANES
+
+
+async def test_a_database_that_is_away_or_behind_is_told_as_such(
+    empty_dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    nowhere = "postgresql://someone:hidden@127.0.0.1:1/none"
+    for dsn, told in (
+        (nowhere, {metrics.DATABASE_UP: 0}),
+        (empty_dsn, {metrics.DATABASE_UP: 0, metrics.SCHEMA_CURRENT: 0}),
+    ):
+        database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
+        found = ClusterFigures(database, Readiness(database), Tally())
+        assert {family: values[()] for family, values in await found.read()} == told
+        await database.close()
+    assert "hidden" not in caplog.text
+
+
+async def test_a_depth_is_not_counted_beyond_its_bound(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ops = people.new("ops", "operator")
+    scene.conn.execute(
+        "insert into laneway.ready (seq, job_type, rank)"
+        " select i, 'many', 0 from generate_series(1, 10002) i"
+    )
+    told = figures((await ask(ops, "GET", "/metrics")).text)
+    assert told["laneway_queue_depth", ("default",)] == 10_000
+    assert told["laneway_queue_depth_is_capped", ("default",)] == 1
+
+
+async def test_ready_tells_the_listener(ask: Ask, app: FastAPI) -> None:
+    own = app.state.hub
+    ready = {"status": "ok", "database": "reached", "schema": "current"}
+    for state, listener in ((0, False), "off"), ((1, False), "polling"), ((1, True), "listening"):
+        streams, is_listening = state
+        app.state.hub = SimpleNamespace(open_streams=streams, is_listening=is_listening)
+        assert (await ask(None, "GET", "/readyz")).json() == {**ready, "listener": listener}
+    app.state.hub = own
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/jobs/batch"])
+async def test_a_request_continues_the_trace_of_its_caller(
+    ask: Ask, people: People, scene: Scene, spans: Spans, path: str
+) -> None:
+    ann = people.new("ann", "submitter")
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    job = {"job_type": "greet"}
+    body = {"jobs": [job]} if path.endswith("batch") else job
+    headers = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
+    answer = await ask(ann, "POST", path, json=body, headers=headers)
+    assert answer.status_code == 202
+    sent = spans.one("send greet").get_span_context()
+    assert sent is not None
+    assert f"{sent.trace_id:032x}" == trace_id
+    kept = scene.conn.execute("select traceparent from laneway.jobs").fetchone()
+    assert kept is not None
+    assert kept[0].startswith(f"00-{trace_id}-{sent.span_id:016x}-")
+
+
+async def test_what_machines_ask_every_few_seconds_is_not_logged(
+    ask: Ask, people: People, caplog: pytest.LogCaptureFixture
+) -> None:
+    ops = people.new("ops", "operator")
+    caplog.set_level(logging.INFO, "laneway.api")
+    for path in ("/healthz", "/readyz", "/metrics", "/me"):
+        await ask(ops, "GET", path)
+    assert [line.getMessage().split()[1] for line in caplog.records] == ["/me"]

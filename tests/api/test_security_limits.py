@@ -1,0 +1,185 @@
+"""How much anybody may ask: row 11 of the security checklist (docs/reference/security.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from laneway.api.app import make_app
+from laneway.api.description import describe
+from laneway.api.throttle import Throttle
+from laneway.config import Settings
+from laneway.store.database import Database
+from laneway.store.statement import Statement, scalar
+from tests.api.conftest import Ask, People
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """A server with little patience."""
+    settings = Settings.load(
+        database_url=dsn, requests_per_second=3, statement_timeout=0.2, max_batch_bytes=20_000
+    )
+    database = Database(dsn, settings, role="tests api")
+    app = make_app(settings, database)
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
+    await app.state.close()
+    await database.close()
+
+
+async def test_a_token_that_asks_too_often_is_told_when_to_come_back(
+    small: httpx2.AsyncClient, people: People
+) -> None:
+    ann, bob = people.new("ann", "viewer"), people.new("bob", "viewer")
+    answers = [await small.get("/me", headers=ann.headers) for _ in range(30)]
+    refused = [answer for answer in answers if answer.status_code != 200]
+    assert 6 <= len(answers) - len(refused) < 30
+    for answer in refused:
+        assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
+        assert int(answer.headers["retry-after"]) >= 1
+    # Neither another token nor whoever asks whether the server lives is held up by it.
+    assert (await small.get("/me", headers=bob.headers)).status_code == 200
+    assert (await small.get("/healthz")).status_code == 200
+
+
+async def test_the_limit_is_off_where_it_is_zero(ask: Ask, app: FastAPI, people: People) -> None:
+    app.state.throttle = Throttle(Settings.load(requests_per_second=0))
+    ann = people.new("ann")
+    assert {(await ask(ann, "GET", "/me")).status_code for _ in range(20)} == {200}
+
+
+async def test_every_route_of_a_caller_says_that_there_is_a_limit(app: FastAPI) -> None:
+    for path, operations in describe(app)["paths"].items():
+        for operation in operations.values():
+            if operation.get("security"):
+                told = operation["responses"]["429"]
+                assert "Retry-After" in told["headers"], path
+
+
+async def test_no_page_is_longer_than_200_and_pages_are_only_found_by_cursors(
+    ask: Ask, app: FastAPI, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    admin = people.new("admin", "platform_admin")
+    conn.execute(
+        "insert into laneway.schedules (name, job_type, cron) values ('x', 't', '0 3 * * *')"
+    )
+    lists = 0
+    for path, operations in describe(app)["paths"].items():
+        taken = {one["name"]: one for one in operations.get("get", {}).get("parameters", [])}
+        assert not {"offset", "page", "skip"} & taken.keys(), path
+        if "limit" not in taken:
+            continue
+        lists += 1
+        assert taken["limit"]["schema"]["maximum"] <= 200
+        assert "cursor" in taken, path
+        target = path.replace("{name}", "system" if "lanes" in path else "x")
+        for limit in (0, 201, 10**30, "x"):
+            answer = await ask(admin, "GET", target, params={"limit": limit})
+            assert answer.status_code == 422, (path, limit)
+            assert "limit" in answer.json()["errors"][0]["field"]
+        for cursor in ("x' or 1=1", "9" * 600, "-1; drop table laneway.jobs"):
+            answer = await ask(admin, "GET", target, params={"cursor": cursor})
+            assert answer.status_code in (200, 422), (path, cursor)
+    assert lists >= 8
+
+
+def nested(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
+HOSTILE: dict[str, tuple[str, str]] = {
+    "a payload of more than a mebibyte": (json.dumps({"a": "x" * MIB}), "bytes"),
+    "a payload deeper than 64": (nested(65), "64"),
+    "a payload deeper than Python can go": (nested(100_000), ""),
+    "a number of more than 308 digits": ('{"a": ' + "9" * 309 + "}", "308"),
+    "a number of more digits than Python reads": ('{"a": ' + "9" * 5000 + "}", ""),
+    "a number that is none": ('{"a": NaN}', ""),
+    "an endless number": ('{"a": -Infinity}', ""),
+    "a NUL": ('{"a": "\\u0000"}', "NUL"),
+    "half a character": ('{"a": "\\ud800"}', ""),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_a_payload_over_a_limit_is_refused_by_name(
+    ask: Ask, people: People, case: str
+) -> None:
+    ann = people.new("ann", "submitter")
+    payload, rule = HOSTILE[case]
+    one = '{"job_type": "greet", "payload": ' + payload + "}"
+    for path, body in (("/jobs", one), ("/jobs/batch", '{"jobs": [' + one + "]}")):
+        answer = await ask(
+            ann, "POST", path, content=body, headers={"Content-Type": "application/json"}
+        )
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), case
+        (told,) = answer.json()["errors"]
+        assert told["field"]
+        assert rule in told["rule"], (case, told)
+
+
+async def test_keys_and_batches_over_their_limits_are_refused_by_name(
+    ask: Ask, people: People
+) -> None:
+    ann = people.new("ann", "submitter")
+    for field in ("unique_key", "concurrency_key"):
+        for key, is_fine in (("k" * 512, True), ("k" * 513, False), ("é" * 257, False)):
+            body = {"job_type": "greet", field: key}
+            answer = await ask(ann, "POST", "/jobs", json=body)
+            assert answer.status_code == (202 if is_fine else 422)
+            if not is_fine:
+                assert answer.json()["errors"][0]["field"] == field
+                assert "512" in answer.json()["errors"][0]["rule"]
+    many = {"jobs": [{"job_type": "greet"}] * 1001}
+    answer = await ask(ann, "POST", "/jobs/batch", json=many)
+    assert answer.status_code == 422
+    assert "1000" in answer.json()["errors"][0]["rule"]
+
+
+async def test_a_batch_of_too_many_bytes_is_413(small: httpx2.AsyncClient, people: People) -> None:
+    ann = people.new("ann", "submitter")
+    body = {"jobs": [{"job_type": "greet", "payload": {"a": "x" * 3000}}] * 7}
+    answer = await small.post("/jobs/batch", json=body, headers=ann.headers)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert "20000" in answer.json()["detail"]
+
+
+async def test_headers_and_queries_are_bounded(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "platform_admin")
+    long = {"Idempotency-Key": "k" * 256}
+    assert (await ask(ann, "POST", "/jobs", json={}, headers=long)).status_code == 422
+    for params in ({"q": "x" * 5000}, {"tag": "x" * 5000}, {"worker": "x" * 5000}):
+        assert (await ask(ann, "GET", "/jobs", params=params)).status_code == 422, params
+    answer = await ask(None, "GET", "/login", params={"link": "x" * 5000})
+    assert answer.status_code == 422
+
+
+async def test_no_statement_of_the_server_runs_longer_than_its_limit(
+    small: httpx2.AsyncClient, people: People, conn: psycopg.Connection[Any], dsn: str
+) -> None:
+    ann = people.new("ann", "viewer")
+    with conn.transaction():
+        conn.execute("lock table laneway.jobs in access exclusive mode")
+        answer = await small.get("/jobs", headers=ann.headers)
+    assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
+    assert answer.headers["retry-after"] == "1"
+    assert "timeout" not in answer.text
+    assert (await small.get("/jobs", headers=ann.headers)).status_code == 200
+
+    class Show(Statement[str]):
+        @property
+        def text(self) -> str:
+            return "select current_setting('statement_timeout')"
+
+    database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
+    assert await database.run(Show("none", scalar)) == "30s"
+    await database.close()

@@ -1,0 +1,234 @@
+"""What never shows: rows 7, 16, 17 and 20 of the security checklist."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from laneway.api.app import make_app
+from laneway.api.auth import FRESH_S
+from laneway.config import Settings
+from laneway.engine.logs import JsonLines, TextLines
+from laneway.store import jobs as job_store
+from laneway.store.database import Database, connection_options
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+
+SECRET = "s3cr3t-that-must-not-show"
+INNARDS = re.compile(
+    r"\bselect\b|\binsert into\b|\bfrom laneway\b|laneway\.jobs|psycopg|traceback|\.py\b|line \d+"
+    r"|postgres(ql)?://|password|/src/|File \"",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
+    """All that is logged meanwhile, at every level, in both forms."""
+    caplog.set_level(logging.DEBUG)
+    told: list[str] = []
+    yield told
+    for record in caplog.get_records("call"):
+        # The client of the tests tells what it asks for.
+        if not record.name.startswith("httpx2"):
+            told += [TextLines().format(record), JsonLines().format(record)]
+    assert told
+    assert SECRET not in "\n".join(told)
+
+
+# -- row 7: tokens ----------------------------------------------------------------------------
+
+
+async def test_a_dump_of_the_database_lets_nobody_in(
+    ask: Ask, app: FastAPI, people: People, scene: Scene
+) -> None:
+    """test_access.py looks that no table holds a secret; here each thing it holds is tried."""
+    people.new("ann", "platform_admin")
+    kept = scene.conn.execute(
+        "select encode(digest, 'hex'), encode(digest, 'base64'), hint, id::text from laneway.tokens"
+    ).fetchone()
+    assert kept is not None
+    for value in kept:
+        for token in (value, f"lw_{value}", f"lw_{value[:43]}"):
+            headers = {"Authorization": f"Bearer {token.strip()}"}
+            assert (await ask(None, "GET", "/me", headers=headers)).status_code == 401
+    assert FRESH_S <= 5, "a revoked token may be used for at most that long"
+
+
+# -- row 16: the audit ------------------------------------------------------------------------
+
+
+async def test_an_act_keeps_who_what_where_from_and_which_request(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    admin = people.new("admin", "platform_admin")
+    path = "/admin/workers/lanes/system"
+    changed = await ask(
+        admin, "PATCH", path, json={"max_slots": 7}, headers={"X-Request-Id": "mine-1"}
+    )
+    assert changed.status_code == 200
+    row = scene.conn.execute(
+        "select actor, principal_id, door, kind, name, outcome, before ->> 'max_slots',"
+        " after ->> 'max_slots', request_id, address from laneway.audit"
+    ).fetchall()
+    who = ("admin", admin.id, "http")
+    assert row == [(*who, "lane", "system", "done", "1", "7", "mine-1", "127.0.0.1")]
+
+
+# -- row 17: secrets in what is sent ----------------------------------------------------------
+
+
+async def test_what_sounds_secret_is_in_no_log_no_audit_and_no_problem(
+    ask: Ask, people: People, scene: Scene, lines: list[str]
+) -> None:
+    admin = people.new("admin", "platform_admin")
+    scene.publish(
+        "login",
+        json.dumps(
+            {
+                "type": "object",
+                "properties": {"password": {"type": "integer"}, "api_key": {"type": "string"}},
+                "required": ["password", "api_key"],
+                "additionalProperties": False,
+            }
+        ),
+    )
+    payload = {"password": SECRET, "nested": {"api_key": SECRET, "token": [SECRET]}}
+    schedule = {"name": "s", "job_type": "greet", "cron": "0 3 * * *", "payload": payload}
+    sent = [
+        ("POST", "/jobs", {"job_type": "greet", "payload": payload}),
+        ("POST", "/jobs", {"job_type": "login", "payload": payload}),
+        ("POST", "/jobs/batch", {"jobs": [{"job_type": "login", "payload": payload}]}),
+        ("POST", "/jobs", {"job_type": "greet", "password": SECRET}),
+        ("POST", "/jobs", {"job_type": "greet", "priority": SECRET}),
+        ("POST", "/admin/schedules", schedule),
+        ("PATCH", "/admin/schedules/s", {"payload": {"secret": SECRET}}),
+        ("PATCH", "/admin/schedules/s", {"payload": {"passwd": SECRET}, "cron": SECRET[:3]}),
+        ("POST", "/admin/schedules/s/run", None),
+        ("DELETE", "/admin/schedules/s", None),
+    ]
+    statuses = []
+    for method, path, body in sent:
+        answer = await ask(admin, method, path, **({} if body is None else {"json": body}))
+        statuses.append(answer.status_code)
+        if answer.status_code >= 400:
+            assert SECRET not in answer.text, (path, answer.text)
+    assert statuses == [202, 422, 422, 422, 422, 201, 200, 422, 200, 204]
+    listed = await ask(admin, "GET", "/admin/audit", params={"limit": 200})
+    assert SECRET not in listed.text
+    assert "[redacted]" in listed.text
+    kept = scene.conn.execute(
+        "select count(*) from laneway.audit a where a::text like '%%' || %s || '%%'", [SECRET]
+    ).fetchone()
+    assert kept == (0,)
+
+
+async def test_tokens_links_and_cookies_are_never_logged(
+    ask: Ask, people: People, lines: list[str]
+) -> None:
+    for headers in (
+        {"Authorization": f"Bearer lw_{SECRET}"},
+        {"Cookie": f"laneway_session={SECRET}"},
+        {"Authorization": f"Bearer {people.new('a').token}", "X-CSRF-Token": SECRET},
+    ):
+        answer = await ask(None, "GET", "/me", headers=headers)
+        assert SECRET not in answer.text
+    assert (await ask(None, "POST", "/login", data={"link": SECRET})).status_code == 401
+    await ask(None, "GET", "/login", params={"link": SECRET})
+    assert (await ask(None, "GET", f"/jobs/{uuid4()}?token={SECRET}")).status_code == 401
+
+
+# -- row 20: errors ---------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def served_on(dsn: str, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    database = Database(dsn, Settings.load(database_url=dsn, **settings), role="tests api")
+    app = make_app(database.settings, database)
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
+    await app.state.close()
+    await database.close()
+
+
+def tells_nothing(answer: httpx2.Response, status: int) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert not INNARDS.search(answer.text), answer.text
+    assert SECRET not in answer.text
+
+
+async def test_a_database_that_is_away_or_has_no_schema_is_503_and_no_more(
+    empty_dsn: str, lines: list[str]
+) -> None:
+    token = {"Authorization": "Bearer lw_" + "x" * 43}
+    away = f"postgresql://someone:{SECRET}@127.0.0.1:1/none"
+    for dsn in (away, empty_dsn):
+        async with served_on(dsn) as client:
+            for path in ("/jobs", "/readyz", "/me"):
+                answer = await client.get(path, headers=token)
+                tells_nothing(answer, 503)
+                for word in ("someone", "127.0.0.1", "relation", "does not exist"):
+                    assert word not in answer.text
+
+
+async def test_what_the_database_refuses_tells_nothing_of_it(
+    dsn: str, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    ann = people.new("ann", "platform_admin")
+    async with served_on(dsn, statement_timeout=0.2) as client:
+        with conn.transaction():
+            conn.execute("lock table laneway.jobs in access exclusive mode")
+            tells_nothing(await client.get("/jobs", headers=ann.headers), 503)
+        # A constraint that only the database knows: nobody expects it, so it is a mistake of ours.
+        conn.execute("alter table laneway.limits add check (name <> 'odd')")
+        answer = await client.put("/admin/limits/odd", json={}, headers=ann.headers)
+        tells_nothing(answer, 500)
+
+
+async def test_a_mistake_of_ours_tells_nothing_but_its_request(
+    ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"select {SECRET} from laneway.jobs")
+
+    monkeypatch.setattr(job_store, "listing", broken)
+    answer = await ask(people.new("ann", "viewer"), "GET", "/jobs")
+    tells_nothing(answer, 500)
+
+
+async def test_each_kind_of_refusal_is_plain(ask: Ask, people: People, scene: Scene) -> None:
+    admin = people.new("admin", "platform_admin")
+    done = scene.completed()
+    cases: list[tuple[Any, str, str, dict[str, Any], int]] = [
+        (None, "GET", "/jobs", {}, 401),
+        (people.new("ann"), "GET", "/jobs", {}, 403),
+        (admin, "GET", f"/jobs/{uuid4()}", {}, 404),
+        (admin, "GET", "/jobs/not-an-id", {}, 422),
+        (admin, "PUT", "/jobs", {}, 405),
+        (admin, "POST", f"/jobs/{done}/retry", {}, 409),
+        (admin, "POST", "/jobs", {"json": {"job_type": "a\x00"}}, 422),
+        (admin, "POST", "/jobs", {"content": b"{", "headers": {"Content-Type": "a/json"}}, 422),
+        (admin, "GET", "/jobs", {"params": {"since": "yesterday"}}, 422),
+    ]
+    for who, method, path, more, status in cases:
+        tells_nothing(await ask(who, method, path, **more), status)
+
+
+def test_a_password_is_in_no_name_of_a_connection() -> None:
+    """Other roles see those names; what is in the DSN goes to the server and nowhere else."""
+    dsn = f"postgresql://someone:{SECRET}@127.0.0.1:1/none?options=-cx%3Dy"
+    settings = Settings.load(database_url=dsn)
+    assert SECRET not in str(connection_options(dsn, settings, "server"))
+    assert SECRET not in f"{settings!r} {settings}"

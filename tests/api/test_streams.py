@@ -1,0 +1,443 @@
+"""Streams: every change once and in order, at any replica, and only for who may see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from laneway.api import stream as limits
+from laneway.api.app import make_app
+from laneway.config import Settings
+from laneway.domain.approval import Analysis, Approval
+from laneway.domain.token import new_secret
+from laneway.store import approvals, leases
+from laneway.store.database import Database
+from laneway.store.leases import Report, Verdict
+from tests.api.conftest import Ask, People
+from tests.api.streaming import PATIENCE_S, Heard, reading
+from tests.control.scene import Scene
+
+
+@pytest.fixture
+async def replica(dsn: str) -> AsyncIterator[FastAPI]:
+    """A second server on the same database."""
+    async for app in serve(dsn):
+        yield app
+
+
+async def serve(dsn: str, **settings: Any) -> AsyncIterator[FastAPI]:
+    chosen = Settings.load(database_url=dsn, **settings)
+    database = Database(dsn, chosen, role="tests api")
+    app = make_app(chosen, database)
+    yield app
+    await app.state.close()
+    await database.close()
+
+
+def names(heard: list[Heard]) -> list[str]:
+    return [event.name for event in heard]
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 -- nobody rings for these
+            await asyncio.sleep(0.001)
+
+
+# -- one job --------------------------------------------------------------------------------------
+
+
+async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
+    replica: FastAPI, ask: Ask, people: People, scene: Scene
+) -> None:
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    scene.register(("costly",))
+    boss = people.new("boss", "operator")
+    job_id = (await ask(boss, "POST", "/jobs", json={"job_type": "costly"})).json()["id"]
+    async with reading(replica, boss, f"/jobs/{job_id}/stream") as stream:
+        assert stream.status == 200
+        assert stream.headers["x-accel-buffering"] == "no"
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        first = await stream.next()
+        assert first is not None
+        assert (first.name, first.data["status"]) == ("job.state", "pending")
+        (claim,) = scene.claim("\x01costly")
+        scene.settle(claim, "analyzed", result='{"plan": "x"}')
+        assert (await ask(boss, "POST", f"/jobs/{job_id}/approve")).status_code == 200
+        (claim,) = scene.claim("costly")
+        scene.run(leases.report([Report(claim, done=1.0, total=4.0)], []))
+        scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
+        (claim,) = scene.claim("costly")
+        scene.settle(claim, result='{"ok": true}')
+        heard = await stream.rest()
+    assert names(heard) == [
+        "job.claimed", "job.analyzed", "job.approved", "job.claimed", "job.progressed",
+        "job.returned", "job.claimed", "job.completed",
+    ]  # fmt: skip
+    assert [e.data["status"] for e in heard] == [
+        "pending", "awaiting_approval", "approved", "running", "running", "approved", "running",
+        "completed",
+    ]  # fmt: skip
+    assert [int(e.id) for e in heard] == sorted({int(e.id) for e in heard})
+    assert heard[4].data["progress"]["percent"] == 25.0
+    assert [e.data["result"] for e in heard] == [None] * 7 + [{"ok": True}]
+    listed = (await ask(boss, "GET", "/jobs")).json()["items"][0]
+    assert heard[-1].data == listed, "the job, as lists show it"
+
+
+async def test_a_stream_goes_on_at_another_replica_without_gap_or_repetition(
+    app: FastAPI, replica: FastAPI, people: People, scene: Scene
+) -> None:
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    path = f"/jobs/{claim.job_id}/stream"
+    async with reading(app, viewer, path) as stream:
+        scene.run(leases.report([Report(claim, done=1.0)], []))
+        last = (await stream.until("job.progressed"))[-1]
+    for done in (2.0, 3.0):
+        scene.run(leases.report([Report(claim, done=done)], []))
+    async with reading(replica, viewer, path, last=last.id) as stream:
+        scene.settle(claim)
+        heard = await stream.rest()
+    assert names(heard) == ["job.progressed", "job.progressed", "job.completed"]
+    assert [e.data["progress"]["done"] for e in heard] == [2.0, 3.0, 3.0]
+    async with reading(app, viewer, path, last=heard[-1].id) as stream:
+        assert stream.status == 204, "which tells a browser not to come again"
+
+
+async def test_an_ended_job_is_told_by_its_end_alone(
+    app: FastAPI, people: People, scene: Scene
+) -> None:
+    viewer, job_id = people.new("v", "viewer"), scene.failed()
+    for _ in range(2):
+        async with reading(app, viewer, f"/jobs/{job_id}/stream") as stream:
+            (only,) = await stream.rest()
+    assert only.name == "job.failed"
+    assert only.data["error"] == {"type": "ValueError", "message": "no"}, "and no traceback"
+    async with reading(app, viewer, f"/jobs/{job_id}/stream", last="1000000") as stream:
+        assert names(await stream.rest()) == ["job.failed"], "an id that was never sent"
+
+
+async def test_an_end_by_who_did_not_see_the_watch_is_heard(
+    app: FastAPI, people: People, scene: Scene, dsn: str
+) -> None:
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    with psycopg.connect(dsn) as other:
+        Scene(other).settle(claim)
+        async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
+            first = await stream.next()
+            assert first is not None
+            assert first.data["status"] == "running"
+            other.commit()
+            assert names(await stream.rest()) == ["job.completed"]
+
+
+async def test_a_stream_outlives_the_connections_it_is_fed_by(
+    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.api.hub.RETRY_S", 0.01)
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
+        await stream.next()
+        await until(lambda: app.state.hub.is_listening)
+        for _ in range(2):
+            scene.conn.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where datname = current_database() and application_name like 'laneway%'"
+            )
+            scene.run(leases.report([Report(claim, done=1.0)], []))
+            (heard,) = await stream.until("job.progressed")
+        scene.settle(claim)
+        assert names(await stream.rest()) == ["job.completed"]
+    assert heard.data["progress"]["done"] == 1.0
+
+
+async def test_without_notifications_changes_are_found_by_looking(
+    dsn: str, people: People, scene: Scene
+) -> None:
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    async for deaf in serve(dsn, listen=False, event_poll_ms=20):
+        async with reading(deaf, viewer, f"/jobs/{claim.job_id}/stream") as stream:
+            await stream.next()
+            scene.settle(claim)
+            assert names(await stream.rest()) == ["job.completed"]
+            assert not deaf.state.hub.is_listening
+
+
+async def test_a_change_by_the_same_replica_is_heard_at_once(
+    dsn: str, people: People, scene: Scene
+) -> None:
+    """Without notifications, and it does not look for an hour."""
+    boss, job_id = people.new("boss", "operator"), scene.submit()
+    async for deaf in serve(dsn, listen=False, event_poll_ms=3_600_000):
+        async with reading(deaf, boss, f"/jobs/{job_id}/stream") as stream:
+            await stream.next()
+            transport = httpx2.ASGITransport(deaf)
+            async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+                await client.post(f"/jobs/{job_id}/cancel", headers=boss.headers)
+            assert names(await stream.rest()) == ["job.cancelled"]
+        claim = scene.running()
+        async with reading(deaf, boss, f"/jobs/{claim.job_id}/stream") as stream:
+            await stream.next()
+            # As a worker in this process does it, on connections of its own.
+            worker = Database(dsn, deaf.state.settings, role="tests worker")
+            await worker.run(leases.settle([Verdict(claim, "finish")]))
+            await worker.close()
+            assert names(await stream.rest()) == ["job.completed"]
+
+
+# -- topics ---------------------------------------------------------------------------------------
+
+
+async def test_topics_go_on_without_gap_or_repetition_where_ids_become_visible_late(
+    app: FastAPI, replica: FastAPI, people: People, scene: Scene, dsn: str
+) -> None:
+    viewer = people.new("v", "viewer")
+    with psycopg.connect(dsn) as other:
+        late = Scene(other)
+        async with reading(app, viewer, "/events", topics=("jobs",)) as stream:
+            opened = await stream.next()
+            assert opened is not None
+            assert (opened.name, opened.data["resumed"]) == ("stream.opened", False)
+            slow_id = late.submit("slow")
+            seen_id = scene.submit("quick")
+            (seen,) = await stream.until("job.submitted")
+            assert seen.data["id"] == str(seen_id)
+        missed_id = scene.submit("quick")
+        other.commit()
+        async with reading(replica, viewer, "/events", topics=("jobs",), last=seen.id) as stream:
+            first = await stream.next()
+            assert first is not None
+            assert first.data["resumed"] is True
+            heard = [*await stream.until("job.submitted"), *await stream.until("job.submitted")]
+            assert {e.data["id"] for e in heard} == {str(slow_id), str(missed_id)}
+            scene.submit("last")
+            (last,) = await stream.until("job.submitted")
+            assert last.data["job_type"] == "last"
+        # From wherever it stood in between, exactly what came after.
+        async with reading(app, viewer, "/events", topics=("jobs",), last=heard[0].id) as stream:
+            await stream.next()
+            again = [*await stream.until("job.submitted"), *await stream.until("job.submitted")]
+            assert [e.data["id"] for e in again] == [heard[1].data["id"], last.data["id"]]
+
+
+async def test_topics_tell_each_what_he_may_see(app: FastAPI, people: People, scene: Scene) -> None:
+    """Own jobs, jobs of a workspace, jobs of a lane, all jobs: by topic, and never more."""
+    readers = {
+        people.new("own", "submitter"): ["mine"],
+        people.new("ours", "viewer", workspace="ours"): ["near"],
+        people.new("lane", "viewer", lanes=["interactive"]): ["near", "mine"],
+        people.new("all", "viewer"): ["near", "far", "mine"],
+    }
+    for who, expected in readers.items():
+        async with reading(app, who, "/events", topics=("jobs", "approvals")) as stream:
+            await stream.next()
+            scene.submit("ingestion", workspace="ours", tags=("near",))
+            scene.submit("restore", workspace="theirs", tags=("far",))
+            scene.submit("ingestion", workspace="theirs", created_by="own", tags=("mine",))
+            end = scene.submit("ingestion", workspace="ours", created_by="own", tags=("end",))
+            heard: list[Heard] = []
+            while not heard or heard[-1].data["id"] != str(end):
+                heard += await stream.until("job.submitted")
+        assert [e.data["tags"][0] for e in heard] == [*expected, "end"], who.name
+
+
+async def test_each_topic_is_about_what_it_names(
+    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    boss = people.new("boss", "operator")
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    named = scene.submit("restore")
+    topics = ("lane:interactive", "job_type:greet", f"job:{named}", "approvals", "lanes")
+    async with reading(app, boss, "/events", topics=topics) as stream:
+        await stream.next()
+        scene.submit("projection")
+        scene.submit("polarity")
+        scene.submit("greet")
+        scene.claim("restore")
+        waits = scene.analyzed(Analysis())
+        scene.run(approvals.reject(waits, "you", "no"))
+        conn.execute("update laneway.worker_lanes set max_slots = 7 where name = 'system'")
+        heard = await stream.until("lane.changed")
+    assert [(e.name, e.data.get("job_type")) for e in heard[:-1]] == [
+        ("job.submitted", "polarity"), ("job.submitted", "greet"), ("job.claimed", "restore"),
+        ("job.analyzed", "costly"), ("job.cancelled", "costly"),
+    ]  # fmt: skip
+    told = heard[-1].data
+    assert (told["kind"], told["name"], told["after"]["max_slots"]) == ("lane", "system", 7)
+
+
+async def test_what_cannot_be_resumed_is_said(app: FastAPI, people: People, scene: Scene) -> None:
+    viewer = people.new("v", "viewer")
+    async with reading(app, viewer, "/events", topics=("jobs",)) as stream:
+        opened = await stream.next()
+        assert opened is not None
+    scene.conn.execute("delete from laneway.watches")
+    async with reading(app, viewer, "/events", topics=("jobs",), last=opened.id) as stream:
+        again = await stream.next()
+        assert again is not None
+        assert again.data["resumed"] is False
+
+
+# -- who, and how many ----------------------------------------------------------------------------
+
+
+async def test_foreign_and_missing_jobs_have_no_stream(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    own = people.new("own", "submitter")
+    job_id = scene.submit(created_by="somebody")
+    for path in (f"/jobs/{job_id}/stream", f"/jobs/{uuid4()}/stream"):
+        assert (await ask(own, "GET", path)).status_code == 404
+    answer = await ask(own, "GET", "/events", params={"topic": f"job:{job_id}"})
+    assert answer.status_code == 404
+    assert (await ask(own, "GET", "/events", params={"topic": "lanes"})).status_code == 403
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 20, "1/2", "1.0/1.0/x", "5.1/../1"])
+async def test_an_id_that_no_stream_sends_is_refused(
+    ask: Ask, people: People, scene: Scene, last: str
+) -> None:
+    viewer, job_id = people.new("v", "viewer"), scene.submit()
+    for path in (f"/jobs/{job_id}/stream", "/events?topic=jobs"):
+        answer = await ask(viewer, "GET", path, headers={"Last-Event-ID": last})
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Last-Event-ID")
+
+
+@pytest.mark.parametrize(
+    "topic", ["", "job", "job:x", "lane:", "lane:A", "jobs:x", "nothing", "job_type:"]
+)
+async def test_a_topic_there_is_not_is_refused(ask: Ask, people: People, topic: str) -> None:
+    answer = await ask(people.new("v", "viewer"), "GET", "/events", params={"topic": topic})
+    assert answer.status_code == 422
+
+
+async def test_a_reader_who_does_not_read_is_dropped_and_can_resume(
+    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_FRAMES", 3)
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    path = f"/jobs/{claim.job_id}/stream"
+    async with reading(app, viewer, path) as slow, reading(app, viewer, path) as quick:
+        first = await slow.next()
+        assert first is not None
+        slow.reads.clear()
+        for done in range(8):
+            scene.run(leases.report([Report(claim, done=float(done))], []))
+            await quick.until("job.progressed")
+        await until(lambda: app.state.hub.open_streams == 1)
+    async with reading(app, viewer, path, last=first.id) as stream:
+        scene.settle(claim)
+        heard = await stream.rest()
+    assert [e.data["progress"]["done"] for e in heard] == [*map(float, range(8)), 7.0]
+
+
+async def test_streams_of_a_token_and_of_a_server_are_bounded(
+    dsn: str, people: People, scene: Scene
+) -> None:
+    a, b = people.new("a", "viewer"), people.new("b", "viewer")
+    path = f"/jobs/{scene.submit()}/stream"
+    async for app in serve(dsn, max_streams=3, max_streams_per_token=2):
+        async with reading(app, a, path), reading(app, a, path):
+            async with reading(app, a, path) as refused:
+                assert refused.status == 429
+                assert refused.headers["retry-after"] == "5"
+            async with reading(app, b, path) as taken:
+                assert taken.status == 200
+                async with reading(app, b, path) as refused:
+                    assert refused.status == 429
+            async with reading(app, b, path) as taken:
+                assert taken.status == 200, "there is room again"
+        assert app.state.hub.open_streams == 0
+
+
+async def test_who_loses_the_right_to_read_loses_his_streams(
+    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    people.new("stays", "viewer")
+    cases = (
+        "update laneway.tokens set revoked_at = clock_timestamp() where principal_id = %s",
+        "update laneway.tokens set expires_at = clock_timestamp() where principal_id = %s",
+        "update laneway.principals set disabled_at = clock_timestamp() where id = %s",
+        "delete from laneway.role_grants where principal_id = %s",
+    )
+    path = f"/jobs/{scene.submit()}/stream"
+    for number, change in enumerate(cases):
+        who = people.new(f"p{number}", "viewer")
+        async with (
+            reading(app, who, path) as job,
+            reading(app, who, "/events", topics=("jobs",)) as topics,
+        ):
+            await job.next()
+            await topics.next()
+            await app.state.hub.review()
+            conn.execute(change.encode(), [who.id])
+            await app.state.hub.review()
+            assert await job.rest() == []
+            assert await topics.rest() == []
+
+
+async def test_the_streams_of_a_browser_end_with_its_session(
+    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    secret = new_secret("session")
+    conn.execute(
+        "insert into laneway.sessions (digest, principal_id, csrf, expires_at)"
+        " values (%s, %s, 'x', now() + interval '1 h')",
+        [secret.digest, people.new("v", "viewer").id],
+    )
+    path = f"/jobs/{scene.submit()}/stream"
+    async with reading(app, None, path, cookie=secret.text) as stream:
+        await stream.next()
+        await app.state.hub.review()
+        assert app.state.hub.open_streams == 1
+        conn.execute("delete from laneway.sessions")
+        await app.state.hub.review()
+        assert await stream.rest() == []
+
+
+async def test_a_server_that_stops_lets_its_readers_go(
+    app: FastAPI, people: People, scene: Scene
+) -> None:
+    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    async with reading(app, viewer, path) as stream:
+        await stream.next()
+        await app.state.close()
+        assert await stream.rest() == []
+    async with reading(app, viewer, path) as refused:
+        assert refused.status == 429
+
+
+async def test_nothing_is_asked_when_nobody_reads(
+    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.api.hub.LINGER_S", 0.0)
+    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    async with reading(app, viewer, path) as stream:
+        await stream.next()
+        await until(lambda: app.state.hub.is_listening)
+    app.state.hub.wake()
+    await until(lambda: not app.state.hub.is_listening)
+    async with reading(app, viewer, path) as stream:
+        first = await stream.next()
+        assert first is not None
+        assert first.name == "job.state"
+
+
+async def test_a_watch_that_was_lost_lets_its_readers_begin_anew(
+    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    async with reading(app, viewer, path) as stream:
+        await stream.next()
+        await app.state.hub.keep_watches()
+        assert app.state.hub.open_streams == 1
+        conn.execute("delete from laneway.watches")
+        await app.state.hub.keep_watches()
+        assert await stream.rest() == []

@@ -1,0 +1,88 @@
+"""Submits that arrive together share a commit, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from laneway.api.together import AT_ONCE, FULL, Together
+from laneway.config import Settings
+from laneway.domain.actor import Actor
+from laneway.domain.job import NewJob, new_job_id
+from laneway.domain.states import Status
+from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.store.database import Database
+
+ACTOR = Actor("ann", door="http", principal_id=uuid4(), request_id="r1", address="127.0.0.1")
+
+
+def a_job(**fields: object) -> NewJob:
+    return replace(NewJob(id=new_job_id(), job_type="greet", created_by="ann"), **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    made = Database(dsn, Settings.load(database_url=dsn), size=AT_ONCE)
+    yield made
+    await made.close()
+
+
+async def test_many_at_once_are_stored_in_few_commits_each_with_its_act(
+    database: Database, dsn: str
+) -> None:
+    together = Together(database)
+    many = [a_job(payload=f'{{"n": {n}}}') for n in range(3 * FULL)]
+    stored = await asyncio.gather(*(together.submit(job, ACTOR) for job in many))
+    assert [job.id for job in stored] == [job.id for job in many]
+    assert [job.payload for job in stored] == [{"n": n} for n in range(len(many))]
+    assert {job.status for job in stored} == {Status.APPROVED}
+    with psycopg.connect(dsn) as conn:
+        commits = conn.execute("select count(distinct xmin::text) from laneway.jobs").fetchone()
+        acts = conn.execute(
+            "select count(distinct name), count(*) from laneway.audit"
+            " where action = 'job.submitted' and request_id = 'r1' and address = '127.0.0.1'"
+        ).fetchone()
+    assert commits is not None
+    assert commits[0] <= len(many) / FULL + AT_ONCE
+    assert acts == (len(many), len(many))
+
+
+async def test_one_that_is_refused_takes_no_other_along(database: Database) -> None:
+    together = Together(database)
+    good = [a_job() for _ in range(4)]
+    answers = await asyncio.gather(
+        together.submit(good[0], ACTOR),
+        together.submit(a_job(priority=40_000), ACTOR),
+        *(together.submit(job, ACTOR) for job in good[1:]),
+        return_exceptions=True,
+    )
+    refused = answers.pop(1)
+    assert isinstance(refused, InvalidInput)
+    assert refused.field == "priority"
+    assert [job.id for job in answers] == [job.id for job in good]  # type: ignore[union-attr]
+
+
+async def test_a_request_that_is_given_up_leaves_the_others_their_answers(
+    database: Database,
+) -> None:
+    together = Together(database)
+    impatient = asyncio.create_task(together.submit(a_job(), ACTOR))
+    patient = asyncio.create_task(together.submit(a_job(), ACTOR))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    assert (await patient).status is Status.APPROVED
+    await together.close()
+
+
+async def test_each_hears_that_the_database_is_away(unused_tcp_port: int) -> None:
+    dsn = f"host=127.0.0.1 port={unused_tcp_port} dbname=nowhere"
+    together = Together(Database(dsn, Settings.load(database_url=dsn)))
+    answers = await asyncio.gather(
+        *(together.submit(a_job(), ACTOR) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [DatabaseUnavailable] * 3

@@ -1,0 +1,370 @@
+"""Laws of `--server`: every command says through a server what it says on a database."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from laneway.domain.approval import Analysis, Approval
+from tests.api.conftest import People
+from tests.cli.conftest import invoke
+from tests.conftest import Server
+from tests.control.scene import Scene
+from tests.http.served import served
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_SPAN = re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b|(?<=_s\": )\d+\.\d+")
+_SECRET = re.compile(r"\blw[a-z]*_[\w-]+")
+# Only a server has them.
+_OF_SERVERS = re.compile(r'"(principal_id|request_id|address)": [^,}]+')
+
+
+class Said(NamedTuple):
+    """What a command came to."""
+
+    args: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Teller:
+    """Runs commands one way, and tells what they say with a name for each thing of its own."""
+
+    def __init__(self, dsn: str, scene: Scene, options: list[str], env: dict[str, str]) -> None:
+        self.scene = scene
+        self.dsn = dsn
+        self._options = options
+        self._env = env
+        self._names: dict[str, str] = {}
+
+    def __call__(self, *args: object, input: str | None = None) -> Said:  # noqa: A002
+        found = invoke(*self._options, *args, input=input, env=self._env)
+        shown = tuple(self._plain(str(arg)) for arg in args)
+        out, err = self._plain(found.stdout), self._plain(found.stderr)
+        return Said(shown, found.exit_code, out, err)
+
+    def ids(self, *args: object) -> list[str]:
+        """The ids that a command shows, as it shows them."""
+        found = invoke(*self._options, *args, env=self._env)
+        return _UUID.findall(found.stdout)
+
+    def _plain(self, text: str) -> str:
+        text = _OF_SERVERS.sub(r'"\1": …', text)
+        for pattern, word in ((_SECRET, "<secret>"), (_TIME, "<time>"), (_CLOCK, "<clock>")):
+            text = pattern.sub(word, text)
+        text = _UUID.sub(lambda found: self._name(found[0]), _SPAN.sub("<span>", text))
+        return re.sub(r"  +", "  ", text)
+
+    def _name(self, found: str) -> str:
+        return self._names.setdefault(found, f"<{len(self._names)}>")
+
+
+@pytest.fixture
+def tellers(
+    postgres: Server, template_db: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[Teller]]:
+    """The same world twice: one asked on its database, one through a server."""
+    for name in ("LANEWAY_DEBUG", "LANEWAY_DATABASE_URL", "LANEWAY_SERVER", "LANEWAY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with (
+        postgres.database(template_db) as one,
+        postgres.database(template_db) as other,
+        psycopg.connect(one, autocommit=True, application_name="tests") as here,
+        psycopg.connect(other, autocommit=True, application_name="tests") as there,
+        served(other) as url,
+    ):
+        People(here).new("admin", "platform_admin")
+        admin = People(there).new("admin", "platform_admin")
+        yield [
+            Teller(one, Scene(here), ["--by", "admin"], {"LANEWAY_DATABASE_URL": one}),
+            Teller(other, Scene(there), [], {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": admin.token}),
+        ]
+        monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
+
+
+Story = Callable[[Teller], Iterator[Said]]
+
+
+def jobs(tell: Teller) -> Iterator[Said]:
+    """Submit, look, decide, operate."""
+    scene = tell.scene
+    scene.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    yield tell("jobs", "submit", "greet", '{"n": 1}', "--priority", 5, "--tag", "a", "--json")
+    yield tell("jobs", "submit", "greet", "--unique-key", "k", "--delay", "1h")
+    yield tell("jobs", "submit", "greet", "--unique-key", "k", "--json")
+    yield tell("jobs", "submit", "unheard")
+    yield tell("jobs", "submit", "greet", '{"n": "x"}')
+    yield tell("jobs", "submit", "greet", "--priority", 10**6)
+    done, failed, running = scene.completed("quick"), scene.failed("bad"), scene.running("slow")
+    waiting = scene.submit("later")
+    yield tell("jobs", "ls")
+    yield tell("jobs", "ls", "--json", "--type", "greet", "--limit", 1)
+    yield tell("jobs", "ls", "--status", "failed", "--since", "1h")
+    yield tell("jobs", "ls", "--limit", 201)
+    yield tell("jobs", "ls", "--cursor", "x")
+    yield tell("jobs", "ls", "--tag", "nothing")
+    for job_id in (done, failed, running.job_id, UUID(int=1)):
+        yield tell("jobs", "show", job_id)
+        yield tell("jobs", "show", job_id, "--json")
+        yield tell("jobs", "explain", job_id)
+    yield tell("jobs", "explain", waiting, "--json")
+    yield tell("jobs", "reprioritize", waiting, 7, "--json")
+    yield tell("jobs", "reprioritize", failed, 7)
+    yield tell("jobs", "reprioritize", waiting, 10**6)
+    yield tell("jobs", "cancel", waiting, running.job_id, done, UUID(int=1), "--reason", "enough")
+    yield tell("jobs", "retry", waiting, "--json")
+    yield tell("jobs", "retry", done)
+    yield tell("jobs", "delete", waiting, "--yes")
+    yield tell("jobs", "delete", done, "--dry-run")
+    yield tell("jobs", "delete", done, "--yes", "--json")
+    yield tell("jobs", "delete", done, "--yes")
+
+
+def approvals(tell: Teller) -> Iterator[Said]:
+    """Jobs that wait for somebody."""
+    tell.scene.publish("costly", has_analysis=True, approval=Approval())
+    said = Analysis(plan="much", cost=3, currency="EUR", warnings=["dear"])
+    first, second, third = (tell.scene.analyzed(said) for _ in range(3))
+    yield tell("jobs", "ls", "--status", "awaiting_approval")
+    yield tell("jobs", "approve", first, "--seal", "wrong")
+    yield tell("jobs", "approve", first, "--comment", "fine")
+    yield tell("jobs", "reject", second, "--reason", "dear", "--json")
+    yield tell("jobs", "show", second)
+    yield tell("jobs", "approve", second)
+    yield tell("jobs", "approve", "--type", "costly", "--max-cost", 5, "--unit", "EUR", "--yes")
+    yield tell("jobs", "show", third, "--json")
+
+
+def bulk(tell: Teller) -> Iterator[Said]:
+    """One verb on many jobs."""
+    for _ in range(3):
+        tell.scene.submit("greet")
+    tell.scene.failed("bad")
+    yield tell("jobs", "cancel", "--type", "greet", "--dry-run")
+    yield tell("jobs", "cancel", "--type", "greet", "--dry-run", "--json")
+    yield tell("jobs", "reprioritize", "--type", "greet", "--priority", 3, "--yes", "--json")
+    yield tell("jobs", "cancel", "--type", "greet", "--yes", "--reason", "enough")
+    yield tell("jobs", "cancel", "--type", "greet", "--yes")
+    yield tell("jobs", "retry", "--all", "--yes", "--json")
+    yield tell("jobs", "retry", "--status", "running", "--yes")
+    yield tell("jobs", "delete", "--status", "cancelled")
+    yield tell("jobs", "delete", "--status", "cancelled", "--yes")
+
+
+def lanes(tell: Teller) -> Iterator[Said]:
+    """Lanes, the gate, freezing, and what operators look at."""
+    tell.scene.register()
+    tell.scene.running("ingestion")
+    tell.scene.submit("ingestion")
+    yield tell("lanes", "create", "video", "--max-slots", "unbounded", "--json")
+    yield tell("lanes", "create", "video")
+    yield tell("lanes", "create", "Bad Name")
+    yield tell("lanes", "set", "video", "--max-slots", 3)
+    yield tell("lanes", "set", "video")
+    yield tell("lanes", "set", "nobody", "--max-slots", 3)
+    yield tell("lanes", "set", "video", "--lease-seconds", 1)
+    yield tell("lanes", "set", "video", "--job-types", "ingestion")
+    yield tell("lanes", "drain", "video", "--json")
+    yield tell("lanes", "resume", "video")
+    yield tell("lanes", "move", "encode", "video", "--json")
+    yield tell("lanes", "move", "polarity", "default")
+    yield tell("lanes", "move", "encode", "nobody")
+    yield tell("lanes", "ls")
+    yield tell("admin", "workers", "lanes", "--json")
+    yield tell("pause")
+    yield tell("admin", "workers")
+    yield tell("top", "--once", "--json")
+    yield tell("resume")
+    yield tell("lanes", "history")
+    yield tell("lanes", "history", "video", "--limit", 2, "--json")
+    yield tell("lanes", "history", "--limit", 2, "--before", 9)
+    yield tell("lanes", "history", "--limit", 0)
+    yield tell("lanes", "rollback", "video")
+    yield tell("lanes", "rollback", "video", "--to", 10**9)
+    yield tell("freeze", "video")
+    yield tell("freeze", "interactive", "--deadline", 0, "--json")
+    yield tell("freeze", "system", "interactive", "--deadline", 0, "--or-thaw")
+    yield tell("freeze", "nobody")
+    yield tell("lanes", "ls")
+    yield tell("thaw", "maintenance")
+    yield tell("thaw", "video", "--json")
+    yield tell("thaw")
+    yield tell("thaw")
+
+
+def limits(tell: Teller) -> Iterator[Said]:
+    """Limits and their history."""
+    yield tell("limits", "ls")
+    yield tell("limits", "set", "gpu", "--rate", "60/1m", "--json")
+    yield tell("limits", "set", "gpu", "--max-concurrent", 2)
+    yield tell("limits", "set", "gpu")
+    yield tell("limits", "set", "gpu", "--scope", "moon")
+    yield tell("limits", "set", "openai", "--max-concurrent", "unbounded")
+    yield tell("limits", "ls", "--json")
+    yield tell("limits", "history", "gpu", "--json")
+    yield tell("limits", "history")
+    yield tell("limits", "history", "nobody")
+    yield tell("limits", "delete", "gpu")
+    yield tell("limits", "delete", "gpu")
+    yield tell("limits", "rollback", "gpu", "--json")
+    yield tell("limits", "rollback", "nobody")
+
+
+def schedules(tell: Teller) -> Iterator[Said]:
+    """Schedules, their slots and their history."""
+    yield tell("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *", "--json")
+    yield tell("schedules", "set", "nightly", "--priority", 3, "--tag", "a")
+    yield tell("schedules", "set", "nightly")
+    yield tell("schedules", "set", "other", "--type", "greet")
+    yield tell("schedules", "set", "nightly", "--cron", "never")
+    yield tell("schedules", "ls")
+    yield tell("schedules", "run", "nightly", "--json")
+    yield tell("schedules", "run", "nobody")
+    yield tell("schedules", "show", "nightly")
+    yield tell("schedules", "show", "nightly", "--json")
+    yield tell("schedules", "slots", "nightly", "--limit", 1)
+    yield tell("schedules", "slots", "nightly", "--before", "2020-01-01T00:00:00Z", "--json")
+    yield tell("schedules", "disable", "nightly")
+    yield tell("schedules", "enable", "nightly", "--json")
+    yield tell("schedules", "enable", "nobody")
+    yield tell("schedules", "history", "--json")
+    yield tell("schedules", "history", "nightly")
+    yield tell("schedules", "rollback", "nightly")
+    yield tell("schedules", "delete", "nightly")
+    yield tell("schedules", "delete", "nightly")
+
+
+def access(tell: Teller) -> Iterator[Said]:
+    """Principals, roles, tokens, and the audit of it all."""
+    yield tell("principals", "create", "ann", "--json")
+    yield tell("principals", "create", "ann")
+    yield tell("principals", "create", "bot", "--kind", "robot")
+    yield tell("principals", "ls")
+    yield tell("roles", "create", "reader", "--permissions", "jobs:read")
+    yield tell("roles", "create", "other", "--permissions", "jobs:fly")
+    yield tell("roles", "set", "reader", "--permissions", "jobs:read,audit:read", "--json")
+    yield tell("roles", "ls")
+    yield tell("roles", "grant", "ann", "reader", "--scope", "workspace", "--workspace", "w")
+    yield tell("roles", "grant", "ann", "reader", "--scope", "workspace")
+    yield tell("roles", "grants", "--principal", "ann")
+    (grant_id,) = tell.ids("roles", "grants", "--principal", "ann", "--json")
+    yield tell("roles", "revoke", grant_id, "--json")
+    yield tell("roles", "revoke", grant_id)
+    yield tell("roles", "delete", "reader")
+    yield tell("roles", "delete", "viewer")
+    yield tell("tokens", "create", "ann", "--name", "laptop", "--expires-in", "1d", "--json")
+    yield tell("tokens", "create", "ann", "--name", "other", "--expires-in", "never")
+    yield tell("tokens", "create", "nobody", "--name", "x")
+    yield tell("tokens", "ls", "--principal", "ann")
+    token_id = tell.ids("tokens", "ls", "--principal", "ann", "--json")[0]
+    yield tell("tokens", "revoke", token_id)
+    yield tell("tokens", "revoke", token_id)
+    yield tell("tokens", "ls", "--principal", "ann", "--json")
+    yield tell("principals", "disable", "ann")
+    yield tell("principals", "enable", "ann", "--json")
+    yield tell("principals", "enable", "nobody")
+    yield tell("audit", "--limit", 5)
+    yield tell("audit", "--json", "--action", "token.created", "--since", "1h")
+    yield tell("audit", "--door", "cli", "--kind", "access", "--limit", 1)
+    yield tell("audit", "--door", "window")
+    yield tell("audit", "--since", "2200-01-01T00:00:00Z")
+
+
+def following(tell: Teller) -> Iterator[Said]:
+    """A job that has ended is followed to its end at once."""
+    done, failed = tell.scene.completed(), tell.scene.failed("bad")
+    yield tell("jobs", "watch", done)
+    yield tell("jobs", "watch", failed, "--json")
+    yield tell("jobs", "watch", UUID(int=1))
+
+
+STORIES: list[Story] = [
+    jobs, approvals, bulk, lanes, limits, schedules, access, following,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_a_server_says_what_the_database_says(tellers: list[Teller], story: Story) -> None:
+    here, there = (list(story(tell)) for tell in tellers)
+    assert [said.args for said in here] == [said.args for said in there]
+    differing = [pair for pair in zip(here, there, strict=True) if not _alike(*pair)]
+    assert not differing, "\n".join(f"{a}\n{b}\n" for a, b in differing)
+
+
+def _alike(here: Said, there: Said) -> bool:
+    if here.code == there.code == 2:
+        # Which rule is broken first, and its words, are each door's own.
+        return here.stdout == there.stdout == "" and bool(there.stderr)
+    return here == there
+
+
+# -- what only a server has -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["db status", "worker app:lw", "server", "up app:lw", "demo",
+                                     "bench", "doctor", "principals login ann"])  # fmt: skip
+def test_what_needs_the_database_says_so(command: str) -> None:
+    found = invoke("--server", "http://localhost:1", *command.split())
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "database" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "args,told",
+    [
+        (["--by", "ann", "pause"], "--by goes with a database"),
+        (["--database-url", "postgresql://x", "pause"], "not both"),
+        (["--token", "é", "pause"], "token"),
+    ],
+)
+def test_what_makes_no_sense_with_a_server_is_refused(args: list[str], told: str) -> None:
+    found = invoke("--server", "http://localhost:1", *args)
+    assert found.exit_code == 2
+    assert told in found.stderr
+
+
+def test_a_server_that_is_not_there_is_unreachable() -> None:
+    found = invoke("--server", "http://127.0.0.1:1", "lanes", "ls")
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert "cannot be reached" in found.stderr
+
+
+def test_a_token_does_not_go_where_others_can_read_it() -> None:
+    found = invoke("--server", "http://jobs.example.org", "--token", "lw_hidden", "lanes", "ls")
+    assert found.exit_code == 2
+    assert "https" in found.stderr
+    assert "lw_hidden" not in found.stderr
+
+
+def test_who_may_not_is_refused(
+    dsn: str, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = scene.submit(created_by="somebody")
+    viewer = People(scene.conn).new("viewer", "viewer")
+    kept = tmp_path / "token"
+    kept.write_text(f"{viewer.token}\n")
+    monkeypatch.setenv("LANEWAY_TOKEN_FILE", str(kept))
+    with served(dsn) as url:
+
+        def run(*args: object, **env: str) -> Any:
+            return invoke("--server", url, *args, env=env)
+
+        assert json.loads(run("jobs", "show", job_id, "--json").stdout)["id"] == str(job_id)
+        refused = run("jobs", "cancel", job_id)
+        assert (refused.exit_code, refused.stdout) == (4, "")
+        assert "jobs:cancel" in refused.stderr
+        assert run("lanes", "ls", LANEWAY_TOKEN="lw_wrong").exit_code == 4
+        kept.unlink()
+        missing = run("lanes", "ls")
+        assert missing.exit_code == 2
+        assert "LANEWAY_TOKEN_FILE" in missing.stderr

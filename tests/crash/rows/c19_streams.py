@@ -1,0 +1,221 @@
+"""C19: a replica killed with its streams open; the readers go on at the other one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+
+from laneway.domain.token import new_secret
+from laneway.testing import faults
+from tests.crash.processes import ROOT, worker_environment
+from tests.crash.stage import Stage, until
+
+STREAMS, KILLS = 200, 3
+WORKERS = 2
+ITEMS, ITEM_MS = 12, 150
+ENDS = ("job.completed", "job.failed", "job.cancelled")
+
+
+class Replica:
+    """A server process at a port of its own, started again there when it was killed."""
+
+    def __init__(self, stage: Stage) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._stage = stage
+        self.start()
+
+    def start(self) -> None:
+        stage = self._stage
+        with (stage.sink / f"server-{self.port}.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                faults.tied([sys.executable, "-m", "laneway", "server", f"--port={self.port}"]),
+                cwd=ROOT,
+                env={
+                    **worker_environment(stage.dsn, stage.sink),
+                    "LANEWAY_MAX_STREAMS_PER_TOKEN": "1000",
+                },
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        faults.kill(*faults.tree(self.process.pid))
+        self.process.wait()
+
+    def end(self) -> None:
+        faults.end_all(faults.tree(self.process.pid))
+        self.process.wait()
+
+
+@dataclass
+class Reader:
+    """Follows one job to its end, wherever it finds a server."""
+
+    job: str
+    urls: list[str]
+    token: str
+    heard: list[tuple[int, str]] = field(default_factory=list)
+    resumed: int = 0
+
+    async def read(self, client: httpx2.AsyncClient) -> None:
+        turn = 0
+        while not (self.heard and self.heard[-1][1] in ENDS):
+            url = self.urls[turn % len(self.urls)]
+            turn += 1
+            headers = {"Authorization": f"Bearer {self.token}"}
+            if self.heard:
+                headers["Last-Event-ID"] = str(self.heard[-1][0])
+                self.resumed += 1
+            try:
+                address = f"{url}/jobs/{self.job}/stream"
+                async with client.stream("GET", address, headers=headers) as answer:
+                    if answer.status_code == 200:
+                        await self._follow(answer)
+            except httpx2.HTTPError:
+                # It was killed: at once to the other.
+                await asyncio.sleep(0.05)
+
+    async def _follow(self, answer: Any) -> None:
+        event: dict[str, str] = {}
+        async for line in answer.aiter_lines():
+            if line:
+                name, _, value = line.partition(": ")
+                event[name] = value
+            elif "data" in event:
+                assert json.loads(event["data"])["id"] == self.job
+                self.heard.append((int(event["id"]), event["event"]))
+                event = {}
+            else:
+                event = {}
+
+
+async def play(stage: Stage) -> None:
+    token = token_of(stage, "viewer")
+    replicas = [Replica(stage), Replica(stage)]
+    try:
+        workers = [stage.start_worker() for _ in range(WORKERS)]
+        await stage.ready(*workers)
+        async with stage.client() as client, httpx2.AsyncClient(timeout=30, limits=many()) as http:
+            await serving(http, replicas)
+            jobs = [
+                stage.job("tracked", items=ITEMS, ms=ITEM_MS)
+                for _ in range(stage.count(STREAMS, 20))
+            ]
+            ids = await stage.submit(client, *jobs)
+            urls = [replica.url for replica in replicas]
+            readers = [Reader(job, urls, token) for job in ids]
+            reading = [asyncio.create_task(reader.read(http)) for reader in readers]
+            for number in range(stage.count(KILLS)):
+                await until(
+                    lambda: len([r for r in readers if r.heard]) == len(readers), 30, "all read"
+                )
+                await asyncio.sleep(stage.random.uniform(0.3, 1.0))
+                doomed = replicas[number % 2]
+                doomed.kill()
+                stage.fault(kind="kill server", port=doomed.port)
+                doomed.start()
+                # Whoever reads at the other must not lose that one before this one is back.
+                await serving(http, [doomed])
+            await stage.drain(DRAIN_S)
+            done, late = await asyncio.wait(reading, timeout=20)
+            for task in late:
+                task.cancel()
+            for task in done:
+                task.result()
+        _judge(stage, readers, len(late))
+    finally:
+        for replica in replicas:
+            replica.end()
+
+
+# All jobs run one after the other in the slots of two workers.
+DRAIN_S = 60.0
+
+
+def many() -> httpx2.Limits:
+    """As many connections as there are readers."""
+    return httpx2.Limits(max_connections=None)
+
+
+async def serving(http: httpx2.AsyncClient, replicas: list[Replica]) -> None:
+    """Returns when each of them answers."""
+    for replica in replicas:
+        for _ in range(600):
+            try:
+                if (await http.get(f"{replica.url}/readyz")).status_code == 200:
+                    break
+            except httpx2.HTTPError:
+                pass
+            await asyncio.sleep(0.05)
+        else:
+            raise AssertionError("a server did not start")
+
+
+def token_of(stage: Stage, role: str) -> str:
+    """A token with the role, everywhere."""
+    who, secret = uuid4(), new_secret()
+    stage.conn.execute(
+        "insert into laneway.principals (id, name, kind, created_by)"
+        " values (%s, 'reader', 'service', 'crash')",
+        [who],
+    )
+    stage.conn.execute(
+        "insert into laneway.role_grants (id, principal_id, role, scope, granted_by)"
+        " values (%s, %s, %s, 'all', 'crash')",
+        [uuid4(), who, role],
+    )
+    stage.conn.execute(
+        "insert into laneway.tokens (id, principal_id, name, hint, digest, created_by)"
+        " values (%s, %s, 'crash', %s, %s, 'crash')",
+        [uuid4(), who, secret.hint, secret.digest],
+    )
+    return secret.text
+
+
+def find_gaps(stage: Stage, readers: list[Reader]) -> tuple[int, int, int]:
+    """Events that were missed, and streams with repeated ones or without exactly one end."""
+    log: dict[str, list[int]] = {}
+    for job, number in stage.conn.execute(
+        "select j.id::text, e.id from laneway.events e join laneway.jobs j using (seq)"
+        " order by e.id"
+    ):
+        log.setdefault(job, []).append(number)
+    gaps = repeated = wrong_ends = 0
+    for reader in readers:
+        heard = [number for number, _ in reader.heard]
+        logged = [number for number in log.get(reader.job, []) if number >= min(heard, default=0)]
+        gaps += len(set(logged) - set(heard))
+        repeated += len(heard) - len(set(heard)) + (heard != sorted(heard))
+        ends = [name for _, name in reader.heard if name in ENDS]
+        wrong_ends += not (ends == ["job.completed"] and reader.heard[-1][1] == "job.completed")
+    return gaps, repeated, wrong_ends
+
+
+def _judge(stage: Stage, readers: list[Reader], late: int) -> None:
+    result = stage.result
+    gaps, repeated, wrong_ends = find_gaps(stage, readers)
+    events = sum(len(reader.heard) for reader in readers)
+    resumed = sum(reader.resumed for reader in readers)
+    result.figures |= {"stream_events": events, "streams_resumed": resumed, "stream_gaps": gaps}
+    result.must("readers at the end", f"{late} late", held=late == 0)
+    result.must("streams resumed", resumed, held=resumed >= len(readers) // 2)
+    result.must("events missed", f"{gaps} of {events + gaps}", held=gaps == 0)
+    result.must("events repeated or out of order", repeated, held=repeated == 0)
+    result.must("streams without exactly one end", wrong_ends, held=wrong_ends == 0)
+
+
+def look(stage: Stage) -> None:
+    waiting = stage.ask("select count(*) from laneway.watches where not settled")
+    stage.result.must("watches not settled", waiting, held=waiting == 0)

@@ -1,0 +1,137 @@
+"""What a worker process counts, and how it tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from laneway import Cancel, Context, Snooze
+from laneway.errors import ConfigError
+from laneway.metrics import served
+from laneway.tally import PROCESS, Tally
+from tests.engine.crew import Crew
+from tests.engine.workshop import SOON, Workshop, until
+
+
+def figures(page: str) -> dict[tuple[str, frozenset[str]], float]:
+    """Every value by the name and the label values it has."""
+    return {
+        (sample.name, frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+
+
+def read(port: int) -> dict[tuple[str, frozenset[str]], float]:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return figures(answer.read().decode())
+
+
+@pytest.fixture
+def tally() -> None:
+    """As in a process that has just begun."""
+    vars(PROCESS).update(vars(Tally()))
+
+
+async def test_each_attempt_is_counted_by_what_became_of_it(shop: Workshop, tally: None) -> None:
+    @shop.lw.handler("job", retry=SOON, max_retries=1)
+    async def job(ctx: Context, how: str) -> None:
+        match how:
+            case "fail":
+                raise ValueError("no")
+            case "snooze" if ctx.attempt == 1:
+                raise Snooze(0.0)
+            case "cancel":
+                raise Cancel("no need")
+
+    with served(0, "127.0.0.1") as port:
+        await shop.hire()
+        jobs = [await job.submit(how=how) for how in ("return", "fail", "snooze", "cancel")]
+        for each in jobs:
+            await shop.ended(each)
+        await until(lambda: not PROCESS.running["default"])
+        told = await asyncio.to_thread(read, port)
+
+    def ends(outcome: str) -> float:
+        return told["laneway_outcomes_total", frozenset({"default", "job", outcome})]
+
+    counted = [ends(each) for each in ("completed", "retried", "failed", "snoozed", "cancelled")]
+    assert counted == [2, 1, 1, 1, 1]
+    assert told["laneway_claims_total", frozenset({"default"})] == 6
+    assert told["laneway_running", frozenset({"default"})] == 0
+    assert told["laneway_job_duration_seconds_count", frozenset({"job"})] == 6
+    # Only how long they waited for their first claim is known.
+    assert told["laneway_job_wait_seconds_count", frozenset({"default"})] == 4
+    assert told["laneway_pool_size", frozenset({"claim"})] == 1
+    assert told["laneway_is_leader", frozenset()] == 1
+    assert told["laneway_leader_epoch", frozenset()] == 1
+
+
+async def test_a_superseded_attempt_and_the_lapse_behind_it_are_counted(
+    workshop: Callable[..., Workshop], tally: None
+) -> None:
+    shop = workshop(heartbeat_fraction=0.9)
+    shop.lane("default", lease_seconds=60)
+    go_on = asyncio.Event()
+
+    @shop.lw.handler("slow", max_retries=0)
+    async def slow(ctx: Context) -> None:
+        await go_on.wait()
+
+    await shop.hire()
+    job = await slow.submit()
+    await shop.running(job)
+    shop.lapse(job)
+    await shop.ended(job)
+    go_on.set()
+    await until(lambda: PROCESS.fenced["settle"])
+    assert (PROCESS.lapses, PROCESS.running["default"]) == (1, 0)
+    assert PROCESS.outcomes["default", "slow", "fenced"] == 1
+
+
+async def test_a_stopped_worker_leads_no_more_and_holds_nothing(
+    shop: Workshop, tally: None
+) -> None:
+    @shop.lw.handler("stuck")
+    async def stuck(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    worker = await shop.hire()
+    await shop.running(await stuck.submit())
+    await until(lambda: PROCESS.epochs)
+    await worker.stop(0.0)
+    assert (PROCESS.epochs, PROCESS.running["default"]) == ({}, 0)
+    assert PROCESS.outcomes["default", "stuck", "released"] == 1
+
+
+async def test_every_process_has_a_port_of_its_own(shop: Workshop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    if port > 65000:
+        port -= 1000
+    with Crew(shop.dsn, "--processes=2", f"--metrics-port={port}") as crew:
+        await until(lambda: len(crew.of("laneway worker")) == 2)
+        for each in (port, port + 1):
+
+            async def is_told(at: int = each) -> bool:
+                try:
+                    told = await asyncio.to_thread(read, at)
+                except OSError:
+                    return False
+                return ("laneway_lapses_total", frozenset()) in told
+
+            await until(is_told)
+        await until(crew.is_sent_away)
+
+
+def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = f"metrics_port: cannot listen on 127.0.0.1:{port}"
+        with pytest.raises(ConfigError, match=said), served(port, "127.0.0.1"):
+            pass

@@ -1,0 +1,141 @@
+"""Traces lead from a submit to each attempt, wherever its handler runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanKind, StatusCode
+
+from laneway import Context, Retry, SyncContext, tracing
+from tests.engine import traced
+from tests.engine.spans import Spans, spans
+from tests.engine.workshop import SOON, Workshop
+
+__all__ = ["spans"]
+
+THEIRS = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def ids(span: ReadableSpan) -> tuple[int, int]:
+    context = span.get_span_context()
+    assert context is not None
+    return context.trace_id, context.span_id
+
+
+def parent(span: ReadableSpan) -> tuple[int, int] | None:
+    return None if span.parent is None else (span.parent.trace_id, span.parent.span_id)
+
+
+def here() -> int:
+    return trace.get_current_span().get_span_context().span_id
+
+
+async def test_the_first_attempt_is_a_child_of_the_submit_and_later_ones_link_to_it(
+    shop: Workshop, spans: Spans
+) -> None:
+    seen: list[int] = []
+
+    @shop.lw.handler("flaky", retry=SOON)
+    async def flaky(ctx: Context) -> None:
+        seen.append(here())
+        if ctx.attempt == 1:
+            raise Retry("once more", after=0.0)
+
+    await shop.hire()
+    with spans.around("request") as request:
+        job = await shop.lw.submit("flaky")
+    await shop.ended(job)
+    sent = spans.one("send flaky")
+    first, second = spans.named("process flaky")
+    context = request.get_span_context()
+    assert parent(sent) == (context.trace_id, context.span_id)
+    assert sent.kind is SpanKind.PRODUCER
+    assert parent(first) == ids(sent)
+    assert parent(second) is None
+    assert ids(second)[0] != ids(sent)[0]
+    assert [link.context.span_id for link in second.links] == [ids(sent)[1]]
+    assert seen == [ids(first)[1], ids(second)[1]]
+    told: dict[str, Any] = {**(second.attributes or {})}
+    assert told["messaging.system"] == "laneway"
+    assert told["messaging.operation.type"] == "process"
+    assert told["messaging.message.id"] == str(job.id)
+    assert (told["laneway.lane"], told["laneway.attempt"]) == ("default", 2)
+    assert first.status.status_code is StatusCode.ERROR
+    assert first.events[0].name == "exception"
+    assert second.status.status_code is StatusCode.UNSET
+
+
+async def test_the_span_is_current_in_threads_and_their_neighbours_do_not_see_it(
+    shop: Workshop, spans: Spans
+) -> None:
+    @shop.lw.handler("plain")
+    def plain(ctx: SyncContext) -> int:
+        return here()
+
+    await shop.hire()
+    jobs = [await shop.lw.submit("plain") for _ in range(3)]
+    answers = [await job.wait(20) for job in jobs]
+    assert sorted(map(str, answers)) == sorted(
+        str(ids(span)[1]) for span in spans.named("process plain")
+    )
+
+
+async def test_a_child_process_is_told_the_trace(shop: Workshop, spans: Spans) -> None:
+    shop.lw.handlers.add(traced.traced_apart.handler)
+    await shop.hire()
+    job = await shop.lw.submit("traced_apart")
+    told = await job.wait(20)
+    trace_id, span_id = ids(spans.one("process traced_apart"))
+    assert str(told).startswith(f"00-{trace_id:032x}-{span_id:016x}-")
+
+
+async def test_without_opentelemetry_a_trace_is_passed_on_but_not_written(shop: Workshop) -> None:
+    assert not tracing.is_on()
+    token = tracing.receive(THEIRS)
+    assert token is not None
+    made = [await shop.lw.submit("a"), *await shop.lw.submit_many([("b", {}), ("c", {})])]
+    tracing.forget(token)
+    made.append(await shop.lw.submit("d"))
+    kept = [shop.one("select traceparent from laneway.jobs where id = %s", job.id) for job in made]
+    assert kept == [THEIRS, THEIRS, THEIRS, None]
+
+
+async def test_a_batch_is_one_span_and_a_sync_submit_knows_its_caller(
+    shop: Workshop, spans: Spans
+) -> None:
+    await shop.lw.submit_many([("a", {}), ("b", {})])
+    batch = spans.one("send batch")
+    assert (batch.attributes or {})["messaging.batch.message_count"] == 2
+    with spans.around("caller") as caller:
+        shop.lw.sync.submit("plain")
+    assert parent(spans.one("send plain")) == (
+        caller.get_span_context().trace_id,
+        caller.get_span_context().span_id,
+    )
+    kept = shop.one("select distinct traceparent from laneway.jobs where job_type in ('a', 'b')")
+    assert kept.startswith(f"00-{ids(batch)[0]:032x}-{ids(batch)[1]:016x}-")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "junk",
+        THEIRS.replace("00-", "ff-", 1),
+        THEIRS + "-more",
+        THEIRS.upper(),
+        "00-" + "0" * 32 + THEIRS[35:],
+        THEIRS[:36] + "0" * 16 + "-01",
+        "00-' or 1=1",
+    ],
+)
+def test_what_is_no_traceparent_is_not_kept(text: str | None) -> None:
+    assert tracing.read_traceparent(text) is None
+
+
+def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
+    assert tracing.read_traceparent(THEIRS.replace("00-", "01-", 1) + "-more") == THEIRS

@@ -1,0 +1,19 @@
+"""Handlers that a child process imports, to tell which trace and which job they belong to."""
+
+from __future__ import annotations
+
+import logging
+
+from laneway import Context, Laneway, SyncContext, tracing
+
+lw = Laneway("postgresql://nobody@nowhere/nothing")
+
+
+@lw.handler("traced_apart", isolation="process")
+async def traced_apart(ctx: Context) -> str | None:
+    return tracing.traceparent()
+
+
+@lw.handler("talks_apart", isolation="process")
+def talks_apart(ctx: SyncContext) -> None:
+    logging.getLogger("the.application").warning("from afar with password=hidden")

@@ -1,0 +1,42 @@
+"""A client of an application in process, and the scene behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from laneway.http import AsyncClient, Client
+from tests.api.conftest import People, acts, app, conn, database, people, scene
+from tests.http.script import Desk
+
+__all__ = ["acts", "app", "client", "conn", "database", "desk", "no_pauses", "people", "scene"]
+
+
+@pytest.fixture
+async def client(app: FastAPI, people: People) -> AsyncIterator[AsyncClient]:
+    """One that may do everything."""
+    admin = people.new("admin", "platform_admin")
+    transport = httpx2.ASGITransport(app)
+    async with AsyncClient("http://test", admin.token, transport=transport) as client:
+        yield client
+
+
+@pytest.fixture(params=[Client, AsyncClient])
+def desk(request: pytest.FixtureRequest) -> Desk:
+    return Desk(request.param)
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the clients would have waited."""
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("laneway.http.shells.time.sleep", waited.append)
+    monkeypatch.setattr("laneway.http.shells.asyncio.sleep", sleep)
+    return waited

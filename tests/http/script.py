@@ -1,0 +1,114 @@
+"""A server that is a script: each request takes the next of its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import httpx2
+
+from laneway.http import AsyncClient, Client
+
+JOB = UUID("0199a4b0-0000-7000-8000-000000000001")
+TOKEN = "lw_secret_of_somebody"
+Scripted = httpx2.Response | Exception
+
+
+def job(status: str = "running", **more: Any) -> dict[str, Any]:
+    return {"id": str(JOB), "job_type": "greet", "lane": "default", "status": status, **more}
+
+
+def answer(status: int, body: Any = None, **headers: str) -> httpx2.Response:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.Response(status, json=body, headers=sent)
+
+
+def problem(status: int, code: str, detail: str = "why", **more: Any) -> httpx2.Response:
+    body = {"status": status, "code": code, "detail": detail, "request_id": "r1", **more}
+    return httpx2.Response(
+        status, content=json.dumps(body), headers={"content-type": "application/problem+json"}
+    )
+
+
+class Cut(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """A body that comes in pieces, and breaks if an exception is among them."""
+
+    def __init__(self, *pieces: bytes | Exception) -> None:
+        self.pieces = pieces
+        self.is_closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self.pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self:
+            yield piece
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def stream(*pieces: bytes | Exception) -> httpx2.Response:
+    return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Cut(*pieces))
+
+
+def event(number: int, status: str, name: str = "job.changed", **more: Any) -> bytes:
+    return f"id: {number}\nevent: {name}\ndata: {json.dumps(job(status, **more))}\n\n".encode()
+
+
+def told(number: str, name: str, data: Any) -> bytes:
+    return f"id: {number}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+class Script(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+    """A server that answers by a list."""
+
+    def __init__(self, *answers: Scripted) -> None:
+        self.left = list(answers)
+        self.requests: list[httpx2.Request] = []
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        said = self.left.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said.stream, Cut):
+            return said
+        return httpx2.Response(said.status_code, headers=said.headers, content=said.content)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return self.handle_request(request)
+
+    def headers(self, name: str) -> list[str | None]:
+        return [request.headers.get(name) for request in self.requests]
+
+
+class Desk:
+    """The same question to either client."""
+
+    def __init__(self, kind: type[Client] | type[AsyncClient]) -> None:
+        self.kind = kind
+
+    def ask(self, script: Script, question: Callable[[Any], Any], **more: Any) -> Any:
+        if self.kind is Client:
+            with Client("http://localhost/api", TOKEN, transport=script, **more) as client:
+                found = question(client)
+                return list(found) if isinstance(found, Iterator) else found
+
+        async def run() -> Any:
+            async with AsyncClient("http://localhost/api", TOKEN, transport=script, **more) as one:
+                found = question(one)
+                if isinstance(found, AsyncIterator):
+                    return [each async for each in found]
+                return await found
+
+        return asyncio.run(run())

@@ -1,0 +1,248 @@
+"""How the clients send: again only what is safe, and never showing a token."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from laneway.errors import (
+    DatabaseUnavailable,
+    Forbidden,
+    InvalidInput,
+    LanewayError,
+    NotFound,
+    RateLimited,
+    Refused,
+    ServerError,
+    ServerUnreachable,
+    StaleAttempt,
+    Unauthenticated,
+)
+from laneway.http.flow import retry_after
+from tests.http.script import (
+    JOB,
+    TOKEN,
+    Desk,
+    Script,
+    Scripted,
+    answer,
+    job,
+    problem,
+)
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+
+# -- sending ----------------------------------------------------------------------------------
+
+
+def test_a_request_goes_below_the_prefix_with_token_and_door(desk: Desk) -> None:
+    script = Script(answer(200, {"status": "ok"}))
+    assert desk.ask(script, lambda c: c.get_health(), door="mcp").status == "ok"
+    (request,) = script.requests
+    assert str(request.url) == "http://localhost/api/healthz"
+    assert request.headers["authorization"] == f"Bearer {TOKEN}"
+    assert request.headers["laneway-door"] == "mcp"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        httpx2.ConnectError("refused"),
+        httpx2.ReadTimeout("slow"),
+        httpx2.RemoteProtocolError("gone"),
+        problem(503, "database_unavailable"),
+        problem(429, "rate_limited"),
+        answer(502),
+        problem(409, "idempotency_under_way"),
+    ],
+)
+def test_a_submit_is_sent_again_under_one_key(desk: Desk, trouble: Scripted) -> None:
+    script = Script(trouble, trouble, answer(202, job("approved")))
+    assert desk.ask(script, lambda c: c.submit("greet", {"a": 1})).id == JOB
+    keys = script.headers("idempotency-key")
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert keys[0]
+
+
+def test_two_submits_have_two_keys(desk: Desk) -> None:
+    keys = []
+    for _ in range(2):
+        script = Script(answer(202, job("approved")))
+        desk.ask(script, lambda c: c.submit("greet"))
+        keys += script.headers("idempotency-key")
+    assert len(set(keys)) == 2
+    script = Script(answer(202, job("approved")))
+    desk.ask(script, lambda c: c.submit("greet", idempotency_key="mine"))
+    assert script.headers("idempotency-key") == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda c: c.create_token("ann", "laptop"),
+        lambda c: c.pause_claims(),
+        lambda c: c.tune_lane("default", {"max_slots": 1}),
+        lambda c: c.delete_job(JOB),
+    ],
+)
+def test_what_is_not_repeatable_is_sent_once(desk: Desk, question: Callable[[Any], Any]) -> None:
+    script = Script(httpx2.ReadTimeout("slow"), answer(200))
+    with pytest.raises(ServerUnreachable, match=r"localhost.*slow"):
+        desk.ask(script, question)
+    assert len(script.requests) == 1
+
+
+def test_a_server_that_stays_away_is_told_after_the_last_try(
+    desk: Desk, no_pauses: list[float]
+) -> None:
+    script = Script(*[httpx2.ConnectError("refused")] * 4)
+    with pytest.raises(ServerUnreachable, match="refused"):
+        desk.ask(script, lambda c: c.get_me())
+    assert len(script.requests) == 4
+    bounds = [(0.05, 0.1), (0.1, 0.2), (0.2, 0.4)]
+    assert all(low <= each <= high for each, (low, high) in zip(no_pauses, bounds, strict=True))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_the_server_says_how_long_to_wait(desk: Desk, no_pauses: list[float], status: int) -> None:
+    script = Script(answer(status, retry_after="7"), answer(200, {"status": "ok"}))
+    desk.ask(script, lambda c: c.get_health())
+    assert no_pauses == [7.0]
+
+
+def test_who_asks_for_too_much_patience_is_not_waited_for(
+    desk: Desk, no_pauses: list[float]
+) -> None:
+    script = Script(answer(503, retry_after="3600"))
+    with pytest.raises(ServerUnreachable):
+        desk.ask(script, lambda c: c.get_health())
+    assert no_pauses == []
+
+
+def test_retry_after_is_a_number_or_a_date() -> None:
+    assert retry_after("3") == 3
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert retry_after("") is None
+    assert retry_after("soon") is None
+
+
+# -- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said, error",
+    [
+        (problem(404, "not_found"), NotFound),
+        (problem(409, "refused"), Refused),
+        (problem(409, "stale_attempt"), StaleAttempt),
+        (problem(401, "unauthenticated"), Unauthenticated),
+        (problem(403, "forbidden"), Forbidden),
+        (problem(503, "database_unavailable"), DatabaseUnavailable),
+        (problem(429, "rate_limited"), RateLimited),
+        (problem(500, "internal"), ServerError),
+        (problem(409, "a_code_of_tomorrow"), Refused),
+        (problem(400, "a_code_of_tomorrow"), ServerError),
+        (answer(404), NotFound),
+        (answer(504), ServerUnreachable),
+        (answer(302, location="http://elsewhere/"), ServerError),
+        (
+            httpx2.Response(200, content=b"<html>", headers={"content-type": "text/html"}),
+            ServerError,
+        ),
+        (answer(200, {"id": 7}), ServerError),
+        (answer(200, []), ServerError),
+    ],
+)
+def test_a_code_is_an_error_class(
+    desk: Desk, said: httpx2.Response, error: type[Exception]
+) -> None:
+    with pytest.raises(LanewayError) as caught:
+        desk.ask(Script(said), lambda c: c.explain_job(JOB), retries=0)
+    assert type(caught.value) is error
+
+
+def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
+    errors = [
+        {"field": "body.priority", "rule": "must be small"},
+        {"field": "query.lane", "rule": "must be a name"},
+    ]
+    said = problem(422, "invalid_input", errors=errors)
+    with pytest.raises(InvalidInput) as caught:
+        desk.ask(Script(said), lambda c: c.submit("greet"))
+    assert caught.value.field == "priority"
+    assert caught.value.rule == "must be small; lane: must be a name"
+    assert caught.value.__notes__ == ["request r1"]
+    with pytest.raises(InvalidInput) as caught:
+        desk.ask(
+            Script(problem(413, "too_large", "body: at most 9 bytes")), lambda c: c.submit("x")
+        )
+    assert (caught.value.field, caught.value.rule) == ("body", "at most 9 bytes")
+
+
+# -- secrets ----------------------------------------------------------------------------------
+
+
+def test_a_token_is_in_no_text(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    client = desk.kind("http://localhost", TOKEN)
+    assert TOKEN not in f"{client!r} {vars(client)!r} {client._to!r}"
+    with pytest.raises(ServerUnreachable) as caught:
+        desk.ask(Script(httpx2.ConnectError("away")), lambda c: c.get_me(), retries=0)
+    assert TOKEN not in f"{caught.value!r} {caplog.text}"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://jobs.example.org", "http://10.0.0.7:8420", "http://localhost.example.org"]
+)
+def test_a_token_is_not_sent_where_others_can_read_it(desk: Desk, url: str) -> None:
+    with pytest.raises(InvalidInput, match="must be https"):
+        desk.kind(url, TOKEN)
+    desk.kind(url)
+    desk.kind(url, TOKEN, allow_insecure=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://jobs.example.org", "http://localhost:8420", "http://[::1]:1", "http://127.0.0.9"],
+)
+def test_a_token_is_sent_over_tls_and_within_the_machine(desk: Desk, url: str) -> None:
+    desk.kind(url, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "jobs.example.org",
+        "ftp://x",
+        "https://ann:secret@x",
+        "https://x/?a=1",
+        "http://",
+        f"https://{'a' * 70}.org",
+    ],
+)
+def test_an_address_that_is_none_is_refused(desk: Desk, url: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        desk.kind(url, TOKEN)
+    assert caught.value.field == "base_url"
+    assert "secret" not in str(caught.value)
+
+
+def test_what_stays_in_the_machine_goes_through_no_proxy(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example.org:3128")
+    assert not desk.kind("http://127.0.0.1:8420", TOKEN)._http._mounts
+    assert desk.kind("http://jobs.example.org")._http._mounts
+
+
+@pytest.mark.parametrize("token", ["", "a\nb", "é", " "])
+def test_a_token_that_is_none_is_refused(desk: Desk, token: str) -> None:
+    with pytest.raises(InvalidInput, match="token"):
+        desk.kind("http://localhost", token)

@@ -1,0 +1,161 @@
+"""How the clients follow streams: what was lost is resumed, until the last event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from laneway.errors import (
+    Forbidden,
+    JobFailed,
+    NotFound,
+    ServerUnreachable,
+)
+from laneway.http import AsyncClient, Client, ControlChanged, Event, JobsChanged, Opened
+from laneway.http.flow import Close, Open, Pause, Read, Reply, follow, of_job
+from tests.http.script import (
+    JOB,
+    TOKEN,
+    Cut,
+    Desk,
+    Script,
+    answer,
+    event,
+    problem,
+    stream,
+    told,
+)
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+
+def test_a_watch_resumes_after_what_it_has_seen_until_the_job_ends(desk: Desk) -> None:
+    torn = event(3, "running")
+    script = Script(
+        stream(b": hi\n\n", event(1, "approved", "job.state"), event(2, "running")[:9]),
+        httpx2.ConnectError("restarting"),
+        problem(503, "database_unavailable"),
+        stream(torn[:20], torn[20:], httpx2.ReadError("cut")),
+        stream(event(4, "completed", "job.completed", result=5), event(5, "never seen")),
+    )
+    found: list[Event] = desk.ask(script, lambda c: c.watch(JOB))
+    assert [each.id for each in found] == ["1", "3", "4"]
+    assert [each.name for each in found][::2] == ["job.state", "job.completed"]
+    assert found[-1].job is not None
+    assert found[-1].job.result == 5
+    assert script.headers("last-event-id") == [None, "1", "1", "1", "3"]
+    assert {request.url.path for request in script.requests} == {f"/api/jobs/{JOB}/stream"}
+
+
+def test_a_watch_of_what_is_over_ends_quietly(desk: Desk) -> None:
+    script = Script(answer(204))
+    assert desk.ask(script, lambda c: c.watch(JOB, last_event_id="9")) == []
+    assert script.headers("last-event-id") == ["9"]
+
+
+def test_a_watch_that_is_refused_is_not_tried_again(desk: Desk) -> None:
+    script = Script(problem(404, "not_found", f"no job {JOB}"))
+    with pytest.raises(NotFound, match="no job"):
+        desk.ask(script, lambda c: c.watch(JOB))
+
+
+def test_a_server_that_stays_away_ends_a_watch(desk: Desk) -> None:
+    script = Script(stream(event(1, "running")), *[httpx2.ConnectError("away")] * 20)
+    with pytest.raises(ServerUnreachable, match="away"):
+        desk.ask(script, lambda c: c.watch(JOB))
+    assert len(script.left) == 10
+
+
+def test_the_server_says_when_to_come_again(desk: Desk, no_pauses: list[float]) -> None:
+    script = Script(stream(b"retry: 1500\n\n"), stream(event(1, "failed")))
+    desk.ask(script, lambda c: c.watch(JOB))
+    assert no_pauses == [1.5]
+
+
+def test_who_stops_listening_closes_the_connection() -> None:
+    body = Cut(event(1, "running"), event(2, "running"))
+    script = Script(httpx2.Response(200, stream=body))
+    with Client("http://localhost", TOKEN, transport=script) as client:
+        events = client.watch(JOB)
+        assert next(events).id == "1"
+        events.close()  # type: ignore[attr-defined]
+        assert body.is_closed
+
+
+def test_events_of_topics_are_typed_where_they_are_about_a_job(desk: Desk) -> None:
+    many = {"change": "claimed", "count": 300, "workspace": None, "lane": "a", "job_type": None}
+    tuned: dict[str, Any] = {"kind": "lane", "name": "a", "by": "ann", "before": {}, "after": None}
+    script = Script(
+        stream(
+            told("a", "stream.opened", {"resumed": False, "topics": ["jobs"]}),
+            told("b", "jobs.changed", many),
+            told("c", "lane.changed", tuned),
+            told("d", "something.new", {"x": 1}),
+            event(1, "failed"),
+        ),
+        problem(403, "forbidden"),
+    )
+    found: list[Event] = []
+
+    def listen(client: Client) -> None:
+        found.extend(client.events(["jobs", "lane:default"]))
+
+    async def hear(client: AsyncClient) -> None:
+        async for each in client.events(["jobs", "lane:default"]):
+            found.append(each)  # noqa: PERF401 - the error comes in between
+
+    with pytest.raises(Forbidden):
+        desk.ask(script, listen if desk.kind is Client else hear)
+    assert "".join(str(each.id) for each in found) == "abcd1"
+    assert [each.data for each in found[:4]] == [
+        Opened(resumed=False, topics=["jobs"]),
+        JobsChanged("claimed", 300, None, "a", None),
+        ControlChanged("lane", "a", "ann", {}, None),
+        {"x": 1},
+    ]
+    assert found[4].job is not None
+    assert script.headers("last-event-id") == [None, "1"]
+    assert script.requests[0].url.params.get_list("topic") == ["jobs", "lane:default"]
+
+
+def test_a_wait_answers_the_result_or_raises_what_became_of_the_job(desk: Desk) -> None:
+    done = Script(stream(event(1, "running")), stream(event(2, "completed", result={"n": 1})))
+    assert desk.ask(done, lambda c: c.wait(JOB, timeout=60)) == {"n": 1}
+    error = {"type": "ValueError", "message": "no"}
+    failed = Script(stream(event(1, "failed", error=error)))
+    with pytest.raises(JobFailed, match="failed: ValueError: no"):
+        desk.ask(failed, lambda c: c.wait(JOB))
+    cancelled = Script(stream(event(1, "cancelled")))
+    with pytest.raises(JobFailed, match="was cancelled"):
+        desk.ask(cancelled, lambda c: c.wait(JOB))
+
+
+def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
+    now = 0.0
+    steps = follow(of_job(JOB), 10.0, lambda: now)
+    opened = next(steps)
+    assert isinstance(opened, Open)
+    assert opened.silence_s == 10.0
+    assert isinstance(steps.send(Reply(200)), Read)
+    now = 1.0
+    assert isinstance(steps.send(b": ping\n\n"), Read)
+    now = 3.0
+    # Were nothing said on this connection any more, it would end too late.
+    assert isinstance(steps.send(b": ping\n\n"), Close)
+    assert isinstance(steps.send(None), Pause)
+    opened = steps.send(None)
+    assert isinstance(opened, Open)
+    assert opened.silence_s == 7.0
+    assert isinstance(steps.send(Reply(200)), Read)
+    now = 10.0
+    assert isinstance(steps.send(None), Close)
+    assert isinstance(steps.send(None), Pause)
+    with pytest.raises(TimeoutError):
+        steps.send(None)
+
+
+def test_who_does_not_wait_gets_a_look(desk: Desk) -> None:
+    script = Script(stream(b": hi\n\n", event(1, "completed", result=1)))
+    assert desk.ask(script, lambda c: c.wait(JOB, timeout=0)) == 1

@@ -1,0 +1,263 @@
+"""Every route through the client, on a real database: answers are the values of the other doors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from laneway.control import approval, history, lanes, limits, schedules, workers
+from laneway.control import audit as audits
+from laneway.control import explain as explaining
+from laneway.domain.approval import Analysis, Approval
+from laneway.domain.audit import ActFilter
+from laneway.domain.bulk import Order, Verb
+from laneway.domain.filter import JobFilter
+from laneway.domain.limit import Limit
+from laneway.domain.states import Status
+from laneway.errors import Forbidden, InvalidInput, NotFound, Refused, Unauthenticated
+from laneway.http import AsyncClient
+from laneway.store.database import Database
+from tests.api.conftest import People
+from tests.control.scene import Scene
+
+
+async def test_a_submitted_job_is_the_job_that_is_read(
+    client: AsyncClient, database: Database
+) -> None:
+    made = await client.submit(
+        "greet", {"name": "Ann"}, priority=7, delay=60, tags=["a"], unique_key="k", max_retries=1
+    )
+    again = await client.submit("greet", {"name": "Ann"}, unique_key="k")
+
+    assert (made.status, made.priority, made.tags) == (Status.APPROVED, 7, ("a",))
+    assert (again.id, again.duplicate, made.duplicate) == (made.id, True, False)
+    assert made.created_by == "admin"
+    assert await client.review_job(made.id) == await approval.review(database, made.id)
+    assert await client.get_job(str(made.id)) == (await approval.review(database, made.id)).job
+
+
+async def test_many_jobs_are_submitted_together(client: AsyncClient) -> None:
+    made = await client.submit_many([("greet", {}), {"job_type": "greet", "unique_key": "k"}])
+
+    assert [(each.job_type, each.duplicate) for each in made] == [("greet", False)] * 2
+    assert {job.id async for job in client.list_jobs()} == {each.id for each in made}
+
+
+async def test_a_list_is_read_page_by_page(
+    client: AsyncClient, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.http.pages.PAGE", 2)
+    ids = [scene.submit() for _ in range(5)]
+    scene.submit("other")
+
+    assert [job.id async for job in client.list_jobs(job_type="greet")] == ids[::-1]
+    first = await client.list_jobs(JobFilter(job_type="greet")).page(limit=3)
+    rest = await client.list_jobs(job_type="greet").page(limit=3, cursor=first.next_cursor)
+    assert [job.id for job in first.items + rest.items] == ids[::-1]
+    assert rest.next_cursor is None
+
+
+async def test_the_verbs_on_a_job_answer_it_as_it_is_then(
+    client: AsyncClient, scene: Scene, database: Database
+) -> None:
+    waiting, running, failed = scene.submit(), scene.running("slow"), scene.failed("bad")
+
+    assert (await client.cancel_job(waiting, "why")).status is Status.CANCELLED
+    assert (await client.retry_job(waiting)).status is Status.APPROVED
+    assert (await client.reprioritize_job(waiting, 9)).priority == 9
+    assert await client.explain_job(waiting) == await explaining.explain(database, waiting)
+    assert (await client.delete_job(waiting)).status is Status.CANCELLED  # type: ignore[union-attr]
+    assert await client.delete_job(waiting) is None
+    assert (await client.cancel_running_job(running.job_id)).cancel_requested_at is not None
+    told = await client.get_job(failed)
+    assert told.attempts[0].error is not None
+    assert told.attempts[0].error.traceback == "here"
+    with pytest.raises(Refused, match="only running"):
+        await client.cancel_running_job(failed)
+
+
+async def test_a_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, scene: Scene) -> None:
+    scene.publish("costly", has_analysis=True, approval=Approval())
+    first, second = (scene.analyzed(Analysis(cost=3, currency="EUR")) for _ in range(2))
+    seen = await client.review_job(first)
+
+    with pytest.raises(Refused, match="no longer what you were shown"):
+        await client.approve_job(first, seal="other")
+    assert (await client.approve_job(first, "fine", seen.seal)).status is Status.APPROVED
+    assert (await client.reject_job(second, "dear")).status is Status.CANCELLED
+    assert [one.comment for one in (await client.review_job(second)).decisions] == ["dear"]
+
+
+async def test_a_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: Scene) -> None:
+    ids = {scene.submit() for _ in range(3)}
+    order = Order(verb=Verb.CANCEL, wanted=JobFilter(job_type="greet"))
+
+    found = await client.preview_bulk(order)
+    run = await client.order_bulk(order, upto=found.upto)
+    while not run.is_over:
+        run = await client.get_bulk(run.id)
+
+    assert (found.matched, set(found.sample)) == (3, ids)
+    assert (run.state, run.done, run.refused) == ("done", 3, {})
+
+
+async def test_lanes_limits_and_the_gate_are_what_control_says(
+    client: AsyncClient, scene: Scene, database: Database
+) -> None:
+    scene.register()
+    scene.running()
+    scene.submit()
+    made = await client.create_lane("fast", {"max_slots": 3})
+    tuned = await client.tune_lane("fast", {"enabled": False, "max_slots": None})
+    limit = await client.put_limit(Limit("gpu", 2, 10, 60.0, "host"))
+    again = await client.put_limit(Limit("gpu", 3))
+
+    assert (made.max_slots, tuned.max_slots, tuned.enabled) == (3, None, False)
+    assert (limit.is_new, again.is_new, again.limit.rate_count) == (True, False, None)
+    assert (await client.get_limit("gpu")).limit == again.limit
+    assert [each async for each in client.list_limits()] == await limits.inspect(database)
+    changed = [each async for each in client.list_lane_changes("fast")]
+    assert changed == await history.history(database, "lane", "fast")
+    assert (await client.roll_back_lane("fast")).verb == "changed"  # type: ignore[union-attr]
+    assert (await client.pause_claims()).paused_by == "admin"
+    seen, known = await client.read_status(), await workers.overview(database)
+    assert (seen.gate, seen.workers) == (known.gate, known.live)
+    told = [each.lane for each in seen.lanes]
+    assert told == [each.lane async for each in client.list_lanes()]
+    assert told == [each.lane for each in await lanes.inspect(database)]
+    assert seen.active[0]._replace(held_s=0) == known.active[0]._replace(held_s=0)
+    assert not (await client.resume_claims()).paused
+    await client.delete_limit("gpu")
+    with pytest.raises(NotFound, match="no limit gpu"):
+        await client.get_limit("gpu")
+
+
+async def test_lanes_are_frozen_and_thawed(client: AsyncClient, scene: Scene) -> None:
+    claim = scene.running()
+    frozen = await client.freeze_lanes(["default"])
+
+    assert not frozen.is_quiet
+    assert [job.id for lane in frozen.lanes for job in lane.jobs] == [claim.job_id]
+    assert [each.lane for each in await client.thaw_lanes()] == ["default"]
+
+
+async def test_charts_are_typed(client: AsyncClient, scene: Scene) -> None:
+    scene.completed()
+
+    (point,) = (await client.read_stats(window_s=600, lane="default")).points
+    assert (point.lane, point.job_type, point.completed) == ("default", "greet", 1)
+
+
+async def test_schedules_are_what_control_says(client: AsyncClient, database: Database) -> None:
+    made = await client.create_schedule("nightly", {"job_type": "greet", "cron": "0 3 * * *"})
+    ran = await client.run_schedule("nightly")
+    changed = await client.change_schedule("nightly", {"enabled": False})
+
+    assert (made.enabled, changed.enabled, ran.answer) == (True, False, "submitted")
+    assert await client.get_schedule("nightly") == await schedules.get(database, "nightly")
+    assert [each async for each in client.list_schedules()] == await schedules.listing(database)
+    slots = [each async for each in client.list_slots("nightly")]
+    assert slots == await schedules.slots(database, "nightly")
+    assert len([each async for each in client.list_schedule_changes("nightly")]) == 2
+    assert (await client.roll_back_schedule("nightly")) is not None
+    await client.delete_schedule("nightly")
+    with pytest.raises(NotFound):
+        await client.get_schedule("nightly")
+
+
+async def test_access_is_given_and_taken(client: AsyncClient, app: FastAPI) -> None:
+    ann = await client.create_principal("ann", "service")
+    role = await client.create_role("reader", ["jobs:read"])
+    grant = await client.grant_role("ann", "reader", "all", lanes=["default"])
+    made = await client.create_token("ann", "laptop", expires_in=60)
+
+    assert ann.id in {each.id async for each in client.list_principals()}
+    assert role.name in {each.name async for each in client.list_roles()}
+    assert [each async for each in client.list_grants(principal="ann")] == [grant]
+    assert made.token in [each async for each in client.list_tokens(principal="ann")]
+    transport = httpx2.ASGITransport(app)
+    async with AsyncClient("http://test", made.secret, transport=transport) as hers:
+        me = await hers.get_me()
+        assert (me.name, me.allows("jobs:read"), me.allows("jobs:submit")) == ("ann", True, False)
+        with pytest.raises(Forbidden, match="jobs:submit"):
+            await hers.submit("greet")
+    assert (await client.switch_principal("ann", disabled=True)).is_disabled
+    assert (await client.revoke_token(made.token.id)).revoked_by == "admin"
+    await client.revoke_grant(grant.id)
+    assert (await client.change_role("reader", ["audit:read"])).permissions == ("audit:read",)
+    await client.delete_role("reader")
+
+
+async def test_the_audit_knows_the_door(
+    app: FastAPI, people: People, database: Database, client: AsyncClient
+) -> None:
+    admin = people.new("other", "platform_admin")
+    doors: tuple[Any, ...] = ("cli", "mcp", "python")
+    for door in doors:
+        transport = httpx2.ASGITransport(app)
+        async with AsyncClient("http://test", admin.token, transport=transport, door=door) as one:
+            await one.pause_claims()
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as plain:
+        for door in ("grpc", "http", "else"):
+            headers = {**admin.headers, "Laneway-Door": door}
+            assert (await plain.post("/admin/workers/pause", headers=headers)).status_code == 200
+
+    acts = [each async for each in client.list_acts(ActFilter(actor="other"))]
+    assert [each.door for each in acts[::-1]] == ["cli", "mcp", "python", *["http"] * 3]
+    assert acts == (await audits.listing(database, ActFilter(actor="other"))).items
+    later = ActFilter(since=datetime(2200, 1, 1, tzinfo=UTC))
+    assert [each async for each in client.list_acts(later)] == []
+
+
+async def test_health_needs_no_token(app: FastAPI) -> None:
+    async with AsyncClient("http://test", transport=httpx2.ASGITransport(app)) as nobody:
+        assert (await nobody.get_health()).status == "ok"
+        assert (await nobody.get_readiness()).status
+        with pytest.raises(Unauthenticated):
+            await nobody.get_me()
+
+
+@pytest.mark.parametrize(
+    "asked, error, told",
+    [
+        (lambda c: c.get_job(uuid4()), NotFound, "no job"),
+        (lambda c: c.get_job("x"), InvalidInput, "id"),
+        (lambda c: c.submit("greet", priority=10**6), InvalidInput, "priority"),
+        (lambda c: c.submit("greet", workspace=""), InvalidInput, "workspace"),
+        (lambda c: c.submit("greet", float("nan")), InvalidInput, "body"),
+        (lambda c: c.submit("greet", "\ud800"), InvalidInput, "body"),
+        (lambda c: c.submit("greet", "\0"), InvalidInput, "payload"),
+        (lambda c: c.tune_lane("default", {"max_slots": -1}), InvalidInput, "max_slots"),
+        (lambda c: c.tune_lane("..", {}), InvalidInput, "name"),
+        (lambda c: c.list_jobs(lane="Bad!").page(), InvalidInput, "lane"),
+        (lambda c: c.delete_limit("nope"), NotFound, "no limit"),
+    ],
+)
+async def test_a_refusal_is_the_error_of_every_door(
+    client: AsyncClient, asked: Callable[[AsyncClient], Any], error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error) as caught:
+        await asked(client)
+    if isinstance(caught.value, InvalidInput):
+        assert caught.value.field == told
+        assert caught.value.rule
+    else:
+        assert told in str(caught.value)
+
+
+async def test_a_server_under_a_prefix_is_asked_there(app: FastAPI, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    outer = FastAPI()
+    outer.mount("/tools/laneway", app)
+    for url in ("http://test/tools/laneway", "http://test/tools/laneway/"):
+        transport = httpx2.ASGITransport(outer)
+        async with AsyncClient(url, admin.token, transport=transport) as client:
+            made = await client.submit("greet")
+            assert (await client.get_job(made.id)).id == made.id

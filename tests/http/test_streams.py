@@ -1,0 +1,67 @@
+"""Streams of a real server, followed by the client without an event loop."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+
+from laneway.domain.states import Status
+from laneway.errors import JobFailed, NotFound
+from laneway.http import Client
+from tests.api.conftest import People
+from tests.control.scene import Scene
+from tests.http.served import served
+
+
+@pytest.fixture
+def token(people: People) -> str:
+    return people.new("admin", "platform_admin").token
+
+
+def test_a_watch_tells_the_life_of_a_job_across_a_restart_of_the_server(
+    dsn: str, scene: Scene, token: str
+) -> None:
+    job_id = scene.submit()
+    with served(dsn) as url:
+        client = Client(url, token)
+        events = client.watch(job_id)
+        first = next(events)
+        (claim,) = scene.claim()
+        second = next(events)
+    scene.settle(claim, result='{"ok": true}')
+    with served(dsn, urlsplit(url).port or 0), closing(client):
+        rest = list(events)
+
+    assert [each.job.status for each in (first, second, *rest) if each.job] == [
+        Status.APPROVED,
+        Status.RUNNING,
+        Status.COMPLETED,
+    ]
+    assert rest[-1].job is not None
+    assert rest[-1].job.result == {"ok": True}
+
+
+def test_a_wait_ends_with_the_job(dsn: str, scene: Scene, token: str) -> None:
+    done, failed, waiting = scene.completed(), scene.failed("bad"), scene.submit("later")
+    with served(dsn) as url, Client(url, token) as client:
+        assert client.wait(done, timeout=30) == {"ok": True}
+        with pytest.raises(JobFailed, match="ValueError: no"):
+            client.wait(str(failed))
+        with pytest.raises(TimeoutError):
+            client.wait(waiting, timeout=0)
+        with pytest.raises(NotFound):
+            client.wait("00000000-0000-0000-0000-000000000001")
+
+
+def test_events_of_topics_come_as_they_happen(dsn: str, scene: Scene, token: str) -> None:
+    with served(dsn) as url, Client(url, token) as client:
+        events = client.events(["jobs", "lanes"])
+        assert next(events).name == "stream.opened"
+        made = client.submit("greet")
+        told = next(events)
+        assert told.job is not None
+        assert (told.name, told.job.id) == ("job.submitted", made.id)
+        assert told.id
+        events.close()  # type: ignore[attr-defined]

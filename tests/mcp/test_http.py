@@ -1,0 +1,163 @@
+"""/mcp on the server, asked by the official client over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from laneway import Laneway
+from laneway.api.description import describe
+from laneway.mcp import door
+from tests.api.conftest import People, Principal
+from tests.api.test_app import served
+from tests.control.scene import Scene
+
+HOME = "http://jobs.test"
+PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+# Before 2026 clients shake hands first, since then every message stands for itself.
+MODES = ["legacy", "auto"]
+
+
+@pytest.fixture
+def api(app: FastAPI) -> FastAPI:
+    door.install(app)
+    return app
+
+
+@asynccontextmanager
+async def asked_by(
+    api: Any, who: Principal, mode: Any = "auto", path: str = "/mcp"
+) -> AsyncIterator[Any]:
+    transport = httpx2.ASGITransport(api)
+    async with (
+        httpx2.AsyncClient(transport=transport, headers=who.headers) as http,
+        Client(streamable_http_client(f"{HOME}{path}", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_tools_work_as_the_token_allows(
+    api: FastAPI,
+    people: People,
+    scene: Scene,
+    conn: psycopg.Connection[Any],
+    mode: str,
+) -> None:
+    job_id = str(scene.submit())
+    ann, bo = people.new("ann", "operator"), people.new("bo", "viewer")
+    async with asked_by(api, ann, mode) as admin, asked_by(api, bo, mode) as viewer:
+        assert len((await admin.list_tools()).tools) == 10
+        assert "cancel_job" not in {t.name for t in (await viewer.list_tools()).tools}
+        both = await asyncio.gather(
+            admin.call_tool("reprioritize_job", {"job_id": job_id, "priority": 3}),
+            viewer.call_tool("cancel_job", {"job_id": job_id}),
+            viewer.call_tool("get_job", {"job_id": job_id}),
+        )
+        assert both[0].structured_content["priority"] == 3
+        assert both[1].is_error
+        assert both[1].content[0].text == "forbidden: needs the permission jobs:cancel"
+        assert both[2].structured_content["id"] == job_id
+        status = await viewer.read_resource("workers/status")
+        assert '"interactive"' in status.contents[0].text
+    rows = conn.execute("select actor, door, outcome from laneway.audit order by actor").fetchall()
+    assert rows == [("ann", "mcp", "done"), ("bo", "mcp", "refused")]
+
+
+async def test_without_a_token_nothing_of_it_runs(
+    api: FastAPI, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*args: Any) -> None:
+        pytest.fail("it ran")
+
+    monkeypatch.setattr("laneway.mcp.exchange.answer", never)
+    ann = people.new("ann", "operator")
+    transport = httpx2.ASGITransport(api)
+    async with httpx2.AsyncClient(transport=transport, base_url=HOME, headers=ACCEPT) as http:
+        for headers in ({}, {"Authorization": "Bearer lw_x"}, {"Cookie": "laneway_session=x"}):
+            answer = await http.post("/mcp", json=PING, headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert answer.headers["x-request-id"] == answer.json()["request_id"]
+        page = {**ann.headers, "Origin": HOME}
+        answer = await http.post("/mcp", json=PING, headers=page)
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+        for method in ("GET", "DELETE"):
+            answer = await http.request(method, "/mcp", headers=ann.headers)
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+async def test_answers_are_json_and_hold_no_session(api: FastAPI, people: People) -> None:
+    transport = httpx2.ASGITransport(api)
+    async with httpx2.AsyncClient(transport=transport, base_url=HOME, headers=ACCEPT) as http:
+        http.headers.update(people.new("ann", "viewer").headers)
+        answer = await http.post("/mcp", json=PING)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "application/json"
+        assert "mcp-session-id" not in answer.headers
+        assert len(answer.json()["result"]["tools"]) == 4
+        broken = await http.post("/mcp", content=b"{", headers={"Content-Type": "application/json"})
+        assert 400 <= broken.status_code < 500
+
+
+async def test_acts_carry_the_request_and_the_address_they_came_by(
+    api: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    call = {"name": "cancel_job", "arguments": {"job_id": str(scene.submit())}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    headers = {**ACCEPT, **people.new("ann", "operator").headers, "X-Request-Id": "mine-1"}
+    transport = httpx2.ASGITransport(api, client=("192.0.2.7", 1234))
+    async with httpx2.AsyncClient(transport=transport, base_url=HOME) as http:
+        answer = await http.post("/mcp", json=message, headers=headers)
+        assert not answer.json()["result"].get("isError"), answer.text
+    rows = conn.execute("select request_id, address::text, door from laneway.audit").fetchall()
+    assert rows == [("mine-1", "192.0.2.7", "mcp")]
+
+
+async def test_it_works_under_a_prefix(dsn: str, people: People, scene: Scene) -> None:
+    lw = Laneway(dsn)
+    outer = FastAPI()
+    outer.mount("/laneway", lw.asgi())
+    job_id = str(scene.submit())
+    try:
+        async with asked_by(outer, people.new("ann", "viewer"), path="/laneway/mcp") as client:
+            found = await client.call_tool("get_job", {"job_id": job_id})
+            assert found.structured_content["id"] == job_id
+    finally:
+        await lw.close()
+
+
+async def test_it_is_no_route_of_the_api(api: FastAPI) -> None:
+    assert not any("/mcp" in path for _, path in served(api))
+    assert "/mcp" not in describe(api)["paths"]
+
+
+async def test_without_the_package_there_is_no_such_door(
+    app: FastAPI, people: People, monkeypatch: pytest.MonkeyPatch, acts: Callable[[], list[Any]]
+) -> None:
+    monkeypatch.setattr(door, "find_spec", lambda name: None)
+    door.install(app)
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url=HOME) as http:
+        answer = await http.post("/mcp", headers=people.new("ann", "operator").headers)
+        assert answer.status_code == 404
+
+
+def test_the_package_is_loaded_by_the_first_message_only() -> None:
+    code = (
+        "import sys, laneway.mcp.door, laneway.api.app, laneway.cli.main;"
+        "sys.exit('mcp' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

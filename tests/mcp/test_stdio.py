@@ -1,0 +1,71 @@
+"""`laneway mcp` as a program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+from mcp import Client, StdioServerParameters, stdio_client
+
+from laneway.api.insider import let_in
+from laneway.domain.permissions import PERMISSIONS
+from laneway.mcp import door
+from tests.api.conftest import People
+from tests.cli.conftest import Run
+from tests.control.scene import Scene
+
+
+async def test_a_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Path) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        job_id = Scene(conn).submit()
+    program = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "laneway", "--by", "ann", "mcp", "--write"],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+        cwd=tmp_path,
+    )
+    with (tmp_path / "said").open("w") as said:
+        async with Client(stdio_client(program, errlog=said)) as client:
+            found: Any = await client.call_tool("list_jobs", {})
+            assert [one["id"] for one in found.structured_content["items"]] == [str(job_id)]
+            ended: Any = await client.call_tool("cancel_job", {"job_id": str(job_id)})
+            assert ended.structured_content["status"] == "cancelled"
+    with psycopg.connect(dsn) as conn:
+        rows = conn.execute("select actor, door, action from laneway.audit").fetchall()
+        assert rows == [("ann", "mcp", "job.cancelled")]
+
+
+def test_what_to_install_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "is_installed", lambda: False)
+    answer = run("mcp")
+    assert answer.exit_code == 2
+    assert "laneway[mcp]" in answer.stderr
+
+
+def test_what_cannot_be_reached_is_said_before_an_assistant_asks(run: Run) -> None:
+    nowhere = run("--server", "http://127.0.0.1:1", "--token", "lw_x", "mcp")
+    assert (nowhere.exit_code, len(nowhere.stderr.splitlines())) == (5, 1)
+    readable = run("--server", "http://jobs.example.org", "--token", "lw_x", "mcp")
+    assert readable.exit_code == 2
+    assert "https" in readable.stderr
+    away = {"LANEWAY_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    assert run("mcp", env=away).exit_code == 5
+
+
+async def test_the_api_inside_knows_nobody_but_its_own_process(
+    app: FastAPI, people: People
+) -> None:
+    token = let_in(app, "ann")
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        me = await http.get("/me", headers={"Authorization": f"Bearer {token}"})
+        assert (me.json()["name"], len(me.json()["permissions"])) == ("ann", len(PERMISSIONS))
+        known = people.new("bo", "platform_admin")
+        for headers in (known.headers, {"Cookie": "laneway_session=x"}, {}):
+            assert (await http.get("/me", headers=headers)).status_code == 401

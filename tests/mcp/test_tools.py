@@ -1,0 +1,194 @@
+"""The tools and resources, asked by the official client in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+from mcp import Client
+
+from laneway.api import job_models, lane_models
+from laneway.http import AsyncClient
+from laneway.mcp import outputs
+from laneway.mcp.server import always, make_server
+from laneway.mcp.tools import TOOLS
+from tests.api.conftest import People, Principal
+from tests.control.scene import Scene
+
+READING = {"list_jobs", "get_job", "explain_job", "list_lanes"}
+
+
+@asynccontextmanager
+async def asked_by(app: FastAPI, who: Principal, *, is_writing: bool = True) -> AsyncIterator[Any]:
+    """An MCP client whose server asks the API as somebody."""
+    transport = httpx2.ASGITransport(app)
+    async with (
+        AsyncClient("http://localhost", who.token, transport=transport, door="mcp") as api,
+        Client(make_server(always(api), is_writing=is_writing)) as client,
+    ):
+        yield client
+
+
+async def told(client: Any, tool: str, **arguments: Any) -> Any:
+    """What a tool answers; a refusal fails."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer.content
+    return answer.structured_content
+
+
+async def refused(client: Any, tool: str, **arguments: Any) -> str:
+    answer = await client.call_tool(tool, arguments)
+    assert answer.is_error
+    assert "Traceback" not in answer.content[0].text
+    return str(answer.content[0].text)
+
+
+async def test_by_default_there_are_only_tools_that_read(app: FastAPI, people: People) -> None:
+    admin = people.new("ann", "platform_admin")
+    async with asked_by(app, admin, is_writing=False) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == READING
+        assert all(tool.annotations.read_only_hint for tool in tools)
+        assert "Unknown tool" in await refused(client, "submit_job", job_type="greet")
+    async with asked_by(app, admin) as client:
+        writing = {t.name: t.annotations for t in (await client.list_tools()).tools}
+        assert writing.keys() == TOOLS.keys()
+        destructive = {name for name, one in writing.items() if one.destructive_hint}
+        assert destructive == {"reject_job", "cancel_job", "tune_lane"}
+        again = {name for name, one in writing.items() if not one.idempotent_hint}
+        assert again == {"submit_job"}
+
+
+async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: People) -> None:
+    expected = {
+        "viewer": READING,
+        "approver": READING - {"list_lanes"} | {"approve_job", "reject_job"},
+        "submitter": READING - {"list_lanes"} | {"submit_job", "cancel_job"},
+        "remote_worker": set(),
+    }
+    for role, names in expected.items():
+        async with asked_by(app, people.new(role, role)) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == names
+
+
+async def test_a_job_is_submitted_found_explained_moved_and_cancelled(
+    app: FastAPI, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    async with asked_by(app, people.new("ann", "operator")) as client:
+        job = await told(client, "submit_job", job_type="greet", payload={"name": "Bo"}, tags=["x"])
+        assert (job["status"], job["created_by"], job["tags"]) == ("approved", "ann", ["x"])
+        again = {"job_type": "greet", "unique_key": "k"}
+        first = await told(client, "submit_job", **again)
+        assert await told(client, "submit_job", **again) == {**first, "duplicate": True}
+        page = await told(client, "list_jobs", status="approved", limit=1)
+        assert [one["id"] for one in page["items"]] == [first["id"]]
+        rest = await told(client, "list_jobs", cursor=page["next_cursor"])
+        assert [one["id"] for one in rest["items"]] == [job["id"]]
+        assert (await told(client, "list_jobs", q="null"))["items"] == []
+        whole = await told(client, "get_job", job_id=job["id"])
+        assert (whole["payload"], whole["attempts"]) == ({"name": "Bo"}, [])
+        reasons = (await told(client, "explain_job", job_id=job["id"]))["reasons"]
+        assert reasons[0]["code"]
+        moved = await told(client, "reprioritize_job", job_id=job["id"], priority=7)
+        assert moved["priority"] == 7
+        ended = await told(client, "cancel_job", job_id=job["id"], reason="enough")
+        assert ended["status"] == "cancelled"
+    doors = conn.execute("select distinct door, actor from laneway.audit where actor = 'ann'")
+    assert doors.fetchall() == [("mcp", "ann")]
+
+
+async def test_a_job_is_approved_by_what_was_shown_or_rejected(
+    app: FastAPI, people: People, scene: Scene
+) -> None:
+    async with asked_by(app, people.new("ann", "approver")) as client:
+        one, other = (scene.submit("plan", needs="approval") for _ in range(2))
+        seal = (await told(client, "get_job", job_id=str(one)))["seal"]
+        assert "refused" in await refused(client, "approve_job", job_id=str(one), seal="another")
+        assert (await told(client, "approve_job", job_id=str(one), seal=seal))[
+            "status"
+        ] == "approved"
+        ended = await told(client, "reject_job", job_id=str(other), reason="too dear")
+        assert ended["status"] == "cancelled"
+        decisions = (await told(client, "get_job", job_id=str(other)))["decisions"]
+        assert (decisions[0]["decided_by"], decisions[0]["comment"]) == ("ann", "too dear")
+
+
+async def test_lanes_are_listed_tuned_drained_and_resumed(app: FastAPI, people: People) -> None:
+    async with asked_by(app, people.new("ann", "operator")) as client:
+        lanes = {lane["name"]: lane for lane in (await told(client, "list_lanes"))["items"]}
+        assert lanes["interactive"]["max_slots"] == 2
+        tuned = await told(client, "tune_lane", name="interactive", max_slots=5, enabled=False)
+        assert (tuned["max_slots"], tuned["enabled"], tuned["updated_by"]) == (5, False, "ann")
+        tuned = await told(client, "tune_lane", name="interactive", enabled=True, unbounded=True)
+        assert (tuned["max_slots"], tuned["enabled"]) == (None, True)
+
+
+async def test_status_and_jobs_are_resources(app: FastAPI, people: People, scene: Scene) -> None:
+    job_id = scene.submit()
+    async with asked_by(app, people.new("ann", "viewer")) as client:
+        assert [one.uri for one in (await client.list_resources()).resources] == ["workers/status"]
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [one.uri_template for one in templates] == ["laneway://jobs/{job_id}"]
+        status = json.loads((await client.read_resource("workers/status")).contents[0].text)
+        assert {"paused", "lanes", "active", "workers", "leader"} <= status.keys()
+        assert {lane["name"] for lane in status["lanes"]} >= {"interactive", "default"}
+        read = await client.read_resource(f"laneway://jobs/{job_id}")
+        assert read.contents[0].mime_type == "application/json"
+        assert json.loads(read.contents[0].text)["id"] == str(job_id)
+        nobody = "00000000-0000-7000-8000-000000000000"
+        with pytest.raises(Exception, match=f"not_found: no job {nobody}"):
+            await client.read_resource(f"laneway://jobs/{nobody}")
+
+
+async def test_what_the_token_does_not_allow_is_refused_and_kept(
+    app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
+) -> None:
+    job_id = scene.submit()
+    async with asked_by(app, people.new("ann", "viewer")) as client:
+        said = await refused(client, "cancel_job", job_id=str(job_id))
+        assert said == "forbidden: needs the permission jobs:cancel"
+    assert acts() == [
+        ("ann", "POST /jobs/{job_id}/cancel", "route", f"/jobs/{job_id}/cancel", "refused")
+    ]
+
+
+async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene: Scene) -> None:
+    job_id = str(scene.submit())
+    async with asked_by(app, people.new("ann", "operator")) as client:
+        for tool, arguments, expected in (
+            ("list_jobs", {"statuss": "failed"}, "invalid_input: statuss: is no argument"),
+            ("list_jobs", {"limit": 500}, "invalid_input: limit: "),
+            ("list_jobs", {"status": "lost"}, "invalid_input: status: "),
+            ("list_jobs", {"cursor": "x"}, "invalid_input: cursor: "),
+            ("get_job", {"job_id": "x"}, "invalid_input: job_id: "),
+            (
+                "reprioritize_job",
+                {"job_id": job_id, "priority": 10**9},
+                "invalid_input: priority: ",
+            ),
+            ("submit_job", {"job_type": " x"}, "invalid_input: job_type: "),
+            ("submit_job", {"job_type": "x", "payload": {"a": "\0"}}, "invalid_input: payload"),
+            ("tune_lane", {"name": "Nope"}, "invalid_input: name: "),
+            ("tune_lane", {"name": "nope", "enabled": True}, "not_found: "),
+            ("reject_job", {"job_id": job_id, "reason": "no"}, "refused: "),
+        ):
+            assert (await refused(client, tool, **arguments)).startswith(expected), tool
+
+
+def test_names_are_those_of_the_api() -> None:
+    for own, of_api in (
+        (outputs.JobDetailOut, job_models.JobDetailOut),
+        (outputs.JobOut, job_models.JobOut),
+        (outputs.AttemptOut, job_models.AttemptOut),
+        (outputs.ProgressOut, job_models.ProgressOut),
+        (outputs.ExplanationOut, job_models.ExplanationOut),
+        (outputs.LaneOut, lane_models.LaneOut),
+        (outputs.LaneStatusOut, lane_models.LaneStatusOut),
+    ):
+        assert own.model_fields.keys() <= of_api.model_fields.keys(), own

@@ -1,0 +1,307 @@
+"""The log of changes: each change of what is watched once and in order, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from laneway.domain.approval import Analysis, Approval
+from laneway.domain.event import Cursor, Event, Snapshot
+from laneway.store import approvals, events, jobs, leases, own
+from laneway.store.leases import Report
+from laneway.store.retention import Mandate, prune_events
+from tests.control.scene import Scene
+from tests.store.desk import Desk, error
+
+KEEP = 900.0
+
+
+@pytest.fixture
+def other(desk: Desk) -> Iterator[Desk]:
+    with Desk(desk.dsn) as other:
+        yield other
+
+
+def watch(desk: Desk, *seqs: int) -> None:
+    """Watches, as a replica does that nobody disturbs."""
+    unsettled = desk.run(events.open_watches(seqs, KEEP))
+    assert desk.run(events.reconcile(seqs)) == set(seqs) or unsettled
+
+
+def logged(desk: Desk, seq: int | None = None) -> list[str]:
+    where = "true" if seq is None else f"seq = {seq}"
+    return [
+        row[0] for row in desk.rows(f"select name from laneway.events where {where} order by id")
+    ]
+
+
+def test_what_nobody_watches_is_not_logged(desk: Desk) -> None:
+    watched, other = desk.submit(), desk.submit()
+    watch(desk, watched)
+    first, second = desk.claimed(2)
+    desk.report([Report(first, done=1.0), Report(second, done=1.0)])
+    desk.settle(first, "finish")
+    desk.settle(second, "finish")
+    assert logged(desk, other) == []
+    assert logged(desk, watched) == [
+        "job.state", "job.claimed", "job.progressed", "job.completed",
+    ]  # fmt: skip
+
+
+def test_each_verb_of_a_life_logs_one_change(desk: Desk) -> None:
+    watch(desk, 0)
+    scene = Scene(desk.conn)
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = scene.analyzed(Analysis(), created_by="me")
+    seq = desk.seq_of(job_id)
+    desk.run(jobs.reprioritize(job_id, 7))
+    desk.run(approvals.approve(job_id, "you", None, None))
+    for verdict in ("snooze", "release", "fail"):
+        (claim,) = scene.claim("costly")
+        scene.settle(claim, verdict, delay_s=0.0)
+    (claim,) = scene.claim("costly")
+    for _ in range(2):
+        desk.cancel(seq)
+    scene.settle(claim, "fail", error=error())
+    desk.retry(seq)
+    (claim,) = scene.claim("costly")
+    desk.begin()
+    assert desk.run(own.finish(claim, "1", 0.1)) == "finished"
+    desk.commit()
+    assert logged(desk, seq) == [
+        "job.submitted", "job.claimed", "job.analyzed", "job.reprioritized", "job.approved",
+        "job.claimed", "job.snoozed", "job.claimed", "job.released", "job.claimed", "job.returned",
+        "job.claimed", "job.cancel_requested", "job.cancelled", "job.retried",
+        "job.claimed", "job.completed",
+    ]  # fmt: skip
+
+
+def test_a_refused_write_logs_nothing(desk: Desk) -> None:
+    claim = desk.running()
+    watch(desk, claim.seq)
+    stale = claim._replace(attempt=9)
+    desk.report([Report(stale, done=1.0)])
+    desk.settle(stale, "finish")
+    assert logged(desk) == ["job.state"]
+
+
+def test_an_event_holds_neither_payload_nor_traceback(desk: Desk) -> None:
+    claim = desk.running(payload={"secret": 1})
+    watch(desk, claim.seq)
+    desk.settle(claim, "giveup", error='{"type": "E", "message": "m", "traceback": "t"}')
+    state = desk.one("select state from laneway.events order by id desc limit 1")
+    assert state["error"] == {"type": "E", "message": "m"}
+    assert not {"payload", "result", "checkpoint", "analysis"} & state.keys()
+
+
+def test_who_watches_all_gets_one_event_for_many_jobs_at_once(desk: Desk) -> None:
+    watch(desk, 0)
+    seqs = [desk.submit() for _ in range(60)]
+    watch(desk, seqs[3])
+    desk.claimed(60)
+    names = logged(desk)[60:]
+    assert sorted(names) == ["job.claimed", "jobs.changed"]
+    changed = desk.one("select state from laneway.events where name = 'jobs.changed'")
+    assert changed == {"change": "claimed", "count": 60}
+
+
+# -- no gap at the start ------------------------------------------------------------------------
+
+
+def test_an_end_that_looked_before_the_watch_is_logged(desk: Desk, other: Desk) -> None:
+    claim = desk.running()
+    other.begin()
+    other.settle(claim, "finish")  # looked, and saw nobody who watches
+    assert desk.run(events.open_watches([claim.seq], KEEP)) == {claim.seq}
+    assert desk.run(events.reconcile([claim.seq])) == set(), "an older transaction runs"
+    assert logged(desk) == ["job.state"]
+    other.commit()
+    assert logged(desk) == ["job.state"], "this is the gap"
+    assert desk.run(events.reconcile([claim.seq])) == {claim.seq}
+    assert logged(desk) == ["job.state", "job.completed"]
+    assert desk.run(events.reconcile([claim.seq])) == {claim.seq}
+    assert logged(desk) == ["job.state", "job.completed"]
+
+
+def test_who_logs_a_change_is_not_overtaken_by_a_look(desk: Desk, other: Desk) -> None:
+    claim = desk.running()
+    desk.run(events.open_watches([claim.seq], KEEP))
+    other.begin()
+    other.settle(claim, "finish")
+    assert desk.run(events.reconcile([claim.seq])) == set()
+    other.commit()
+    assert desk.run(events.reconcile([claim.seq])) == {claim.seq}
+    assert logged(desk) == ["job.state", "job.completed"]
+
+
+def test_watchers_of_all_are_told_what_may_have_been_missed(desk: Desk, other: Desk) -> None:
+    other.begin()
+    other.submit()
+    desk.run(events.open_watches([0], KEEP))
+    assert desk.run(events.reconcile([0])) == set()
+    other.commit()
+    assert desk.run(events.reconcile([0])) == {0}
+    assert logged(desk) == ["jobs.changed"]
+
+
+def test_a_finish_in_an_old_snapshot_is_logged(desk: Desk, other: Desk) -> None:
+    claim = desk.running()
+    other.do("begin isolation level repeatable read")
+    other.one("select 1 from laneway.control")
+    watch(desk, claim.seq)
+    assert other.run(own.finish(claim, "1", 0.1)) == "finished"
+    other.commit()
+    assert logged(desk) == ["job.state", "job.completed"]
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def leader(desk: Desk) -> Mandate:
+    epoch = desk.run(leases.watch(desk.worker, 60.0)).epoch
+    assert epoch is not None
+    return Mandate(desk.worker, epoch)
+
+
+def ids(found: list[Event]) -> list[int]:
+    return [event.id for event in found]
+
+
+def test_an_event_that_becomes_visible_late_is_read_once(desk: Desk, other: Desk) -> None:
+    late, soon = other.running(), desk.running()
+    watch(desk, late.seq, soon.seq)
+    start = desk.run(events.snapshot())
+    other.begin()
+    other.settle(late, "finish")
+    desk.settle(soon, "finish")
+    first = desk.run(events.between(start))
+    assert [e.seq for e in first.events] == [soon.seq]
+    other.commit()
+    second = desk.run(events.between(first.next))
+    assert [e.seq for e in second.events] == [late.seq]
+    assert ids(second.events) < ids(first.events), "ids come out of order"
+    assert desk.run(events.between(second.next)).events == []
+    # Whoever resumes within the first look, or at its end, wherever: the same events.
+    again = desk.run(events.between(start, first.next))
+    assert ids(again.events) == ids(first.events)
+    rest = desk.run(events.between(start, first.next, after=first.events[0].id))
+    assert rest.events == []
+
+
+def test_a_job_is_read_on_from_an_event_of_its_own(desk: Desk) -> None:
+    claim = desk.running()
+    watch(desk, claim.seq)
+    fresh = desk.run(events.of_job(claim.seq, None))
+    assert (fresh.is_known, [e.name for e in fresh.events]) == (False, ["job.state"])
+    for done in (1.0, 2.0):
+        desk.report([Report(claim, done=done)])
+    after = desk.run(events.of_job(claim.seq, fresh.events[0].id))
+    assert after.is_known
+    assert [e.state["progress"]["done"] for e in after.events] == [1.0, 2.0]
+    over = desk.run(events.of_job(claim.seq, after.newest))
+    assert (over.is_known, over.events) == (True, [])
+    unknown = desk.run(events.of_job(claim.seq, 10**15))
+    assert (unknown.is_known, ids(unknown.events)) == (False, [after.newest])
+
+
+def test_what_was_pruned_or_not_watched_cannot_be_resumed(desk: Desk) -> None:
+    claim = desk.running()
+    watch(desk, claim.seq, 0)
+    since = desk.run(events.snapshot())
+    (first,) = desk.run(events.of_job(claim.seq, None)).events
+    assert desk.run(events.can_resume([claim.seq, 0], since))
+    assert not desk.run(events.can_resume([claim.seq + 1], since)), "nobody watched that"
+    ahead = Snapshot.of(since)
+    far = Snapshot(ahead.xmin + 10**6, ahead.xmax + 10**6)
+    assert not desk.run(events.can_resume([0], str(far))), "of another database"
+    mandate = leader(desk)
+    assert desk.run(prune_events(mandate, KEEP)) == 0
+    desk.do("update laneway.event_log set new_at = new_at - interval '1 h'")
+    assert desk.run(prune_events(mandate, KEEP)) == 1
+    assert not desk.run(events.can_resume([claim.seq, 0], since))
+    watch(desk, claim.seq)
+    again = desk.run(events.of_job(claim.seq, first.id))
+    assert (again.is_known, [e.name for e in again.events]) == (False, ["job.state"])
+    desk.do("update laneway.watches set until = clock_timestamp()")
+    assert desk.run(prune_events(mandate, KEEP)) == 2
+    desk.run(events.open_watches([0], KEEP))
+    desk.run(events.reconcile([0]))
+    assert not desk.run(events.can_resume([0], since)), "another watch than then"
+
+
+def test_the_log_is_kept_while_an_old_transaction_may_still_write_to_it(
+    desk: Desk, other: Desk
+) -> None:
+    claim = desk.running()
+    watch(desk, claim.seq)
+    other.begin()
+    other.settle(claim, "finish")
+    mandate = leader(desk)
+    desk.run(prune_events(mandate, KEEP))
+    for _ in range(2):
+        desk.do(
+            "update laneway.event_log set new_at = new_at - interval '1 h',"
+            " old_at = old_at - interval '1 h'"
+        )
+        desk.run(prune_events(mandate, KEEP))
+    other.commit()
+    desk.run(prune_events(mandate, KEEP))
+    assert logged(desk)[-1:] == ["job.completed"]
+
+
+@pytest.mark.parametrize("text", ["10:10:", "10:20:11,13,19", "7:9:7"])
+def test_a_cursor_is_read_as_it_was_written(text: str) -> None:
+    snapshot: Any = Snapshot.of(text)
+    assert str(snapshot) == text
+    cursor = Cursor(snapshot, Snapshot(30, 31), 12)
+    assert Cursor.read(str(cursor)) == cursor
+
+
+# -- cost ---------------------------------------------------------------------------------------
+
+
+def rows_read(desk: Desk) -> int:
+    """By the statements of this connection so far, whatever their plan."""
+    return int(
+        desk.one(
+            "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)"
+            " from pg_stat_xact_user_tables where schemaname = 'laneway'"
+        )
+    )
+
+
+def test_neither_logging_nor_reading_walks_over_what_is_there(desk: Desk) -> None:
+    """However many jobs have ended and events are kept, and without statistics."""
+    many = 20_000
+    desk.do(
+        "insert into laneway.jobs (id, job_type, payload)"
+        f" select gen_random_uuid(), 'old', '{{}}' from generate_series(1, {many})"
+    )
+    desk.do(
+        "insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries)"
+        " select seq, 'completed', 'default', 'old', 0, 1, 0 from laneway.jobs"
+    )
+    desk.do(
+        "insert into laneway.events (seq, name, state)"
+        " select seq, 'job.completed', '{}' from laneway.jobs"
+    )
+    claims = [desk.running() for _ in range(5)]
+    watch(desk, 0, claims[0].seq)
+    desk.begin()
+    start, before = desk.run(events.snapshot()), rows_read(desk)
+    for claim in claims:
+        desk.settle(claim, "finish")
+    assert rows_read(desk) - before < 1000
+    desk.commit()
+    desk.begin()
+    before = rows_read(desk)
+    found = desk.run(events.between(start)).events
+    assert len(found) == 5
+    assert desk.run(events.of_job(claims[0].seq, None)).events
+    assert len(desk.run(events.jobs([claim.seq for claim in claims]))) == 5
+    desk.run(events.open_watches([claims[1].seq], KEEP))
+    desk.run(events.reconcile([claims[1].seq]))
+    assert rows_read(desk) - before < 1000
+    desk.commit()

@@ -1,0 +1,64 @@
+"""Counts are under names of which there are never too many."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from laneway.metrics import FAMILIES, OF_WORKERS, Page, of_process, of_server, of_worker
+from laneway.tally import MOST_JOB_TYPES, MOST_LANES, MOST_ROUTES, OTHER, Histogram, Tally
+
+
+def test_names_beyond_the_bound_are_counted_together() -> None:
+    tally = Tally()
+    for i in range(MOST_JOB_TYPES * 2):
+        tally.claimed(f"lane-{i}", 1)
+        tally.ends(f"lane-{i}", f"type-{i}").add("completed", 0.1)
+        tally.answered("GET", f"/made-up/{i}", 200, 0.1)
+    assert len(tally.claims) == MOST_LANES + 1
+    assert tally.claims[OTHER] == MOST_JOB_TYPES * 2 - MOST_LANES
+    assert len(tally.durations) == MOST_JOB_TYPES + 1
+    assert tally.outcomes[OTHER, OTHER, "completed"] == MOST_JOB_TYPES
+    assert set(tally.running.values()) == {0}
+    for i in range(MOST_ROUTES):
+        tally.answered(f"METHOD{i}", f"/more/{i}", 200, 0.1)
+    assert len({route for _, route, _ in tally.requests}) == MOST_ROUTES + 1
+    assert {method for method, _, _ in tally.requests} == {"GET", OTHER}
+
+
+def test_a_value_falls_below_the_first_bound_it_does_not_exceed() -> None:
+    histogram = Histogram((1.0, 2.0))
+    for value in (0.5, 1.0, 1.5, 2.5):
+        histogram.add(value)
+    assert (histogram.counts, histogram.total) == ([2, 1, 1], 5.5)
+
+
+def test_who_leads_is_known_until_it_resigns() -> None:
+    tally, holder = Tally(), uuid4()
+    tally.leads(holder, 7)
+    assert "laneway_leader_epoch 7.0" in _page(tally)
+    tally.leads(holder, None)
+    assert "laneway_is_leader 0.0" in _page(tally)
+
+
+def test_every_metric_of_a_process_is_told_before_anything_was_counted() -> None:
+    page = _page(Tally())
+    for family in OF_WORKERS:
+        assert f"# TYPE {family.name} {family.kind}\n" in page
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+    for family in FAMILIES:
+        assert family.name.startswith("laneway_")
+        assert (family.kind == "counter") == family.name.endswith("_total")
+
+
+def test_openmetrics_is_told_to_who_asks_for_it() -> None:
+    page = Page(lambda: of_worker(Tally()))
+    body, kind = page.text("application/openmetrics-text;version=junk;q=0.5,*/*;q=0.1")
+    assert kind.startswith("application/openmetrics-text")
+    assert body.endswith(b"# EOF\n")
+    body, kind = page.text("")
+    assert kind.startswith("text/plain")
+
+
+def _page(tally: Tally) -> str:
+    made = [*of_worker(tally), *of_process(tally), *of_server(tally, 3)]
+    return Page(lambda: made).text("")[0].decode()
