@@ -238,6 +238,17 @@ class Page:
     def __init__(self, made: Callable[[], Iterable[Metric]]) -> None:
         self.collect = made
 
+    def restricted_registry(self, names: Iterable[str]) -> Page:
+        """Only these, as a reader asks by `name[]`."""
+        wanted = frozenset(names)
+        return Page(
+            lambda: [
+                metric
+                for metric in self.collect()
+                if any(sample.name in wanted for sample in metric.samples)
+            ]
+        )
+
     def text(self, accept: str) -> tuple[bytes, str]:
         """The page and its content type, as the reader likes it best."""
         if "application/openmetrics-text" in accept:

@@ -8,20 +8,29 @@ link to it. Names follow the messaging conventions of OpenTelemetry.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext, Tracer
 
+log = logging.getLogger("laneway")
+
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _LENGTH: Final = 55
 _SYSTEM: Final = "laneway"
+
+# Time between two complaints about a tracer.
+_QUIET_S: Final = 60.0
+_complained_at = float("-inf")
 
 # Of the request at hand, or of the worker that a child process belongs to.
 _received: ContextVar[str | None] = ContextVar("laneway traceparent", default=None)
@@ -115,10 +124,52 @@ def sending(*job_types: str, count: int | None = None) -> Iterator[Sending]:
         name, attributes["messaging.destination.name"] = f"send {job_types[0]}", job_types[0]
     if count is not None:
         attributes["messaging.batch.message_count"] = count
-    with _tracer().start_as_current_span(
-        name, parent, kind=trace.SpanKind.PRODUCER, attributes=attributes
+    with _Harmless(
+        _tracer().start_as_current_span(
+            name, parent, kind=trace.SpanKind.PRODUCER, attributes=attributes
+        )
     ) as span:
         yield Sending(span)
+
+
+class _Harmless:
+    """A span around code that must not fail, or be done again, because a tracer fails."""
+
+    def __init__(self, span: AbstractContextManager[Span]) -> None:
+        self._span = span
+        self._has_begun = False
+
+    def __enter__(self) -> Span | None:
+        try:
+            span = self._span.__enter__()
+        except Exception as error:
+            _complain(error)
+            return None
+        self._has_begun = True
+        return span
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._has_begun:
+            return
+        try:
+            self._span.__exit__(kind, error, trace)
+        except Exception as broken:
+            if broken is not error:
+                _complain(broken)
+
+
+def _complain(error: Exception) -> None:
+    """Says now and then that the application's tracer fails."""
+    global _complained_at
+    now = time.monotonic()
+    if now - _complained_at >= _QUIET_S:
+        _complained_at = now
+        log.warning("traces are not written: %r", error)
 
 
 class Attempt:
@@ -136,6 +187,13 @@ class Attempt:
 
     def end(self, outcome: str, error: str | None) -> None:
         """`error` as it is stored: JSON with type, message and traceback."""
+        try:
+            self._end(outcome, error)
+        except Exception as broken:
+            # The job has ended, whatever the tracer makes of it.
+            _complain(broken)
+
+    def _end(self, outcome: str, error: str | None) -> None:
         from opentelemetry.trace import Status, StatusCode
 
         self._span.set_attribute("laneway.outcome", outcome)
@@ -171,6 +229,16 @@ def begin(
     """
     if not is_on():
         return None
+    try:
+        return _begin(job_type, job_id, attempt, lane=lane, worker=worker, origin=origin)
+    except Exception as error:
+        _complain(error)
+        return None
+
+
+def _begin(
+    job_type: str, job_id: UUID, attempt: int, *, lane: str, worker: str, origin: str | None
+) -> Attempt:
     from opentelemetry import context, trace
 
     is_analysis = job_type.startswith("\x01")

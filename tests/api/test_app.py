@@ -217,3 +217,56 @@ async def test_a_link_opens_one_session_and_changes_need_its_csrf_token(
         "job.submitted",
         "session.closed",
     ]
+
+
+async def test_who_leaves_in_the_middle_of_his_body_is_no_mistake_of_ours(
+    app: FastAPI, people: People, caplog: pytest.LogCaptureFixture
+) -> None:
+    boss = people.new("boss", "platform_admin")
+    job_id = "00000000-0000-7000-8000-000000000000"
+    key = {"idempotency-key": "k"}
+    caplog.set_level(logging.ERROR)
+    for path, more in (
+        ("/jobs", {}),
+        ("/jobs", key),
+        ("/jobs/batch", {}),
+        (f"/jobs/{job_id}/retry", key),
+        ("/login", {}),
+    ):
+        sent: list[Any] = []
+        coming = iter(
+            ({"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"})
+        )
+
+        async def receive(coming: Iterator[Any] = coming) -> Any:
+            return next(coming)
+
+        async def send(message: Any, sent: list[Any] = sent) -> None:
+            sent.append(message)
+
+        headers = {**boss.headers, "content-type": "application/json", **more}
+        scope = {
+            "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http",
+            "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"",
+            "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
+            "client": ("127.0.0.1", 1), "server": ("test", 80),
+        }  # fmt: skip
+        await app(scope, receive, send)
+        assert sent[0]["status"] < 500, path
+    assert not caplog.records
+
+
+async def test_what_an_application_around_it_keeps_is_left_alone(
+    app: FastAPI, people: People
+) -> None:
+    """Names like these are what programs call their own user."""
+    ann = people.new("ann", "viewer")
+
+    async def around(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, "state": {"caller": "theirs", "passed": 1}}, receive, send)
+
+    transport = httpx2.ASGITransport(around)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        assert (await client.get("/me", headers=ann.headers)).json()["name"] == "ann"
+        assert (await client.get("/jobs", headers=ann.headers)).status_code == 200
+        assert (await client.get("/me")).status_code == 401

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+import pytest
 from fastapi import FastAPI
 
 from tests.api.conftest import Ask, People, Principal
@@ -40,6 +41,46 @@ async def test_a_run_takes_the_jobs_in_reach_and_no_other(
     assert (await ask(ben, "GET", f"/jobs/{theirs}")).json()["status"] == "approved"
     assert {act[0] for act in acts()} == {"ann"}
     assert len(acts()) == 1
+
+
+async def test_what_may_not_be_read_is_neither_counted_nor_taken(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    """As for a single job: else a filter would tell what stands in the payloads of others."""
+    people.role("stopper", "jobs:cancel")
+    stops = people.new("stops", "stopper")
+    owns = people.new("owns", "stopper")
+    people.grant(owns.id, "submitter")
+    ours = people.new("ours", "stopper", lanes=["default"])
+    people.grant(ours.id, "viewer", workspace="ours")
+    scene.submit(created_by="owns")
+    scene.submit(created_by="somebody", workspace="ours")
+    scene.submit("restore", created_by="somebody", workspace="ours")
+    order = {"verb": "cancel", "all": True, "dry_run": True}
+    for who, matched in ((stops, 0), (owns, 1), (ours, 1)):
+        answer = await ask(who, "POST", "/jobs/bulk", json=order)
+        assert (answer.status_code, answer.json()["matched"]) == (200, matched), who.name
+    operator = people.new("operator", "operator")
+    assert (await ask(operator, "POST", "/jobs/bulk", json=order)).json()["matched"] == 3
+
+
+async def test_nobody_has_more_than_a_few_runs_at_once(
+    ask: Ask, app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.api.bulk.MOST_AT_ONCE", 2)
+    ann, bob = people.new("ann", "submitter"), people.new("bob", "submitter")
+    order = {"verb": "cancel", "filter": GREET}
+    with scene.conn.transaction():
+        # So that none of them comes to its end.
+        scene.conn.execute("lock table laneway.audit in access exclusive mode")
+        sent = [await ask(ann, "POST", "/jobs/bulk", json=order) for _ in range(3)]
+        assert [answer.status_code for answer in sent] == [202, 202, 429]
+        assert sent[2].headers["retry-after"] == "5"
+        counted = await ask(ann, "POST", "/jobs/bulk", json={**order, "dry_run": True})
+        assert counted.status_code == 200
+        assert (await ask(bob, "POST", "/jobs/bulk", json=order)).status_code == 202
+    await asyncio.gather(*app.state.bulk_runs._tasks)
+    assert (await ask(ann, "POST", "/jobs/bulk", json=order)).status_code == 202
 
 
 async def test_every_verb_needs_its_own_permission(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+import pytest
 
 from laneway.domain.approval import Approval
-from tests.api.conftest import Ask, People
+from tests.api.conftest import Ask, People, Principal
 from tests.control.scene import Scene
 
 Acts = Callable[[], list[tuple[Any, ...]]]
@@ -291,3 +293,31 @@ async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
     assert (UUID(me["id"]), me["name"], me["csrf"]) == (ann.id, "ann", None)
     own = {"owner": "ann", "workspace": None, "lanes": None}
     assert me["permissions"] == {"jobs:read": [own]}
+
+
+async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
+    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.api.jobs.MOST_BYTES", 40_000)
+    viewer = people.new("v", "viewer")
+    ids = [str(scene.submit()) for _ in range(30)]
+    for limit, pages in ((30, [30]), (29, [29, 1]), (25, [25, 5]), (7, [7, 7, 7, 7, 2])):
+        found = [page async for page in pages_of(ask, viewer, limit)]
+        assert [len(page) for page in found] == pages
+        assert [one for page in found for one in page] == ids[::-1]
+    ids += [str(scene.submit(payload=json.dumps({"a": "x" * 5000}))) for _ in range(30)]
+    found = [page async for page in pages_of(ask, viewer, 200)]
+    assert [len(page) for page in found] == [25, 25, 10]
+    assert [one for page in found for one in page] == ids[::-1]
+
+
+async def pages_of(ask: Ask, who: Principal, limit: int) -> AsyncIterator[list[str]]:
+    cursor: str | None = None
+    while True:
+        params = {"limit": limit, **({"cursor": cursor} if cursor else {})}
+        page = (await ask(who, "GET", "/jobs", params=params)).json()
+        if page["items"]:
+            yield [item["id"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return

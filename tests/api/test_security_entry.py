@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -102,6 +103,27 @@ async def test_a_stranger_says_no_more_than_a_link_takes(ask: Ask) -> None:
     answer = await ask(None, "POST", "/login", content=b"x" * (STRANGERS_BYTES + 1))
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert str(STRANGERS_BYTES) in answer.json()["detail"]
+
+
+async def test_a_stranger_is_not_waited_for(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laneway.api.session._PATIENCE_S", 0.01)
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http",
+        "path": "/login", "raw_path": b"/login", "root_path": "", "query_string": b"",
+        "headers": [(b"content-length", b"10")], "client": ("127.0.0.1", 1),
+        "server": ("test", 80),
+    }  # fmt: skip
+    async with asyncio.timeout(10):
+        await app(scope, receive, send)
+    assert sent[0]["status"] == 422
 
 
 # -- row 9: browsers --------------------------------------------------------------------------

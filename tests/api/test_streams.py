@@ -273,6 +273,54 @@ async def test_each_topic_is_about_what_it_names(
     assert (told["kind"], told["name"], told["after"]["max_slots"]) == ("lane", "system", 7)
 
 
+async def test_a_schedule_tells_nothing_of_what_it_was_elsewhere(
+    app: FastAPI, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    """In another workspace or another lane it may have had a payload that is not for these eyes."""
+    readers = {
+        people.new("ours", "operator", workspace="ours"): [1, 4, 5, 6],
+        people.new("lane", "operator", lanes=["interactive"]): [1, 2, 3, 6],
+        people.new("all", "operator"): [0, 1, 2, 3, 4, 5, 6],
+    }
+    places = ["ours ingestion"] * 2 + ["theirs ingestion", "ours ingestion", "ours restore"]
+    for who, expected in readers.items():
+        conn.execute("delete from laneway.schedules")
+        conn.execute(
+            "insert into laneway.schedules (name, job_type, cron, workspace)"
+            " values ('s', 'restore', '0 3 * * *', 'theirs')"
+        )
+        async with reading(app, who, "/events", topics=("lanes",)) as stream:
+            await stream.next()
+            for number, place in enumerate([*places, *["ours ingestion"] * 2]):
+                conn.execute(
+                    "update laneway.schedules set workspace = %s, job_type = %s, priority = %s",
+                    [*place.split(), number],
+                )
+            heard: list[int] = []
+            while heard[-1:] != [6]:
+                heard.append((await stream.until("schedule.changed"))[-1].data["after"]["priority"])
+        assert heard == expected, who.name
+
+
+async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
+    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.api.hub.REVIEW_S", 0.0)
+    looks: list[object] = []
+
+    async def review(digests: Any) -> dict[bytes, Any]:
+        looks.append(digests)
+        if len(looks) == 1:
+            raise RuntimeError("ours")
+        return {}
+
+    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    monkeypatch.setattr(app.state.gatekeeper, "review", review)
+    async with reading(app, viewer, path) as stream:
+        await stream.rest()
+    assert len(looks) > 1
+
+
 async def test_what_cannot_be_resumed_is_said(app: FastAPI, people: People, scene: Scene) -> None:
     viewer = people.new("v", "viewer")
     async with reading(app, viewer, "/events", topics=("jobs",)) as stream:
@@ -300,7 +348,9 @@ async def test_foreign_and_missing_jobs_have_no_stream(
     assert (await ask(own, "GET", "/events", params={"topic": "lanes"})).status_code == 403
 
 
-@pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 20, "1/2", "1.0/1.0/x", "5.1/../1"])
+@pytest.mark.parametrize(
+    "last", ["x", "-1", "1.5", "9" * 20, "1/2", "1.0/1.0/x", "5.1/../1", "0.0/0.0/0"]
+)
 async def test_an_id_that_no_stream_sends_is_refused(
     ask: Ask, people: People, scene: Scene, last: str
 ) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import TypeVar
 from uuid import uuid4
 
 import psycopg
 import pytest
 
+from laneway.api.envelope import request_id
 from laneway.api.together import AT_ONCE, FULL, Together
 from laneway.config import Settings
 from laneway.domain.actor import Actor
@@ -17,7 +20,9 @@ from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store.database import Database
+from laneway.store.statement import Statement
 
+T = TypeVar("T")
 ACTOR = Actor("ann", door="http", principal_id=uuid4(), request_id="r1", address="127.0.0.1")
 
 
@@ -86,3 +91,44 @@ async def test_each_hears_that_the_database_is_away(unused_tcp_port: int) -> Non
         *(together.submit(a_job(), ACTOR) for _ in range(3)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [DatabaseUnavailable] * 3
+
+
+class Broken(Database):
+    """A mistake of ours, found before anything is sent."""
+
+    async def run(self, statement: Statement[T]) -> T:
+        raise RuntimeError("ours")
+
+
+async def test_a_mistake_of_ours_is_told_to_each_and_to_nobody_else(dsn: str) -> None:
+    odd: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: odd.append(told))
+    together = Together(Broken(dsn, Settings.load(database_url=dsn)))
+    many = (together.submit(a_job(), ACTOR) for _ in range(2 * FULL + 1))
+    answers = await asyncio.gather(*many, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [RuntimeError] * (2 * FULL + 1)
+    await together.close()
+    del answers, together
+    gc.collect()
+    await asyncio.sleep(0)
+    assert odd == []
+
+
+async def test_a_commit_bears_the_name_of_no_request(dsn: str) -> None:
+    seen: list[str | None] = []
+
+    class Asked(Database):
+        async def run(self, statement: Statement[T]) -> T:
+            seen.append(request_id.get())
+            await asyncio.sleep(0)
+            seen.append(request_id.get())
+            return await super().run(statement)
+
+    database = Asked(dsn, Settings.load(database_url=dsn), size=AT_ONCE)
+    together = Together(database)
+    token = request_id.set("r1")
+    for count in (1, FULL, 3 * FULL):
+        await asyncio.gather(*(together.submit(a_job(), ACTOR) for _ in range(count)))
+    request_id.reset(token)
+    assert set(seen) == {None}
+    await database.close()

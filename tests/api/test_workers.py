@@ -37,6 +37,22 @@ async def test_the_status_tells_slots_jobs_waits_and_workers(
     assert [worker["name"] for worker in seen["workers"]] == ["host:7"]
 
 
+async def test_the_status_tells_who_fell_silent(ask: Ask, people: People, scene: Scene) -> None:
+    scene.register(serves=("interactive",), name="host:7")
+    vera, otto = people.new("vera", "viewer"), people.new("otto", "viewer", lanes=["system"])
+    silence = "update laneway.workers set seen_at = seen_at - interval '95 seconds'"
+    for change, live, silent in (
+        ("select", ["host:7"], []),
+        (silence, [], ["host:7"]),
+        ("update laneway.workers set stopped_at = seen_at", [], []),
+    ):
+        scene.conn.execute(change.encode())
+        told = (await ask(vera, "GET", f"{ADMIN}/status")).json()
+        assert [each["name"] for each in told["workers"]] == live
+        assert [each["name"] for each in told["silent"]] == silent
+        assert (await ask(otto, "GET", f"{ADMIN}/status")).json()["silent"] == []
+
+
 async def test_the_status_of_some_lanes_tells_nothing_of_others(
     ask: Ask, people: People, scene: Scene
 ) -> None:

@@ -12,11 +12,15 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from laneway.cli.desks.server import ServerDesk
 from laneway.domain.approval import Analysis, Approval
+from laneway.errors import Refused
+from laneway.http import AsyncClient
 from tests.api.conftest import People
 from tests.cli.conftest import invoke
 from tests.conftest import Server
 from tests.control.scene import Scene
+from tests.http.script import JOB, Script, answer, job
 from tests.http.served import served
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -344,6 +348,14 @@ def test_a_token_does_not_go_where_others_can_read_it() -> None:
     assert found.exit_code == 2
     assert "https" in found.stderr
     assert "lw_hidden" not in found.stderr
+
+
+async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> None:
+    # Somebody retried it in between, and to the server a job that waits is one to cancel.
+    script = Script(answer(200, job("cancelled")))
+    async with AsyncClient("http://localhost", "lw_x", transport=script) as client:
+        with pytest.raises(Refused, match="cancelled, not deleted"):
+            await ServerDesk(client).delete(JOB)
 
 
 def test_who_may_not_is_refused(

@@ -402,6 +402,18 @@ async def test_a_rollback_to_where_it_is_and_a_thaw_of_nothing_are_no_acts(db: D
     assert [act.action for act in await acts(db)] == ["limit.tuned"]
 
 
+async def test_a_schedule_is_rolled_back_in_its_workspace(db: Database, scene: Scene) -> None:
+    await scheduled(db, scene)
+    await schedules.disable(db, "nightly", by="setup")
+    await history.rollback(db, "schedule", "nightly", by=ANN)
+    await history.rollback(db, "schedule", "nightly", to=0, by=ANN)
+    told = [(act.action, act.workspace, act.after is None) for act in (await acts(db))[:2]]
+    assert told == [
+        ("schedule.rolled_back", "north", True),
+        ("schedule.rolled_back", "north", False),
+    ]
+
+
 async def test_a_limit_that_is_new_was_created(db: Database) -> None:
     await limits.tune(db, "gpu", {"max_concurrent": 1}, by=ANN)
     (act,) = await acts(db)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.request import urlopen
 
 import pytest
@@ -27,8 +28,8 @@ def figures(page: str) -> dict[tuple[str, frozenset[str]], float]:
     }
 
 
-def read(port: int) -> dict[tuple[str, frozenset[str]], float]:
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+def read(port: int, query: str = "") -> dict[tuple[str, frozenset[str]], float]:
+    with urlopen(f"http://127.0.0.1:{port}/metrics{query}", timeout=10) as answer:
         return figures(answer.read().decode())
 
 
@@ -109,11 +110,17 @@ async def test_a_stopped_worker_leads_no_more_and_holds_nothing(
     assert PROCESS.outcomes["default", "stuck", "released"] == 1
 
 
+def two_ports() -> int:
+    """A port that is free, and so is the next."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as one:
+            port: int = one.getsockname()[1]
+            with suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", port + 1)):
+                return port
+
+
 async def test_every_process_has_a_port_of_its_own(shop: Workshop) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    if port > 65000:
-        port -= 1000
+    port = two_ports()
     with Crew(shop.dsn, "--processes=2", f"--metrics-port={port}") as crew:
         await until(lambda: len(crew.of("laneway worker")) == 2)
         for each in (port, port + 1):
@@ -127,6 +134,13 @@ async def test_every_process_has_a_port_of_its_own(shop: Workshop) -> None:
 
             await until(is_told)
         await until(crew.is_sent_away)
+
+
+def test_a_reader_may_ask_for_some_metrics_only() -> None:
+    with served(0, "127.0.0.1", Tally()) as port:
+        assert read(port, "?name[]=laneway_lapses_total") == {
+            ("laneway_lapses_total", frozenset()): 0
+        }
 
 
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
 from laneway import Context, Retry, SyncContext, tracing
+from laneway.errors import InvalidInput
 from tests.engine import traced
 from tests.engine.spans import Spans, spans
 from tests.engine.workshop import SOON, Workshop
@@ -90,6 +91,44 @@ async def test_a_child_process_is_told_the_trace(shop: Workshop, spans: Spans) -
     told = await job.wait(20)
     trace_id, span_id = ids(spans.one("process traced_apart"))
     assert str(told).startswith(f"00-{trace_id:032x}-{span_id:016x}-")
+
+
+class Broken(SpanProcessor):
+    """What an application may have set up for its spans, with a mistake."""
+
+    def __init__(self, when: str) -> None:
+        self._when = when
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        self._fail("start")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._fail("end")
+
+    def _fail(self, when: str) -> None:
+        if when == self._when:
+            raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("when", ["start", "end"])
+async def test_a_tracer_that_fails_harms_neither_submits_nor_jobs(
+    shop: Workshop, spans: Spans, when: str
+) -> None:
+    @shop.lw.handler("on_loop")
+    async def on_loop(ctx: Context) -> str:
+        return "done"
+
+    @shop.lw.handler("in_thread")
+    def in_thread(ctx: SyncContext) -> str:
+        return "done"
+
+    spans.provider.add_span_processor(Broken(when))
+    await shop.hire()
+    jobs = [await shop.lw.submit("on_loop"), await shop.lw.submit("in_thread")]
+    jobs += await shop.lw.submit_many([("on_loop", {})])
+    assert [await job.wait(20) for job in jobs] == ["done"] * 3
+    with pytest.raises(InvalidInput):
+        await shop.lw.submit("on_loop", {"no": "such argument"})
 
 
 async def test_without_opentelemetry_a_trace_is_passed_on_but_not_written(shop: Workshop) -> None:

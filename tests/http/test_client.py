@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from laneway import tracing
 from laneway.errors import (
     DatabaseUnavailable,
     Forbidden,
@@ -82,6 +83,45 @@ def test_two_submits_have_two_keys(desk: Desk) -> None:
     assert script.headers("idempotency-key") == ["mine"]
 
 
+@pytest.mark.parametrize("text", ["", "é", "a\nb", " a"])
+def test_what_no_header_can_carry_is_refused_before_it_is_sent(desk: Desk, text: str) -> None:
+    # An empty key above all: it would be taken for none, and two submits for two jobs.
+    with pytest.raises(InvalidInput, match="idempotency_key"):
+        desk.ask(Script(), lambda c: c.submit("greet", idempotency_key=text))
+    with pytest.raises(InvalidInput, match="last_event_id"):
+        desk.ask(Script(), lambda c: c.watch(JOB, last_event_id=text))
+
+
+@pytest.mark.parametrize(
+    "field, question",
+    [
+        ("tags", lambda c: c.submit("greet", tags="nightly")),
+        ("topics", lambda c: c.events("jobs")),
+        ("lanes", lambda c: c.grant_role("ann", "viewer", "all", lanes="default")),
+        ("lanes", lambda c: c.create_token("ann", "laptop", lanes="default")),
+        ("permissions", lambda c: c.create_token("ann", "laptop", "jobs:read")),
+        ("lanes", lambda c: c.freeze_lanes("default")),
+    ],
+)
+def test_a_text_is_not_taken_for_a_list_of_its_letters(
+    desk: Desk, field: str, question: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        desk.ask(Script(), question)
+    assert caught.value.field == field
+
+
+def test_a_request_belongs_to_the_trace_it_was_sent_in(desk: Desk) -> None:
+    theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    script = Script(answer(202, job("approved")), answer(202, job("approved")))
+    token = tracing.receive(theirs)
+    assert token is not None
+    desk.ask(script, lambda c: c.submit("greet"))
+    tracing.forget(token)
+    desk.ask(script, lambda c: c.submit("greet"))
+    assert script.headers("traceparent") == [theirs, None]
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -125,11 +165,18 @@ def test_who_asks_for_too_much_patience_is_not_waited_for(
     assert no_pauses == []
 
 
+def test_who_was_too_quick_is_told_for_how_long(desk: Desk) -> None:
+    with pytest.raises(RateLimited) as caught:
+        desk.ask(Script(answer(429, retry_after="7")), lambda c: c.get_health(), retries=0)
+    assert caught.value.retry_after == 7
+
+
 def test_retry_after_is_a_number_or_a_date() -> None:
     assert retry_after("3") == 3
     assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert retry_after("") is None
     assert retry_after("soon") is None
+    assert retry_after("Mon, 01 Jan 99999999999 00:00:00 GMT") is None
 
 
 # -- refusals ---------------------------------------------------------------------------------
@@ -183,6 +230,12 @@ def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
             Script(problem(413, "too_large", "body: at most 9 bytes")), lambda c: c.submit("x")
         )
     assert (caught.value.field, caught.value.rule) == ("body", "at most 9 bytes")
+
+
+@pytest.mark.parametrize("told", [None, [], {"errors": [{"loc": 1}]}, {"errors": "all"}])
+def test_a_refusal_of_something_between_is_understood_too(desk: Desk, told: Any) -> None:
+    with pytest.raises(InvalidInput, match="the server answered 413"):
+        desk.ask(Script(answer(413, told)), lambda c: c.submit("greet"))
 
 
 # -- secrets ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from laneway.errors import (
     ServerUnreachable,
 )
 from laneway.http import AsyncClient, Client, ControlChanged, Event, JobsChanged, Opened
-from laneway.http.flow import Close, Open, Pause, Read, Reply, follow, of_job
+from laneway.http.flow import Close, Emit, Open, Pause, Read, Reply, follow, of_job
 from tests.http.script import (
     JOB,
     TOKEN,
@@ -144,11 +144,21 @@ def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
     now = 3.0
     # Were nothing said on this connection any more, it would end too late.
     assert isinstance(steps.send(b": ping\n\n"), Close)
-    assert isinstance(steps.send(None), Pause)
+    # The server is there: whatever it says next must not be missed for a pause.
     opened = steps.send(None)
     assert isinstance(opened, Open)
     assert opened.silence_s == 7.0
     assert isinstance(steps.send(Reply(200)), Read)
+    now = 9.8
+    assert isinstance(steps.send(event(1, "running")), Emit)
+    assert isinstance(steps.send(None), Close)
+    opened = steps.send(None)
+    assert isinstance(opened, Open)
+    assert opened.last_id == "1"
+    assert isinstance(steps.send(Reply(200)), Read)
+    now = 9.9
+    # So little is left that another connection would not be worth it.
+    assert isinstance(steps.send(b": ping\n\n"), Read)
     now = 10.0
     assert isinstance(steps.send(None), Close)
     assert isinstance(steps.send(None), Pause)

@@ -176,6 +176,11 @@ async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene:
             ("submit_job", {"job_type": "x", "payload": {"a": "\0"}}, "invalid_input: payload"),
             ("tune_lane", {"name": "Nope"}, "invalid_input: name: "),
             ("tune_lane", {"name": "nope", "enabled": True}, "not_found: "),
+            (
+                "tune_lane",
+                {"name": "default", "max_slots": 1, "unbounded": True},
+                "invalid_input: unbounded: ",
+            ),
             ("reject_job", {"job_id": job_id, "reason": "no"}, "refused: "),
         ):
             assert (await refused(client, tool, **arguments)).startswith(expected), tool

@@ -11,10 +11,20 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch
 from laneway.store import migrate as migrating
-from laneway.store.migrate import Migration, check, migrate, migrations, script, status
+from laneway.store.grants import grants
+from laneway.store.migrate import (
+    Migration,
+    check,
+    definitions,
+    migrate,
+    migrations,
+    script,
+    status,
+)
 from tests.conftest import Server
 
 NAMES = [m.name for m in migrations()]
@@ -214,6 +224,66 @@ def powerless(postgres: Server, empty_dsn: str) -> Iterator[str]:
         yield psycopg.conninfo.make_conninfo(empty_dsn, user=role, password="p")
     finally:
         postgres.admin.execute(f"drop role {role}".encode())
+
+
+RIGHTS = """
+select 'table', c.relname::text, a.privilege_type
+  from pg_class c cross join lateral aclexplode(c.relacl) a
+ where c.relnamespace = 'laneway'::regnamespace and a.grantee = %(role)s::regrole
+union all
+select 'function', f.proname::text, a.privilege_type
+  from pg_proc f cross join lateral aclexplode(f.proacl) a
+ where f.pronamespace = 'laneway'::regnamespace and a.grantee = %(role)s::regrole
+"""
+
+
+@pytest.fixture
+def role(postgres: Server, empty_dsn: str) -> Iterator[str]:
+    """A role with a name that must be quoted."""
+    name = f"Worker {uuid4().hex[:8]}"
+    postgres.admin.execute(SQL("create role {}").format(Identifier(name)))
+    try:
+        yield name
+    finally:
+        with psycopg.connect(empty_dsn, autocommit=True) as conn:
+            conn.execute(SQL("drop owned by {}").format(Identifier(name)))
+        postgres.admin.execute(SQL("drop role {}").format(Identifier(name)))
+
+
+@pytest.mark.parametrize("laneway_role", ["worker", "handler", "client", "approver"])
+def test_a_role_of_before_calls_the_functions_of_now(
+    empty_dsn: str, role: str, laneway_role: str
+) -> None:
+    """Workers of the version before go on while the schema is of this one."""
+    quoted = Identifier(role).as_string(None)
+
+    def rights() -> set[tuple[Any, ...]]:
+        with psycopg.connect(empty_dsn) as conn:
+            return set(conn.execute(RIGHTS, {"role": quoted}).fetchall())
+
+    migrate(empty_dsn)
+    run(empty_dsn, grants([laneway_role], role, "nobody"))
+    known = {right for right in rights() if right[1] not in {"audit", "emit", "watches"}}
+    run(empty_dsn, f"revoke all on laneway.audit, laneway.watches from {quoted}")
+    run(empty_dsn, f"revoke execute on function laneway.emit from {quoted}")
+    assert rights() == known
+    run(empty_dsn, "update laneway.migrations set checksum = '' where number = 0")
+    assert migrate(empty_dsn) == ["definitions"]
+    gained = {right[:2] for right in rights() - known}
+    needs_look = {("table", "watches")} if laneway_role in {"worker", "client"} else set()
+    assert gained == {("function", "emit"), *needs_look}
+
+
+def test_functions_that_stay_as_they_are_stay_with_who_may_call_them(
+    empty_dsn: str, role: str
+) -> None:
+    migrate(empty_dsn)
+    quoted = Identifier(role).as_string(None)
+    run(empty_dsn, f"grant execute on function laneway.measure to {quoted}")
+    run(empty_dsn, definitions().sql)
+    held = "select has_function_privilege(%s, 'laneway.measure(integer)', 'execute')"
+    run(empty_dsn, "revoke execute on function laneway.measure from public")
+    assert run(empty_dsn, held, role) == [(True,)]
 
 
 def test_a_role_without_rights_is_told_which_right_it_lacks(powerless: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
@@ -20,6 +20,14 @@ class Json(JSONResponse):
             return super().render(content)
         except ValueError:
             return super().render(_finite(content))
+
+
+def render(value: Any) -> bytes:
+    """A value as `Json` writes it, to be a part of something larger."""
+    return _JSON.render(value)
+
+
+_JSON: Final = Json(None)
 
 
 def _finite(value: Any) -> Any:

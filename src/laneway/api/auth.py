@@ -39,6 +39,9 @@ _DOORS: Final[dict[str, Door]] = {"cli": "cli", "mcp": "mcp", "python": "python"
 FRESH_S: Final = 2.0
 _MOST_CACHED: Final = 10_000
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+# An application that this one is mounted in keeps what it likes beside them.
+_CALLER: Final = "laneway.caller"
+_PASSED: Final = "laneway.passed"
 
 T = TypeVar("T")
 
@@ -138,7 +141,7 @@ async def caller(
 async def identify(request: Request) -> Caller:
     """Whoever asks, or Unauthenticated; found out once per request."""
     state: dict[str, Any] = request.scope["state"]
-    if "caller" not in state:
+    if _CALLER not in state:
         access = await _authenticate(request)
         actor = Actor(
             access.name,
@@ -148,8 +151,8 @@ async def identify(request: Request) -> Caller:
             address=address_of(request),
         )
         database: Database = request.app.state.database
-        state["caller"] = Caller(access, actor, await database.within(access.workspaces))
-    found: Caller = state["caller"]
+        state[_CALLER] = Caller(access, actor, await database.within(access.workspaces))
+    found: Caller = state[_CALLER]
     return found
 
 
@@ -254,7 +257,7 @@ async def admit(scope: Scope) -> bool:
 
 
 async def _pass(request: Request, who: Caller, check: Check[T]) -> T:
-    passed: dict[object, Any] = request.scope["state"].setdefault("passed", {})
+    passed: dict[object, Any] = request.scope["state"].setdefault(_PASSED, {})
     if check not in passed:
         passed[check] = await check(request, who)
     answer: T = passed[check]

@@ -14,13 +14,15 @@ from pydantic import BaseModel, Field
 from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, caller
 from laneway.api.idempotency import OnceOnly
+from laneway.api.job_access import actable_reach
 from laneway.api.job_models import JobChoice
 from laneway.api.paging import Request as Sent
 from laneway.api.problems import answers
 from laneway.control import bulk as verbs
 from laneway.domain.bulk import Order, Tally, Verb
 from laneway.domain.job import PRIORITY_RANGE
-from laneway.errors import LanewayError, NotFound
+from laneway.domain.permissions import Access, Reach
+from laneway.errors import LanewayError, NotFound, RateLimited
 from laneway.store import bulk as store
 from laneway.store.bulk import BulkRun
 from laneway.store.database import Database
@@ -29,6 +31,8 @@ log = logging.getLogger("laneway.api")
 
 router = APIRouter(prefix="/jobs/bulk", tags=["jobs"])
 
+# Of one principal, at one server.
+MOST_AT_ONCE: Final = 10
 PERMISSION: Final[dict[Verb, str]] = {
     Verb.CANCEL: "jobs:cancel",
     Verb.RETRY: "jobs:cancel",
@@ -91,12 +95,18 @@ class BulkRuns:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Each with whose order it is.
+        self._tasks: dict[asyncio.Task[None], UUID] = {}
 
-    def start(self, run_id: UUID, order: Order, by: str, upto: int | None) -> None:
+    def check(self, principal: UUID) -> None:
+        """Refuses yet another run of somebody: they use the connections of all."""
+        if sum(owner == principal for owner in self._tasks.values()) >= MOST_AT_ONCE:
+            raise RateLimited("too many bulk runs of yours are under way", 5.0)
+
+    def start(self, run_id: UUID, principal: UUID, order: Order, by: str, upto: int | None) -> None:
         task = asyncio.get_running_loop().create_task(self._run(run_id, order, by, upto))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = principal
+        task.add_done_callback(self._tasks.pop)
 
     async def close(self) -> None:
         """Stops between two jobs: what is done is done, and the same order goes on from there."""
@@ -154,7 +164,7 @@ async def order_bulk(
         await who.refuse(permission, f"bulk {order.verb}", "job")
     made = Order(
         verb=order.verb,
-        wanted=order.filter.within(who.access.reach(permission)),
+        wanted=order.filter.within(_reach(who.access, permission)),
         everything=order.all,
         reason=order.reason,
         priority=order.priority,
@@ -162,13 +172,17 @@ async def order_bulk(
     if order.dry_run:
         return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
-    run_id = uuid4()
+    run_id, principal = uuid4(), who.access.principal_id
+    runs.check(principal)
 
     async def act(db: Database) -> Response:
-        run = await db.run(store.begin(run_id, who.access.principal_id, who.actor, made.verb))
+        run = await db.run(store.begin(run_id, principal, who.actor, made.verb))
         return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
 
-    return await once.answer(act, lambda: runs.start(run_id, made, who.actor, order.upto))
+    def start() -> None:
+        runs.start(run_id, principal, made, who.actor, order.upto)
+
+    return await once.answer(act, start)
 
 
 @router.get("/{run_id}", operation_id="get_bulk", response_model=BulkRunOut, responses=answers(404))
@@ -181,6 +195,12 @@ async def get_bulk(who: Annotated[Caller, Depends(caller)], run_id: UUID) -> Res
     if run is None or not may_see:
         raise NotFound(f"no bulk run {run_id}")
     return Json(_shown(run))
+
+
+def _reach(access: Access, permission: str) -> Reach:
+    """As for one job: verbs of operators need no more than their own permission."""
+    is_of_jobs = permission.startswith("jobs:")
+    return actable_reach(access, permission) if is_of_jobs else access.reach(permission)
 
 
 def _shown(run: BulkRun) -> dict[str, Any]:

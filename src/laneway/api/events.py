@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections import deque
+from collections.abc import AsyncIterator
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from laneway.api.auth import COOKIE, Caller, act_of, needs
 from laneway.api.event_models import EVENTS, JOB_EVENTS, described
 from laneway.api.event_response import EventResponse
-from laneway.api.frames import frame
+from laneway.api.frames import Rendering, frame
 from laneway.api.hub import Hub
 from laneway.api.job_access import readable
 from laneway.api.problems import answers
@@ -129,9 +130,10 @@ async def _first(
             yield part
 
 
-async def _each(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
+async def _each(told: deque[Rendering]) -> AsyncIterator[bytes]:
+    # Each is written when its turn has come, and forgotten: all of them may be more than fits.
+    while told:
+        yield told.popleft().numbered()
 
 
 async def _number(who: Caller, job_id: UUID) -> int:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final
 
-from laneway.api.answer import Json
+from laneway.api.answer import render
 from laneway.domain.event import Cursor, Event, Snapshot, shown
 from laneway.domain.job import Job
 
 PING: Final = b": ping\n\n"
 # Browsers try again after a second.
 OPENING: Final = b"retry: 1000\n\n"
-
-_render = Json(None).render
 
 
 def frame(name: str, number: str | int, data: Any) -> bytes:
@@ -21,15 +20,21 @@ def frame(name: str, number: str | int, data: Any) -> bytes:
 
 
 def _body(name: str, data: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), _render(data))
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), render(data))
 
 
 class Rendering:
-    """One event in both ways to name it; its data is written once, for all who get it."""
+    """One event in both ways to name it; its data is written once, for all who get it, and only
+    when the first of them does."""
 
     def __init__(self, event: Event, job: Job | None, name: str | None = None) -> None:
         self.event = event
-        self._body = _body(name or event.name, _data(event, job))
+        self._job = job
+        self._name = name or event.name
+
+    @cached_property
+    def _body(self) -> bytes:
+        return _body(self._name, _data(self.event, self._job))
 
     def numbered(self) -> bytes:
         """As the stream of its job tells it."""

@@ -7,10 +7,11 @@ import contextlib
 import contextvars
 import logging
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 
+from laneway.api.frames import Rendering
 from laneway.api.stream import JobStream, Stream, TopicStream
 from laneway.api.tail import Found, Tail, between, read_log
 from laneway.config import Settings
@@ -109,7 +110,7 @@ class Hub:
                 if not self._by_watch[seq]:
                     del self._by_watch[seq]
 
-    async def join_job(self, stream: JobStream, last_id: int | None) -> list[bytes] | None:
+    async def join_job(self, stream: JobStream, last_id: int | None) -> deque[Rendering] | None:
         """Begins to deliver. Answers what is told first: where the job stands, or all that came
         after the event the reader had last. None: that was the job's end."""
         await self._watch(stream.watched)
@@ -119,16 +120,17 @@ class Hub:
             found, renderings = await read_log(self._database, stream.seq, last_id)
             if found.is_over:
                 return None
-            told = []
+            told: deque[Rendering] = deque()
             for each in renderings:
                 if not stream.is_ended and stream.wants(each.event):
-                    told.append(each.numbered())
+                    told.append(each)
                     stream.last_id = each.event.id
                     if each.event.is_terminal:
                         stream.end()
-            if last_id is not None and found.is_known:
-                stream.last_id = max(stream.last_id, last_id)
+            if last_id is not None and found.is_known and not found.events:
+                stream.last_id = last_id
             elif not told:
+                # It was deleted meanwhile, or is out of reach.
                 stream.end()
             stream.is_live = not stream.is_ended
             return told
@@ -280,6 +282,8 @@ class Hub:
                 await self._listener.listen(self._news.set)
             except LanewayError as error:
                 log.warning("streams poll, changes cannot be listened for: %s", error)
+            except Exception:
+                log.exception("streams poll, changes cannot be listened for")
             await asyncio.sleep(RETRY_S)
 
     async def _look_after(self) -> None:
@@ -294,6 +298,9 @@ class Hub:
                     kept_at = time.monotonic()
             except LanewayError as error:
                 log.warning("streams cannot be looked after: %s", error)
+            except Exception:
+                # Whatever it is, the next who loses his power must be let go.
+                log.exception("streams cannot be looked after")
 
     async def review(self) -> None:
         """Asks for all streams at once who may still read."""

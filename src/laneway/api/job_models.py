@@ -194,7 +194,7 @@ class JobDetailOut(JobOut):
 
 
 class JobPage(Page[JobOut]):
-    """Jobs, newest first."""
+    """Jobs, newest first; where they are large, fewer than asked for: see `next_cursor`."""
 
 
 class ReasonOut(BaseModel):

@@ -165,6 +165,11 @@ def install(app: FastAPI) -> None:
         detail = "; ".join(f"{one.field}: {one.rule}" for one in errors)
         return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, errors)
 
+    @app.exception_handler(ClientDisconnect)
+    def _gone(request: Request, error: ClientDisconnect) -> JSONResponse:
+        # Nobody hears it; but it was no mistake of ours.
+        return _known(request, InvalidInput("body", "ended before it was whole"))
+
     @app.exception_handler(HTTPException)
     def _plain(request: Request, error: HTTPException) -> JSONResponse:
         cause = error.__cause__

@@ -14,12 +14,15 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
+from laneway.api.protocol import Protocol
 from laneway.errors import ConfigError
 
 _BACKLOG: Final = 2048
 _UNREAD_MS: Final = 30_000
 # When it stops, they have less.
 _UNREAD_S: Final = 4.0
+# Longer than load balancers keep theirs (60 s): who closes first cuts off what the other sends.
+IDLE_S: Final = 75
 
 
 def is_loopback(host: str) -> bool:
@@ -75,11 +78,13 @@ class Serving:
         self._server = _Server(
             uvicorn.Config(
                 app,
+                http=Protocol,
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 lifespan="off",
                 ws="none",
+                timeout_keep_alive=IDLE_S,
                 timeout_graceful_shutdown=max(1, int(grace_s)),
             )
         )

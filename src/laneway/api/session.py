@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from html import escape
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qs
@@ -20,6 +21,8 @@ from laneway.errors import InvalidInput, Unauthenticated
 router = APIRouter(tags=["access"])
 
 _LONGEST: Final = 512
+# Nobody knows yet who it is.
+_PATIENCE_S: Final = 10.0
 _FORM: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -75,7 +78,11 @@ async def log_in(
     address = address_of(request)
     throttle.check(address)
     try:
-        form = parse_qs((await request.body()).decode("ascii"), max_num_fields=10)
+        async with asyncio.timeout(_PATIENCE_S):
+            sent = await request.body()
+        form = parse_qs(sent.decode("ascii"), max_num_fields=10)
+    except TimeoutError:
+        raise InvalidInput("body", "did not come in time") from None
     except ValueError:
         raise InvalidInput("body", "must be a form") from None
     actor = Actor(

@@ -161,11 +161,24 @@ def sees_control(access: Access, event: Event) -> bool:
     lanes = lanes_of(access.reach("workers:view"))
     match event.name:
         case "schedule.changed":
-            reach = access.reach("schedules:view")
-            return reach.covers(owner=None, workspace=event.workspace, lane=event.lane)
+            return _covers_schedule(access.reach("schedules:view"), event)
         case "lane.changed":
             return lanes is None or event.lane in lanes
         case "limit.changed":
             return lanes is None
         case _:
             return lanes is None or bool(lanes)
+
+
+def _covers_schedule(reach: Reach, event: Event) -> bool:
+    """Also what it was before: it may have belonged to another workspace, or to another lane."""
+    told = (event.state.get("before"), event.state.get("after"))
+    return all(
+        reach.covers(
+            owner=None,
+            workspace=one["workspace"],
+            lane=event.lane if one["job_type"] == event.job_type else None,
+        )
+        for one in told
+        if one is not None
+    )

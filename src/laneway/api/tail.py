@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from laneway.api.frames import Rendering
@@ -11,8 +11,8 @@ from laneway.domain.job import Job
 from laneway.store import events
 from laneway.store.database import Database
 
-# Their payloads may be a megabyte each.
-_JOBS_AT_ONCE: Final = 50
+# Of jobs that are held at once: their payloads may be a megabyte each.
+_AT_ONCE: Final = 50
 
 
 class Found(NamedTuple):
@@ -71,15 +71,16 @@ class Tail:
         while is_more:
             read = events.between(self._prev, self._next, after=self._after)
             span = await self._database.run(read)
-            wanted = [event for event in span.events if is_wanted(event)]
-            jobs = await read_jobs(self._database, wanted)
             prev, following = Snapshot.of(self._prev), Snapshot.of(span.next)
-            # From here on nothing waits: what was told was told.
-            for event in wanted:
-                if event.seq is not None and event.seq not in jobs:
-                    on_gone(event)
-                else:
-                    tell(Found(rendered(event, jobs), prev, following))
+            for part in _parts(span.events, is_wanted):
+                jobs = await read_jobs(self._database, part)
+                # From here on nothing waits: what was told was told.
+                for event in part:
+                    if event.seq is not None and event.seq not in jobs:
+                        on_gone(event)
+                    else:
+                        tell(Found(rendered(event, jobs), prev, following))
+                self._next, self._after = span.next, part[-1].id
             is_more = len(span.events) == events.PAGE
             if is_more:
                 self._next, self._after = span.next, span.events[-1].id
@@ -96,23 +97,25 @@ async def between(
         while is_more:
             read = events.between(str(prev), str(following), after=after)
             found = (await database.run(read)).events
-            wanted = [event for event in found if is_wanted(event)]
-            jobs = await read_jobs(database, wanted)
-            for event in wanted:
-                if event.seq is None or event.seq in jobs:
-                    yield rendered(event, jobs).placed(prev, following)
+            for part in _parts(found, is_wanted):
+                jobs = await read_jobs(database, part)
+                for event in part:
+                    if event.seq is None or event.seq in jobs:
+                        yield rendered(event, jobs).placed(prev, following)
             is_more = len(found) == events.PAGE
             after = found[-1].id if found else after
 
 
+def _parts(found: Sequence[Event], is_wanted: Callable[[Event], bool]) -> Iterator[list[Event]]:
+    wanted = [event for event in found if is_wanted(event)]
+    for start in range(0, len(wanted), _AT_ONCE):
+        yield wanted[start : start + _AT_ONCE]
+
+
 async def read_jobs(database: Database, wanted: Iterable[Event]) -> dict[int, Job]:
     """The jobs of these events as they are now, of those there are."""
-    seqs = sorted({event.seq for event in wanted if event.seq is not None})
-    jobs: dict[int, Job] = {}
-    for start in range(0, len(seqs), _JOBS_AT_ONCE):
-        part = await database.run(events.jobs(seqs[start : start + _JOBS_AT_ONCE]))
-        jobs |= part
-    return jobs
+    seqs = {event.seq for event in wanted if event.seq is not None}
+    return await database.run(events.jobs(seqs)) if seqs else {}
 
 
 def rendered(event: Event, jobs: dict[int, Job], name: str | None = None) -> Rendering:
@@ -124,9 +127,10 @@ async def read_log(
 ) -> tuple[events.JobLog, Sequence[Rendering]]:
     """What the log has of a job after an event; where that is not known, where the job stands."""
     log = await database.run(events.of_job(seq, last_id))
-    found = list(log.events)
-    while found and len(found) % events.PAGE == 0:
-        found += (await database.run(events.of_job(seq, found[-1].id))).events
+    found, page = list(log.events), log.events
+    while len(page) == events.PAGE:
+        page = (await database.run(events.of_job(seq, found[-1].id))).events
+        found += page
     jobs = await read_jobs(database, found)
     if seq not in jobs:
         return log, []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Coroutine, Generator
+from contextvars import Context
 from types import coroutine
 from typing import Any, Final
 
@@ -93,6 +95,9 @@ class Together:
             # One of them was refused and took the others along: each by itself, then.
             for one in some:
                 await self._commit([one])
+        except Exception as error:
+            # A mistake of ours: each request tells of it.
+            _tell(some, error)
         except BaseException as error:
             _tell(some, error)
             raise
@@ -114,13 +119,18 @@ def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
     """A task that has come to its first wait; None: it has ended already.
 
     A task of the loop would begin behind all requests that were read in this turn, and the database
-    would have nothing to do until then.
+    would have nothing to do until then. It is nobody's request: what it does and logs bears the
+    name of none.
     """
+    context = Context()
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, context=context, eager_start=True)
     try:
-        first = work.send(None)
+        first = context.run(work.send, None)
     except StopIteration:
         return None
-    return asyncio.ensure_future(_rest(work, first))
+    return loop.create_task(_rest(work, first), context=context)
 
 
 @coroutine

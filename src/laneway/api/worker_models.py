@@ -116,7 +116,7 @@ class ActiveJobOut(BaseModel):
 
 
 class WorkerOut(BaseModel):
-    """A worker process that lives."""
+    """A worker process."""
 
     id: UUID
     name: str
@@ -148,7 +148,10 @@ class StatusOut(GateOut):
     leader: UUID | None = Field(description="The worker that leads")
     lanes: list[LaneStatusOut]
     active: list[ActiveJobOut] = Field(description="At most 1,000, longest first within a lane")
-    workers: list[WorkerOut]
+    workers: list[WorkerOut] = Field(description="Those that live")
+    silent: list[WorkerOut] = Field(
+        description="Not heard of lately, and never said that they stop; of the last hour"
+    )
     oldest_transaction: OldTransactionOut | None = Field(
         description="null: there is none, or the caller does not see all lanes"
     )

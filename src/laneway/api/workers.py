@@ -26,7 +26,7 @@ from laneway.api.worker_models import (
 )
 from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
-from laneway.domain.overview import active_to_dict, worker_to_dict
+from laneway.domain.overview import WorkerRow, active_to_dict, worker_to_dict
 from laneway.domain.states import Status
 from laneway.errors import NotFound, Refused
 from laneway.store import jobs as store
@@ -49,12 +49,14 @@ async def read_status(caller: Viewer) -> Any:
     """
     seen = await workers.overview(caller.who.database)
     foreign = await workers.oldest_transaction(caller.who.database)
+    served = [each for each in seen.workers if caller.reaches_any(each.lanes)]
     return {
         **seen.gate._asdict(),
         "leader": seen.leader.id if seen.leader else None,
         "lanes": [each.to_dict() for each in seen.lanes if caller.reaches(each.lane.name)],
         "active": [active_to_dict(each) for each in seen.active if caller.reaches(each.lane)],
-        "workers": [worker_to_dict(each) for each in seen.live if caller.reaches_any(each.lanes)],
+        "workers": [worker_to_dict(each) for each in served if each.is_live],
+        "silent": [worker_to_dict(each) for each in served if _is_silent(each)],
         "oldest_transaction": foreign._asdict() if foreign and caller.lanes is None else None,
     }
 
@@ -143,6 +145,11 @@ async def reprioritize_job(
     await _check_job(who, request, job_id)
     changed = await jobs.reprioritize(who.database, job_id, order.priority, by=who.actor)
     return JobStandingOut.of(changed)
+
+
+def _is_silent(worker: WorkerRow) -> bool:
+    """Whether it went without a word, or cannot be heard."""
+    return not worker.is_live and worker.stopped_at is None
 
 
 async def _check_job(who: Caller, request: Request, job_id: UUID) -> None:

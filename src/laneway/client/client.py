@@ -41,7 +41,7 @@ from laneway.errors import (
     NotFound,
     SchemaMismatch,
 )
-from laneway.store import jobs, notify
+from laneway.store import bell, jobs, notify
 from laneway.store.batch import Batch, store_batch, submit_batch
 from laneway.store.database import AsyncConn, Database, Runner, run_on
 from laneway.store.foreign import borrow
@@ -190,6 +190,7 @@ class Client:
             if conn is None:
                 batch = Batch(len(requests), job_types, is_keyed, entries)
                 made = await self._on_own(lambda own: submit_batch(own, batch))
+                bell.ring()
             else:
                 # All made beforehand: a wrong one must not harm the caller's transaction.
                 batch = Batch(len(requests), job_types, is_keyed, list(entries))
@@ -345,7 +346,9 @@ class Client:
             yield transaction
 
     async def _run(self, statement: Statement[T]) -> T:
-        return await self._on_own(lambda conn: run_on(conn, statement))
+        answer = await self._on_own(lambda conn: run_on(conn, statement))
+        bell.ring(statement.name)
+        return answer
 
     async def _on_own(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T:
         """Works on a connection of ours; again only if there was none yet to send anything on."""

@@ -84,6 +84,8 @@ async def _roll_back(deed: Deed, kind: str, name: str, to: int | None, by: str) 
         return None
     (change,) = await deed.run(store.listing([kind], limit=1, before=answer.id + 1))
     deed.before, deed.after = change.before, change.after
+    place = (change.after or change.before or {}).get("workspace")
+    deed.workspace = None if place is None else str(place)
     return change
 
 

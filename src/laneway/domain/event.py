@@ -155,7 +155,8 @@ class Snapshot:
             raise ValueError(code)
         xmin, *rest = (int(part, 16) for part in code.split("."))
         xmax, *running = (xmin + part for part in rest)
-        if xmax > _LARGEST or running != sorted(set(running)) or any(n >= xmax for n in running):
+        is_ordered = xmin > 0 and running == sorted(set(running)) and all(n < xmax for n in running)
+        if xmax > _LARGEST or not is_ordered:
             raise ValueError(code)
         return cls(xmin, xmax, tuple(running))
 

@@ -10,7 +10,7 @@ flow.py        send, retry, follow a stream: generators of steps, which shells.p
 sse.py         server-sent events out of bytes
 problems.py    refusals as laneway.errors
 
-Uses domain and errors; only wiring, cli and mcp may use it.
+Uses domain, errors and tracing; only wiring, cli and mcp may use it.
 """
 
 from laneway.http.client import AsyncClient, Client

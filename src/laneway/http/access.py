@@ -9,7 +9,7 @@ from laneway.domain.access import TOKEN_LIFE_S, NewToken, Principal, Role, RoleG
 from laneway.domain.audit import Act, ActFilter
 from laneway.domain.lane import check_lane_name
 from laneway.http import decode
-from laneway.http.call import Call, Listing, encoded, in_path, once, said, words
+from laneway.http.call import Call, Listing, encoded, in_path, listed, once, said, words
 from laneway.http.models import Health, Me, Readiness
 
 _ROLES = "/admin/roles"
@@ -60,13 +60,13 @@ def list_roles() -> Listing[Role]:
 
 def create_role(name: str, permissions: Iterable[str]) -> Call[Role]:
     """A role of any set of permissions that the caller has everywhere."""
-    body = encoded({"name": name, "permissions": list(permissions)})
+    body = encoded({"name": name, "permissions": listed(permissions, "permissions")})
     return once(Call("POST", _ROLES, decode.body(Role), (), body))
 
 
 def change_role(name: str, permissions: Iterable[str]) -> Call[Role]:
     """Gives a role other permissions, and with it everybody who has it."""
-    body = encoded({"permissions": list(permissions)})
+    body = encoded({"permissions": listed(permissions, "permissions")})
     return Call("PUT", _role(name), decode.body(Role), (), body)
 
 
@@ -99,7 +99,7 @@ def grant_role(
             "role": role,
             "scope": scope,
             "workspace": workspace,
-            "lanes": None if lanes is None else list(lanes),
+            "lanes": None if lanes is None else listed(lanes, "lanes"),
         }
     )
     return once(Call("POST", "/admin/grants", decode.body(RoleGrant), (), encoded(body)))
@@ -130,8 +130,8 @@ def create_token(
     body = {
         "principal": principal,
         "name": name,
-        "permissions": None if permissions is None else list(permissions),
-        "lanes": None if lanes is None else list(lanes),
+        "permissions": None if permissions is None else listed(permissions, "permissions"),
+        "lanes": None if lanes is None else listed(lanes, "lanes"),
         "expires_in": expires_in,
     }
     path = "/admin/tokens"

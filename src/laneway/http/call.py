@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -63,7 +63,14 @@ class Listing(Generic[T]):
 
 def once(call: Call[T], key: str | None = None) -> Call[T]:
     """The call with an Idempotency-Key, for routes that take one."""
-    return replace(call, key=key or uuid4().hex)
+    return replace(call, key=uuid4().hex if key is None else in_header(key, "idempotency_key"))
+
+
+def in_header(text: str, field: str) -> str:
+    """A text that a header can carry as it is."""
+    if not text or not text.isascii() or not text.isprintable() or text != text.strip():
+        raise InvalidInput(field, "must be printable ASCII, with no blank at either end")
+    return text
 
 
 def in_path(name: object) -> str:
@@ -96,6 +103,13 @@ def _plain(value: object) -> object:
     if isinstance(value, UUID):
         return str(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def listed(given: Iterable[str], field: str) -> list[str]:
+    """Texts as a list; one text is no list of its letters."""
+    if isinstance(given, str):
+        raise InvalidInput(field, "must be a list of texts")
+    return list(given)
 
 
 def said(given: Mapping[str, object]) -> dict[str, object]:

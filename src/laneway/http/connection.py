@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import httpx2
 
+from laneway import tracing
 from laneway.errors import InvalidInput
 from laneway.http.call import Call
 from laneway.http.flow import Open, Reply
@@ -94,6 +95,8 @@ def arguments(call: Call[Any]) -> dict[str, Any]:
         headers["Content-Type"] = "application/json"
     if call.key is not None:
         headers["Idempotency-Key"] = call.key
+    if (trace := tracing.traceparent()) is not None:
+        headers["traceparent"] = trace
     return {
         "method": call.method,
         "url": call.path,

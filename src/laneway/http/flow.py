@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
-from laneway.errors import JobFailed, LanewayError, ServerError, ServerUnreachable
+from laneway.errors import JobFailed, LanewayError, RateLimited, ServerError, ServerUnreachable
 from laneway.http import decode
 from laneway.http.call import Answer, Call, in_path
 from laneway.http.models import Event
@@ -35,6 +35,8 @@ SILENCE_S: Final = 45.0
 RECONNECTS: Final = 10
 # Also who will not wait at all gets a look.
 _ONE_LOOK_S: Final = 1.0
+# So much later than asked a wait may end, or a fifth of it.
+_LATE_S: Final = 0.25
 _AGAIN: Final = (429, 502, 503, 504)
 _UNDER_WAY: Final = "idempotency_under_way"
 
@@ -94,11 +96,21 @@ class Reply:
     def error(self) -> LanewayError:
         if self.lost is not None:
             return ServerUnreachable(self.lost)
-        return error_of(self.status, self.body)
+        error = error_of(self.status, self.body)
+        if isinstance(error, RateLimited):
+            error.retry_after = self.retry_after or error.retry_after
+        return error
+
+    @property
+    def retry_after(self) -> float | None:
+        """For how long the server asks to be left alone."""
+        return retry_after(self.headers.get("retry-after", ""))
 
 
 Step = Send | Open | Read | Close | Pause | Emit
 Flow = Generator[Step, Any, T]
+# Why a connection is left: it brought the last event, it broke, or it would be waited on too long.
+Left = Literal["over", "lost", "late"]
 
 
 # -- one call ---------------------------------------------------------------------------------
@@ -135,7 +147,7 @@ def _wait(call: Call[T], reply: Reply, pause: float | None) -> float | None:
     told = reply.body if isinstance(reply.body, dict) else {}
     if reply.status not in _AGAIN and told.get("code") != _UNDER_WAY:
         return None
-    asked = retry_after(reply.headers.get("retry-after", ""))
+    asked = reply.retry_after
     if asked is None:
         return pause
     return max(asked, pause) if asked <= LONGEST_RETRY_AFTER_S else None
@@ -147,7 +159,7 @@ def retry_after(text: str) -> float | None:
         return float(text[:9])
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     zoned = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return max(0.0, (zoned - datetime.now(UTC)).total_seconds())
@@ -196,27 +208,28 @@ def follow(
             raise TimeoutError
         reply: Reply = yield Open(stream.path, stream.params, last_id, silence)
         parser = Parser(last_id)
+        left: Left = "lost"
         if reply.is_success:
             if reply.status == 204:
                 # The last event it had was the last there is.
                 return
-            is_over = yield from _read(stream, parser, deadline, silence, clock)
-            yield Close()
-            if is_over:
-                return
-        else:
-            yield Close()
-            if reply.lost is None and reply.status not in _AGAIN:
-                raise reply.error
+            left = yield from _read(stream, parser, deadline, silence, clock)
+        yield Close()
+        if left == "over":
+            return
+        if not reply.is_success and reply.lost is None and reply.status not in _AGAIN:
+            raise reply.error
         if reply.is_success and parser.is_alive:
             last_id, tries = parser.last_id, list(_pauses(RECONNECTS))
             if parser.retry_ms is not None:
                 tries[0] = parser.retry_ms / 1000
+        if left == "late":
+            # The server is there: nothing to wait for.
+            continue
         pause = tries.pop(0)
         if pause is None:
             raise reply.error if not reply.is_success else ServerUnreachable("the stream is lost")
-        asked = retry_after(reply.headers.get("retry-after", ""))
-        pause = max(pause, min(asked or 0.0, LONGEST_RETRY_AFTER_S))
+        pause = max(pause, min(reply.retry_after or 0.0, LONGEST_RETRY_AFTER_S))
         yield Pause(pause if deadline is None else max(0.0, min(pause, deadline - clock())))
 
 
@@ -226,20 +239,23 @@ def _read(
     deadline: float | None,
     silence: float,
     clock: Callable[[], float],
-) -> Flow[bool]:
-    """Emits what one connection brings; answers whether it was the last there is."""
+) -> Flow[Left]:
+    """Emits what one connection brings; answers why it is left."""
     while True:
         chunk: bytes | None = yield Read()
         if chunk is None:
-            return False
+            return "lost"
         for message in parser.feed(chunk):
             event = _event(message)
             yield Emit(event)
             if stream.job_id is not None and event.is_last:
-                return True
-        if deadline is not None and deadline - clock() < 0.8 * silence:
+                return "over"
+        if deadline is None:
+            continue
+        now = clock()
+        if now >= deadline or now + silence - deadline > max(0.2 * silence, _LATE_S):
             # This connection would be waited on for too long: another is, for less.
-            return False
+            return "late"
 
 
 def _event(message: Message) -> Event:

@@ -15,7 +15,7 @@ from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, encoded, in_path, once, said, words
+from laneway.http.call import Answer, Call, Listing, encoded, in_path, listed, once, said, words
 from laneway.http.models import BulkPreview, BulkRun, JobStanding, Submitted
 
 
@@ -50,7 +50,7 @@ def submit(
             "max_retries": max_retries,
         }
     )
-    body |= {"workspace": workspace, "tags": list(tags)}
+    body |= {"workspace": workspace, "tags": listed(tags, "tags")}
     return once(Call("POST", "/jobs", _job, (), encoded(body)), idempotency_key)
 
 

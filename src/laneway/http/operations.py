@@ -11,7 +11,7 @@ from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
 from laneway.domain.overview import Gate, LaneStatus, Overview
 from laneway.domain.stats import Series
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, encoded, in_path, once, said, words
+from laneway.http.call import Answer, Call, Listing, encoded, in_path, listed, once, said, words
 
 _WORKERS = "/admin/workers"
 _LANES = f"{_WORKERS}/lanes"
@@ -45,7 +45,7 @@ def take_type(name: str, job_type: str) -> Call[Lane]:
 
 def list_changes(kinds: Sequence[str] = ()) -> Listing[Change]:
     """Changes of lanes, limits and the pause gate, or of the kinds given, newest first."""
-    return Listing("/admin/changes", change_of, [("kind", each) for each in kinds])
+    return Listing("/admin/changes", change_of, [("kind", each) for each in listed(kinds, "kinds")])
 
 
 def list_lane_changes(name: str) -> Listing[Change]:
@@ -127,7 +127,7 @@ def thaw_lanes(lanes: Sequence[str] | None = None) -> Call[list[Thawed]]:
 
 
 def _names(lanes: Sequence[str] | None) -> list[str] | None:
-    return None if lanes is None else list(lanes)
+    return None if lanes is None else listed(lanes, "lanes")
 
 
 def read_stats(

@@ -38,23 +38,28 @@ _BY_CODE: Final = {kind.code: kind for kind in _kinds()}
 def error_of(status: int, body: Any) -> LanewayError:
     """What to raise for an answer that is no success."""
     told = body if isinstance(body, dict) else {}
-    code, detail = str(told.get("code", "")), str(told.get("detail", ""))
+    code = str(told.get("code", ""))
+    said = str(told.get("detail") or f"the server answered {status}")
     if status in (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        error: LanewayError = _invalid(told, detail)
+        error: LanewayError = _invalid(told.get("errors"), said)
     else:
         kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or ServerError
-        said = detail or f"the server answered {status}"
         error = ServerError(said) if kind is InvalidInput else kind(said)
     if request_id := told.get("request_id"):
         error.add_note(f"request {request_id}")
     return error
 
 
-def _invalid(told: dict[str, Any], detail: str) -> InvalidInput:
-    found = [(_named(str(one["field"])), str(one["rule"])) for one in told.get("errors") or ()]
+def _invalid(errors: Any, said: str) -> InvalidInput:
+    found = [
+        (_named(str(one["field"])), str(one["rule"]))
+        for one in (errors if isinstance(errors, list) else ())
+        # A proxy has errors of its own.
+        if isinstance(one, dict) and one.keys() >= {"field", "rule"}
+    ]
     if not found:
-        field, _, rule = detail.partition(": ")
-        return InvalidInput(field, rule) if rule else InvalidInput("request", detail)
+        field, _, rule = said.partition(": ")
+        return InvalidInput(field, rule) if rule else InvalidInput("request", said)
     (field, rule), *rest = found
     return InvalidInput(field, "; ".join([rule, *(f"{name}: {why}" for name, why in rest)]))
 

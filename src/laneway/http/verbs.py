@@ -8,7 +8,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
 from laneway.http import access, jobs, operations, schedules
-from laneway.http.call import Call, Listing
+from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.flow import Flow, Stream, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
@@ -104,12 +104,17 @@ def _bound(build: Callable[..., Any], run: Callable[[Any], Any]) -> Callable[...
 
 def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> Stream:
     """The job now and after every change, until it has ended; lost connections are resumed."""
-    return of_job(jobs.checked_id(job_id), last_event_id)
+    return of_job(jobs.checked_id(job_id), _place(last_event_id))
 
 
 def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> Stream:
     """What happens to the topics (`jobs`, `job:<id>`, `lane:<name>`, …), for as long as asked."""
-    return Stream("/events", tuple(("topic", each) for each in topics), None, last_event_id)
+    asked = tuple(("topic", each) for each in listed(topics, "topics"))
+    return Stream("/events", asked, None, _place(last_event_id))
+
+
+def _place(last_event_id: str | None) -> str | None:
+    return None if last_event_id is None else in_header(last_event_id, "last_event_id")
 
 
 def wait_for(job_id: UUID | str, timeout: float | None = None) -> Flow[object]:

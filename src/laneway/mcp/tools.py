@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from laneway.domain.states import Status
+from laneway.errors import InvalidInput
 from laneway.http import AsyncClient
 from laneway.mcp.outputs import (
     ExplanationOut,
@@ -187,6 +188,8 @@ class Tools:
             "lease_seconds": lease_seconds,
         }
         change = {field: value for field, value in given.items() if value is not None}
+        if unbounded and max_slots is not None:
+            raise InvalidInput("unbounded", "goes without max_slots")
         if unbounded:
             change["max_slots"] = None
         return _shown(LaneOut, await self._client().tune_lane(name, change))

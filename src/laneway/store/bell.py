@@ -12,9 +12,9 @@ from typing import Final
 # Those that are a transaction by themselves, wherever they are run often.
 CHANGES: Final = frozenset(
     {
-        "jobs/submit_job", "leases/bury_worker", "leases/claim_jobs", "leases/reclaim_leases",
-        "leases/report_progress", "leases/settle_jobs", "retention/expire_approvals",
-        "retention/expire_overaged", "schedules/fire_slots",
+        "jobs/submit_job", "leases/bury_worker", "leases/claim_jobs", "leases/claim_with_origins",
+        "leases/reclaim_leases", "leases/report_progress", "leases/settle_jobs",
+        "retention/expire_approvals", "retention/expire_overaged", "schedules/fire_slots",
     }
 )  # fmt: skip
 
@@ -30,8 +30,8 @@ def leave(who: object) -> None:
     _waiting.pop(who, None)
 
 
-def ring(statement: str) -> None:
-    """Says that a statement was run; costs nothing where nobody waits."""
-    if _waiting and statement in CHANGES:
+def ring(statement: str | None = None) -> None:
+    """Says that a statement, or a transaction of several, was run; free where nobody waits."""
+    if _waiting and (statement is None or statement in CHANGES):
         for call in tuple(_waiting.values()):
             call()

@@ -175,12 +175,14 @@ class Database:
         """Several statements that are committed together, or not at all."""
         async with self.connection() as conn, conn.transaction():
             yield Transaction(conn)
+        bell.ring()
 
     @asynccontextmanager
     async def joined(self) -> AsyncIterator[Database]:
         """A database whose verbs are committed together, or not at all."""
         async with self.connection() as conn, conn.transaction():
             yield _Joined(self, conn)
+        bell.ring()
 
     async def within(self, workspaces: Collection[str] | None) -> Database:
         """What of it somebody sees who reaches only into these workspaces; None: all of it.

@@ -71,6 +71,16 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept(role: str, functions: Iterable[str]) -> list[str]:
+    """SQL that lets a database role call these functions, with what they touch in this version.
+
+    `role` is quoted. Who could call one before an upgrade can so after it, also where older code
+    goes on beside it; statements that are new come with the grants of the new version.
+    """
+    known = (f"execute on {name}" for name in functions if name in FUNCTIONS)
+    return _granting(set(_expand(known)), role)
+
+
 def _say(text: SQL, **names: Composable) -> str:
     return text.format(**names).as_string(None)
 
@@ -137,10 +147,15 @@ def _render(wanted: set[Privilege], to: str) -> list[str]:
         for kind in (SQL("tables"), SQL("sequences"), SQL("functions"))
     ]
     lines.append(_say(SQL("grant usage on schema laneway to {to};"), to=grantee))
+    return lines + _granting(wanted, grantee.as_string(None))
+
+
+def _granting(wanted: set[Privilege], grantee: str) -> list[str]:
+    lines = []
     order = {"table": 0, "sequence": 1, "function": 2}
     objects = sorted({(p.kind, p.name) for p in wanted}, key=lambda o: (order[o[0]], o[1]))
     for kind, name in objects:
         rights = sorted(p.right for p in wanted if (p.kind, p.name) == (kind, name))
         target = f"laneway.{name}" if kind == "table" else f"{kind} laneway.{name}"
-        lines.append(f"grant {', '.join(rights)} on {target} to {grantee.as_string(None)};")
+        lines.append(f"grant {', '.join(rights)} on {target} to {grantee};")
     return lines

@@ -2,6 +2,7 @@
 
 Functions and views have no history worth keeping: `definitions/` holds each as it is now, and all
 are replaced at once, after the numbered files, whenever their text differs from what was applied.
+Database roles that could call one can call it as it is now, for older code goes on beside it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import psycopg
 
 from laneway.errors import SchemaMismatch
 from laneway.store.failures import translated
+from laneway.store.grants import kept
 
 LOCK = 5577006791947779411
 BOOTSTRAP = """
@@ -37,6 +39,12 @@ RECORD = """
 insert into laneway.migrations (number, name, checksum, safe_with) values (%s, %s, %s, %s)
 on conflict (number) do update
    set checksum = excluded.checksum, safe_with = excluded.safe_with, applied_at = clock_timestamp()
+"""
+CALLERS = """
+select a.grantee::regrole::text, array_agg(distinct f.proname::text)
+  from pg_proc f cross join lateral aclexplode(f.proacl) a
+ where f.pronamespace = 'laneway'::regnamespace and a.grantee not in (0, f.proowner)
+ group by 1
 """
 Applied = dict[int, tuple[str, str, str]]  # number -> name, checksum, safe_with
 
@@ -127,7 +135,11 @@ def migrate(dsn: str) -> list[str]:
                 conn.execute(BOOTSTRAP)
                 if _is_applied(_applied(conn), migration):
                     continue
+                callers = conn.execute(CALLERS).fetchall() if migration.number == 0 else []
                 conn.execute(migration.sql.encode())
+                for role, functions in callers:
+                    for line in kept(role, functions):
+                        conn.execute(line.encode())
                 conn.execute(
                     RECORD,
                     [migration.number, migration.name, migration.checksum, migration.safe_with],

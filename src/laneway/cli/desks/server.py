@@ -128,7 +128,9 @@ class ServerDesk:
         return replace(job, attempts=())
 
     async def delete(self, job_id: UUID) -> None:
-        await self._client.delete_job(job_id)
+        if await self._client.delete_job(job_id) is not None:
+            # Retried since it was looked at: the server cancels what waits.
+            raise Refused(f"job {job_id} waited again: it was cancelled, not deleted")
 
     async def preview(self, order: Order) -> Preview:
         order.check("nobody")

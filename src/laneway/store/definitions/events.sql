@@ -13,11 +13,12 @@ begin
     end if;
 end $$;
 
--- What of these jobs changes in their life, as they are now.
+-- What of these jobs changes in their life, as they are now. Stable: as whoever compares it with the log
+-- sees both, or an event that is committed in between would be logged again.
 create or replace function laneway.present(p_seqs bigint[])
 returns table (n bigint, seq bigint, workspace text, lane text, job_type text, created_by text, status text,
                attempt integer, state jsonb)
-language plpgsql volatile
+language plpgsql stable
 -- One plan for all calls: to find it takes longer than to run it.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -98,7 +99,11 @@ end $$;
 -- Begins or prolongs the watches of these, and sees to it that the log has something of each job.
 -- Answers which are settled; the others are to be reconciled, from the next transaction on.
 create or replace function laneway.open_watches(p_seqs bigint[], p_keep_s double precision)
-returns table (seq bigint, settled boolean) language plpgsql volatile as $$
+returns table (seq bigint, settled boolean) language plpgsql volatile
+-- By index: of a job that is new to the log, any other way reads all there is.
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
 #variable_conflict use_column
 declare
     v_silent bigint[];
@@ -118,7 +123,10 @@ begin
 end $$;
 
 -- Logs where these jobs stand, if the newest event of the job tells otherwise. Answers of how many.
-create or replace function laneway.log_present(p_seqs bigint[]) returns integer language plpgsql volatile as $$
+create or replace function laneway.log_present(p_seqs bigint[]) returns integer language plpgsql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
 declare
     v_n integer;
 begin
@@ -219,8 +227,8 @@ begin
         returning * into v_log;
     end if;
     with gone as (
-        delete from laneway.events e where e.id = any (array(
-            select x.id from laneway.events x
+        delete from laneway.events e where e.ctid = any (array(
+            select x.ctid from laneway.events x
              where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid order by x.xid limit p_limit))
         returning e.id)
     select max(g.id), count(*) into v_newest, v_events from gone g;

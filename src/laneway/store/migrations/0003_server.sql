@@ -138,9 +138,10 @@ create index jobs_created_by on laneway.jobs (created_by collate "C", seq) where
 
 -- What changed, of jobs that somebody watches. `xid`: ids become visible out of order, transactions
 -- can be told apart by a snapshot. `state`: what changes of a job; the rest is in `jobs`. Without a seq:
--- many jobs at once, or the control plane.
+-- many jobs at once, or the control plane. No index begins with the id: the newest event of a job that
+-- has none would be looked for in all of them.
 create table laneway.events (
-    id          bigint generated always as identity primary key,
+    id          bigint generated always as identity,
     xid         xid8 not null default pg_current_xact_id(),
     at          timestamptz not null default clock_timestamp(),
     seq         bigint,
@@ -149,9 +150,9 @@ create table laneway.events (
     lane        text collate "C",
     job_type    text collate "C",
     created_by  text,
-    state       jsonb not null
+    state       jsonb not null,
+    primary key (xid, id)
 );
-create index events_xid on laneway.events (xid);
 create index events_job on laneway.events (seq, id) where seq is not null;
 
 -- Only what stands here is logged: a job by its number, 0 for every job, -1 for the control plane.

@@ -1,0 +1,102 @@
+"""Connections of strangers: how long and how slowly a request may begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from laneway.api import protocol
+from laneway.api.server import IDLE_S, Serving, listen
+from tests.api.conftest import People
+
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: test\r\n"
+PATIENCE_S = 10.0
+
+
+@pytest.fixture
+async def port(app: FastAPI) -> AsyncIterator[int]:
+    bound = listen("127.0.0.1", 0)
+    serving = Serving(app, bound, 1.0)
+    served = asyncio.create_task(serving.run())
+    yield bound.getsockname()[1]
+    serving.told.set()
+    await served
+    bound.close()
+
+
+async def answer_to(port: int, *parts: bytes) -> bytes:
+    """All that comes until the server closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+        async with asyncio.timeout(PATIENCE_S):
+            return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_a_head_without_end_is_not_read_to_its_end(port: int) -> None:
+    for line in (b"x: ", b"", b"GET /" + b"x" * 100):
+        part = line + b"x" * 32_000
+        sent = (b"", part) if line.startswith(b"GET") else (HEAD + line, part)
+        told = await answer_to(port, *sent, *[b"x" * 32_000] * 20)
+        assert told.startswith(b"HTTP/1.1 400 ") or told == b""
+    ended = HEAD + b"x: " + b"x" * 30_000 + b"\r\nConnection: close\r\n\r\n"
+    assert (await answer_to(port, ended)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_who_begins_no_request_in_time_is_cut_off(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "MOST_S", 0.2)
+    assert await answer_to(port) == b""
+    assert await answer_to(port, HEAD) == b""
+    # Also where he has asked for something before.
+    told = await answer_to(port, HEAD + b"\r\n" + HEAD)
+    assert told.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_between_two_requests_there_is_time(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than for the head of one, and more than load balancers give."""
+    assert max(60, protocol.MOST_S) < IDLE_S
+    monkeypatch.setattr(protocol, "MOST_S", 0.2)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + 0.4
+    used = set()
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        while loop.time() < until:
+            answer = await client.get("/healthz")
+            used.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
+    assert len(used) == 1
+
+
+async def test_a_large_body_is_no_head(port: int, people: People) -> None:
+    ann = people.new("ann", "submitter")
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b'{"job_type": "greet", "payload": {"a": "'
+        for _ in range(5):
+            yield b"x" * 100_000
+        yield b'"}}'
+
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        headers = {**ann.headers, "Content-Type": "application/json"}
+        for _ in range(2):
+            answer = await client.post("/jobs", content=parts(), headers=headers)
+            assert answer.status_code == 202, answer.text
+    body = b'{"job_type": "greet", "payload": {"a": "' + b"x" * 500_000 + b'"}}'
+    said = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"POST /jobs HTTP/1.1\r\nHost: test\r\n{said}Content-Length: {len(body)}\r\n".encode()
+    last = HEAD + b"Connection: close\r\n\r\n"
+    told = await answer_to(port, head, b"\r\n" + body + last[:20], last[20:])
+    assert told.count(b"HTTP/1.1 202 ") == told.count(b"HTTP/1.1 200 ") == 1

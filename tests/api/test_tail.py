@@ -1,0 +1,161 @@
+"""The log is read on and on: in parts that memory can hold, and to its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from laneway.api import frames
+from laneway.api.frames import Rendering
+from laneway.api.stream import JobStream
+from laneway.api.tail import Tail, between
+from laneway.config import Settings
+from laneway.domain.event import EVERY_JOB, Cursor, Event
+from laneway.domain.permissions import Access, Grant
+from laneway.errors import DatabaseUnavailable
+from laneway.store import events, jobs
+from laneway.store.database import Database
+from laneway.store.statement import Statement
+from tests.api.conftest import People
+from tests.api.streaming import reading
+from tests.control.scene import Scene
+
+T = TypeVar("T")
+MOST = 50
+
+
+class Watched(Database):
+    """Tells how many jobs were read and not told yet, and fails when asked to."""
+
+    untold = most = 0
+    fails_at = -1
+
+    async def run(self, statement: Statement[T]) -> T:
+        if statement.name == "events/read_jobs":
+            self.fails_at -= 1
+            if self.fails_at == 0:
+                raise DatabaseUnavailable("gone for a moment")
+            self.untold += len(cast("list[int]", statement.params["seqs"]))
+            self.most = max(self.most, self.untold)
+        return await super().run(statement)
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Watched]:
+    made = Watched(dsn, Settings.load(database_url=dsn), role="tests api")
+    yield made
+    await made.close()
+
+
+async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
+    database: Watched, scene: Scene
+) -> None:
+    """A payload may be a megabyte, and what is told at once hundreds of them."""
+    await database.run(events.open_watches([EVERY_JOB], 60))
+    await database.run(events.reconcile([EVERY_JOB]))
+    tail = Tail(database)
+    await tail.begin()
+    since = Cursor(tail.here, tail.here)
+    ids = [scene.submit() for _ in range(3 * MOST)]
+    told: list[int] = []
+
+    def tell(found: Any) -> None:
+        database.untold = 0
+        told.append(found.event.seq)
+
+    def is_wanted(event: Event) -> bool:
+        return event.seq is not None
+
+    database.fails_at = 3
+    with pytest.raises(DatabaseUnavailable):
+        await tail.advance(is_wanted, tell, tell)
+    assert len(told) == 2 * MOST
+    await tail.advance(is_wanted, tell, tell)
+    assert len(told) == len(set(told)) == len(ids)
+    assert database.most <= MOST
+
+    database.untold = database.most = count = 0
+    async for _ in between(database, since, tail.here, is_wanted):
+        database.untold = 0
+        count += 1
+    assert count == len(ids)
+    assert database.most <= MOST
+
+
+async def test_a_way_back_of_exactly_a_page_has_an_end(
+    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    path = f"/jobs/{claim.job_id}/stream"
+    async with reading(app, viewer, path) as stream:
+        first = await stream.next()
+        assert first is not None
+    log_again(conn, events.PAGE)
+    async with reading(app, viewer, path, last=first.id) as stream:
+        scene.settle(claim)
+        heard = await stream.rest()
+    assert len(heard) == events.PAGE + 1
+    assert [int(e.id) for e in heard] == sorted({int(e.id) for e in heard})
+    assert heard[-1].name == "job.completed"
+
+
+async def test_a_long_way_back_is_written_as_it_is_read(
+    app: FastAPI, scene: Scene, conn: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = scene.running()
+    (seq,) = (await app.state.database.run(events.numbers([claim.job_id]))).values()
+    (first,) = (await joined(app, seq, None))[1] or [None]
+    assert first is not None
+    log_again(conn, 20)
+    written: list[Any] = []
+    monkeypatch.setattr(frames, "shown", lambda *what: written.append(what))
+    _, told = await joined(app, seq, first.event.id)
+    assert told is not None
+    assert (len(told), len(written)) == (20, 0)
+    assert b"job.progressed" in told[0].numbered()
+    assert len(written) == 1
+
+
+async def test_a_job_that_was_deleted_meanwhile_has_no_stream_without_end(
+    app: FastAPI, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    """Whoever looked for it a moment ago found it."""
+    job_id = scene.submit()
+    (seq,) = (await app.state.database.run(events.numbers([job_id]))).values()
+    (first,) = (await joined(app, seq, None))[1] or [None]
+    assert first is not None
+    scene.run(jobs.cancel(job_id, "me", None))
+    scene.run(jobs.delete(job_id))
+    log_again(conn, 1)
+    stream, told = await joined(app, seq, first.event.id)
+    assert not told
+    assert stream.is_ended
+
+
+async def joined(
+    app: FastAPI, seq: int, last_id: int | None
+) -> tuple[JobStream, deque[Rendering] | None]:
+    """A stream that has begun, and what it is told first."""
+    grant = Grant(frozenset({"jobs:read"}), "all")
+    stream = JobStream(Access(uuid4(), "v", "person", (grant,)), None, seq)
+    app.state.hub.enter(stream)
+    told = await app.state.hub.join_job(stream, last_id)
+    app.state.hub.leave(stream)
+    return stream, told
+
+
+def log_again(conn: psycopg.Connection[Any], times: int) -> None:
+    """As if the newest change of the only job that is watched had been made so often."""
+    conn.execute(
+        "insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)"
+        " select e.seq, 'job.progressed', e.workspace, e.lane, e.job_type, e.created_by, e.state"
+        " from (select * from laneway.events order by id desc limit 1) e,"
+        " generate_series(1, %s)",
+        [times],
+    )

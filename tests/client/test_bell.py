@@ -1,0 +1,63 @@
+"""Streams in the process of a client or worker hear of its changes at once, without LISTEN."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from laneway.client import Client
+from laneway.control import jobs
+from laneway.store import bell, leases
+from tests.store.desk import Desk, whole
+
+Change = Callable[[Client, Desk], Awaitable[object]]
+
+
+@pytest.fixture
+def rings() -> Iterator[list[str]]:
+    heard: list[str] = []
+    who = object()
+    bell.wait(who, lambda: heard.append("ring"))
+    yield heard
+    bell.leave(who)
+
+
+async def _submit(client: Client, desk: Desk) -> object:
+    return await client.submit("t")
+
+
+async def _submit_many(client: Client, desk: Desk) -> object:
+    return await client.submit_many([("t", {}), ("t", {})])
+
+
+async def _cancel(client: Client, desk: Desk) -> object:
+    return await client.cancel(desk.id_of(desk.submit()))
+
+
+async def _reprioritize(client: Client, desk: Desk) -> object:
+    return await jobs.reprioritize(client.database, desk.id_of(desk.submit()), 5, by="ann")
+
+
+async def _claim(client: Client, desk: Desk, *, origins: bool = False) -> object:
+    desk.submit()
+    claim = leases.claim(
+        desk.worker, "default", desk.version(), 1, whole("t"), [1], origins=origins
+    )
+    return await client.database.run(claim)
+
+
+async def _claim_with_origins(client: Client, desk: Desk) -> object:
+    return await _claim(client, desk, origins=True)
+
+
+@pytest.mark.parametrize(
+    "change", [_submit, _submit_many, _cancel, _reprioritize, _claim, _claim_with_origins]
+)
+async def test_every_change_rings_and_a_look_does_not(
+    client: Client, desk: Desk, rings: list[str], change: Change
+) -> None:
+    await change(client, desk)
+    assert rings == ["ring"]
+    await client.get(desk.id_of(desk.submit()))
+    assert rings == ["ring"]
