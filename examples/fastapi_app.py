@@ -8,6 +8,7 @@ one takes it up. The second prints:
 
     POST /orders/7: 202
     job: completed, mail for order 7
+    GET /mails/abc: 422, invalid_input
     GET /laneway/jobs without a token: 401
 """
 
@@ -19,7 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from laneway import Context, Laneway
-from laneway.integrations.fastapi import lifespan
+from laneway.integrations.fastapi import install_errors, lifespan
 
 lw = Laneway()
 
@@ -30,6 +31,7 @@ async def send_mail(ctx: Context, order: int) -> str:
 
 
 app = FastAPI(lifespan=lifespan(lw))
+install_errors(app)
 app.mount("/laneway", lw.asgi())
 
 
@@ -57,6 +59,8 @@ async def main() -> None:
         print(f"POST /orders/7: {placed.status_code}")
         mail = (await client.get(f"/mails/{placed.json()['job']}")).json()
         print(f"job: {mail['status']}, {mail['result']}")
+        wrong = await client.get("/mails/abc")
+        print(f"GET /mails/abc: {wrong.status_code}, {wrong.json()['code']}")
         stranger = await client.get("/laneway/jobs")
         print(f"GET /laneway/jobs without a token: {stranger.status_code}")
     server.should_exit = True

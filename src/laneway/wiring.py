@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
 from laneway.engine.checks import TIMEOUT_S, make_check
 from laneway.engine.logs import configure
-from laneway.engine.process import run_loop, run_worker_process
+from laneway.engine.process import run_loop, run_worker_process, stop_worker
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.supervisor import Supervisor, command
 from laneway.engine.worker import Worker
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from laneway.api.mounted import Mounted
+
+log = logging.getLogger("laneway")
 
 # Requests that use the database at the same time.
 SERVER_POOL = 10
@@ -373,9 +376,10 @@ async def _serve(
         if client is not None:
             await client.close()
         await database.close()
+    log.info("server stopped")
     return 0
 
 
 async def _stop_when_told(worker: Worker, told: asyncio.Event, hurry: asyncio.Event) -> None:
     await told.wait()
-    await worker.stop(None, hurry)
+    await stop_worker(worker, None, hurry)

@@ -190,7 +190,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("POST", f"{_LANES}/{{name}}/take"): Entry(
         "global", "workers:manage", {"job_type": "taken"}, make="own_lane"
     ),
-    ("GET", f"{_LANES}/{{name}}/history"): Entry("lane", "workers:view", make="lane"),
+    ("GET", f"{_LANES}/{{name}}/history"): Entry("lane", "workers:manage", make="lane"),
     ("POST", f"{_LANES}/{{name}}/rollback"): Entry("global", "workers:manage", make="own_lane"),
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
     ("GET", "/admin/stats"): Entry("lanes", "workers:view"),
@@ -212,7 +212,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("DELETE", "/admin/limits/{name}"): Entry("global", "workers:manage", make="limit"),
     ("GET", "/admin/limits/{name}/history"): Entry("global", "workers:view", make="limit"),
     ("POST", "/admin/limits/{name}/rollback"): Entry("global", "workers:manage", make="limit"),
-    ("GET", "/admin/changes"): Entry("global", "workers:view"),
+    ("GET", "/admin/changes"): Entry("global", "workers:manage"),
     ("GET", "/admin/schedules"): Entry("anyone", "schedules:view"),
     ("POST", "/admin/schedules"): Entry("new_schedule", "schedules:manage", _new_schedule),
     ("GET", _SCHEDULE): Entry("schedule", "schedules:view", make="schedule"),

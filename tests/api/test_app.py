@@ -89,8 +89,21 @@ async def test_unknown_routes_and_methods_are_problems(ask: Ask) -> None:
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
     wrong = await ask(None, "PUT", "/jobs")
     assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
-    assert wrong.headers["allow"]
+    assert wrong.headers["allow"] == "GET, POST"
     assert (await ask(None, "GET", "/jobs/")).status_code == 404
+
+
+async def test_a_body_that_is_no_json_is_told_what_is_wrong(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "operator")
+    for more, rule in (
+        ({"headers": {"Content-Type": "text/plain"}}, "Content-Type: application/json"),
+        ({"headers": {"Content-Type": "application/json"}}, "is no JSON"),
+    ):
+        answer = await ask(ann, "POST", "/jobs", content=b'{"job_type": t}', **more)
+        assert answer.status_code == 422
+        (error,) = answer.json()["errors"]
+        assert error["field"] == "body"
+        assert rule in error["rule"]
 
 
 async def test_a_request_keeps_its_id_unless_it_is_no_id(ask: Ask) -> None:

@@ -125,6 +125,17 @@ def test_show_tells_attempts_errors_and_log_without_obeying_them(run: Run, scene
     assert job["attempts"][0]["log"][0]["message"] == "one\x1b[2Jtwo\u009b"
 
 
+def test_show_says_how_many_log_lines_it_leaves_out(run: Run, scene: Scene) -> None:
+    claim = scene.running()
+    lines = [LogEntry(claim, n, "INFO", f"line {n}", 0.0) for n in range(1, 1502)]
+    scene.run(leases.report([], lines))
+    text = run("jobs", "show", claim.job_id).stdout
+    assert "… and 1,301 earlier lines" in text
+    assert ("line 1301\n" in text, "line 1302\n" in text) == (False, True)
+    (attempt,) = json.loads(run("jobs", "show", claim.job_id, "--json").stdout)["attempts"]
+    assert (len(attempt["log"]), attempt["log_lines"]) == (200, 1501)
+
+
 @pytest.mark.parametrize(
     "verb", ["show", "cancel", "retry", "reprioritize", "delete", "watch", "explain"]
 )

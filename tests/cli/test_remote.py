@@ -328,7 +328,7 @@ def test_what_needs_the_database_says_so(command: str) -> None:
     [
         (["--by", "ann", "pause"], "--by goes with a database"),
         (["--database-url", "postgresql://x", "pause"], "not both"),
-        (["--token", "é", "pause"], "token"),
+        (["--token", "é", "pause"], "--token (LANEWAY_TOKEN): must be"),
     ],
 )
 def test_what_makes_no_sense_with_a_server_is_refused(args: list[str], told: str) -> None:
@@ -338,7 +338,7 @@ def test_what_makes_no_sense_with_a_server_is_refused(args: list[str], told: str
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
-    found = invoke("--server", "http://127.0.0.1:1", "lanes", "ls")
+    found = invoke("--server", "http://127.0.0.1:1", "--token", "lw_x", "lanes", "ls")
     assert (found.exit_code, found.stdout) == (5, "")
     assert "cannot be reached" in found.stderr
 
@@ -346,8 +346,58 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 def test_a_token_does_not_go_where_others_can_read_it() -> None:
     found = invoke("--server", "http://jobs.example.org", "--token", "lw_hidden", "lanes", "ls")
     assert found.exit_code == 2
-    assert "https" in found.stderr
+    assert "--server: must be https" in found.stderr
+    assert "--allow-insecure" in found.stderr
     assert "lw_hidden" not in found.stderr
+
+
+def test_without_a_token_it_says_where_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANEWAY_TOKEN_FILE", raising=False)
+    for given in ({}, {"LANEWAY_TOKEN": " "}):
+        found = invoke("--server", "http://127.0.0.1:1", "lanes", "ls", env=given)
+        assert found.exit_code == 2
+        for way in ("LANEWAY_TOKEN,", "LANEWAY_TOKEN_FILE", "--token"):
+            assert way in found.stderr
+    assert invoke("--server", "http://127.0.0.1:1", "lanes", "ls", "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["lanes ls", "mcp"])
+def test_a_token_with_a_blank_behind_it_is_sent_without_and_never_shown(command: str) -> None:
+    for token in ("lw_hidden ", "lw_hidden\n", "lw_hidden it"):
+        env = {"LANEWAY_SERVER": "http://127.0.0.1:1", "LANEWAY_TOKEN": token}
+        found = invoke(*command.split(), env=env)
+        assert found.exit_code == (2 if "it" in token else 5)
+        assert "lw_hidden" not in found.stderr
+
+
+@pytest.mark.parametrize("held", ['{"id": 1, "token": "lw_hidden"}', '{"token":"lw_hidden"}', "\n"])
+def test_a_file_that_holds_more_than_the_token_is_refused(
+    held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "token.json"
+    kept.write_text(held)
+    monkeypatch.setenv("LANEWAY_TOKEN_FILE", str(kept))
+    found = invoke("--server", "http://127.0.0.1:1", "lanes", "ls")
+    assert found.exit_code == 2
+    assert "must hold the token alone" in found.stderr
+    assert "lw_hidden" not in found.stderr
+
+
+@pytest.mark.parametrize("given", [["--token", "lw_hidden"], ["--allow-insecure"]])
+def test_what_goes_with_a_server_needs_one(given: list[str]) -> None:
+    found = invoke(*given, "lanes", "ls")
+    assert found.exit_code == 2
+    assert f"{given[0]} goes with --server" in found.stderr
+    assert "lw_hidden" not in found.stderr
+
+
+@pytest.mark.parametrize("url", ["jobs.example.org", "ftp://x", "https://ann:hidden@x"])
+def test_a_wrong_address_is_blamed_on_the_option_that_gave_it(url: str) -> None:
+    found = invoke("--server", url, "--token", "lw_x", "lanes", "ls")
+    assert found.exit_code == 2
+    assert "--server: must" in found.stderr
+    assert "base_url" not in found.stderr
+    assert "hidden" not in found.stderr
 
 
 async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> None:
@@ -376,6 +426,9 @@ def test_who_may_not_is_refused(
         assert (refused.exit_code, refused.stdout) == (4, "")
         assert "jobs:cancel" in refused.stderr
         assert run("lanes", "ls", LANEWAY_TOKEN="lw_wrong").exit_code == 4
+        beside = invoke("--server", f"{url}/wrong", "lanes", "ls")
+        assert (beside.exit_code, beside.stdout) == (1, "")
+        assert f"no Laneway API at {url}/wrong" in beside.stderr
         kept.unlink()
         missing = run("lanes", "ls")
         assert missing.exit_code == 2

@@ -33,13 +33,17 @@ async def greet(ctx, name: str) -> str:
 @contextmanager
 def started(dsn: str, *args: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
     """The program, and what it said until it served."""
-    with subprocess.Popen(
-        [*PROGRAM, *args, "--port", "0"],
-        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with (
+        (cwd / "stderr").open("w") as stderr,
+        subprocess.Popen(
+            [*PROGRAM, *args, "--port", "0"],
+            env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+            cwd=cwd,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        ) as process,
+    ):
         try:
             assert process.stdout is not None
             said: list[str] = []
@@ -79,6 +83,7 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
         assert "login" not in "".join(said)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+    assert (tmp_path / "stderr").read_text().endswith("server stopped\n")
 
 
 def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:

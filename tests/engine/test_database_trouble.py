@@ -129,7 +129,7 @@ async def test_a_verdict_whose_connection_is_lost_is_accepted_when_it_is_said_ag
 
 
 async def test_a_verdict_postgresql_will_not_take_fails_the_attempt_and_spares_the_batch(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     @shop.lw.handler("job", retry=SOON)
     async def job(ctx: Context, n: int) -> int:
@@ -153,6 +153,7 @@ async def test_a_verdict_postgresql_will_not_take_fails_the_attempt_and_spares_t
     assert failed.error is not None
     assert (failed.status, failed.error.type) == ("failed", "InvalidResult")
     assert shop.count("completed") == 19
+    assert f"result: job {failed.id}: PostgreSQL refused the result" in caplog.text
 
 
 async def test_a_verdict_that_can_be_stored_in_no_form_lets_the_lease_lapse(

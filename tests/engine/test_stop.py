@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from laneway import Context, SyncContext
+from laneway.engine.process import stop_worker
 from laneway.errors import LanewayError
 from laneway.store import lanes
 from tests.engine import isolated
@@ -45,6 +46,27 @@ async def test_a_stopping_worker_waits_for_short_jobs(either_shop: Workshop) -> 
         assert (ended.status, ended.result, ended.attempt) == ("completed", "finished", 1)
     assert shop.status(late) == "approved"
     assert shop.holds_nothing()
+
+
+async def test_whoever_stops_a_worker_is_told_what_it_waits_for(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("wait")
+    async def wait(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    caplog.set_level(logging.INFO, "laneway")
+    idle = await shop.hire(only_lanes=frozenset({"heavy"}))
+    await stop_worker(idle, None, asyncio.Event())
+    assert "stopping" not in caplog.text
+    worker = await shop.hire()
+    for job in [await shop.lw.submit("wait"), await shop.lw.submit("wait")]:
+        await shop.running(job)
+    await until(lambda: len(worker.executor.active) == 2)
+    hurry = asyncio.Event()
+    hurry.set()
+    await stop_worker(worker, 7.5, hurry)
+    assert "stopping: 2 jobs have 7.5 s to end; a second Ctrl-C does not wait" in caplog.text
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])

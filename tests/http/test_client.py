@@ -195,7 +195,7 @@ def test_retry_after_is_a_number_or_a_date() -> None:
         (problem(500, "internal"), ServerError),
         (problem(409, "a_code_of_tomorrow"), Refused),
         (problem(400, "a_code_of_tomorrow"), ServerError),
-        (answer(404), NotFound),
+        (answer(404), ServerError),
         (answer(504), ServerUnreachable),
         (answer(302, location="http://elsewhere/"), ServerError),
         (
@@ -212,6 +212,21 @@ def test_a_code_is_an_error_class(
     with pytest.raises(LanewayError) as caught:
         desk.ask(Script(said), lambda c: c.explain_job(JOB), retries=0)
     assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer(404),
+        answer(404, {"detail": "Not Found"}),
+        httpx2.Response(404, content=b"<html>", headers={"content-type": "text/html"}),
+        problem(404, "not_found", "Not Found"),
+    ],
+)
+def test_an_address_where_no_api_is_is_said(desk: Desk, said: httpx2.Response) -> None:
+    for question in (lambda c: c.get_job(JOB), lambda c: c.wait(JOB)):
+        with pytest.raises(ServerError, match="no Laneway API at http://localhost/api"):
+            desk.ask(Script(said), question)
 
 
 def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
@@ -295,7 +310,27 @@ def test_what_stays_in_the_machine_goes_through_no_proxy(
     assert desk.kind("http://jobs.example.org")._http._mounts
 
 
-@pytest.mark.parametrize("token", ["", "a\nb", "é", " "])
-def test_a_token_that_is_none_is_refused(desk: Desk, token: str) -> None:
-    with pytest.raises(InvalidInput, match="token"):
+@pytest.mark.parametrize(
+    "token", ["", " ", "lw_\nb", "lw_é", "lw_a b", "lw_\x7f", '{"token":"lw_x"}', "Bearer lw_x"]
+)
+def test_a_token_that_is_none_is_refused_and_not_shown(desk: Desk, token: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
         desk.kind("http://localhost", token)
+    assert caught.value.field == "token"
+    assert "lw_" not in str(caught.value)
+
+
+@pytest.mark.parametrize("around", [f"{TOKEN} ", f" {TOKEN}", f"\t{TOKEN}\r\n"])
+def test_white_space_around_a_token_is_no_part_of_it(desk: Desk, around: str) -> None:
+    client = desk.kind("http://localhost", around)
+    assert client._http.headers["authorization"] == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize("kind", [httpx2.LocalProtocolError, httpx2.RemoteProtocolError])
+def test_what_is_said_about_headers_is_not_passed_on(
+    desk: Desk, kind: type[httpx2.ProtocolError]
+) -> None:
+    trouble = kind(f"Illegal header value b'Bearer {TOKEN} '")
+    with pytest.raises(ServerUnreachable) as caught:
+        desk.ask(Script(trouble), lambda c: c.get_me(), retries=0)
+    assert TOKEN not in f"{caught.value!r}"

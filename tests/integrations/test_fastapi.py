@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import psycopg
@@ -18,8 +19,17 @@ from fastapi import FastAPI, Request
 
 from laneway import Context, Laneway
 from laneway.control import access, sessions
-from laneway.errors import DatabaseUnavailable, SchemaMismatch
-from laneway.integrations.fastapi import lifespan
+from laneway.errors import (
+    DatabaseUnavailable,
+    Forbidden,
+    InvalidInput,
+    JobFailed,
+    LanewayError,
+    NotFound,
+    Refused,
+    SchemaMismatch,
+)
+from laneway.integrations.fastapi import install_errors, lifespan
 
 HOME = "http://shop.test"
 
@@ -155,6 +165,81 @@ async def test_an_application_whose_worker_cannot_start_does_not_start(empty_dsn
             async with running(FastAPI(lifespan=lifespan(made(dsn), own))):
                 pytest.fail("started")
         assert closed == ["closed"]
+
+
+# Errors in routes of the application -----------------------------------------------------------
+
+
+def refusing(error: LanewayError) -> FastAPI:
+    app = FastAPI()
+    install_errors(app)
+
+    @app.get("/")
+    async def refuse() -> None:
+        raise error
+
+    return app
+
+
+@pytest.mark.parametrize(
+    "error, status, code",
+    [
+        (NotFound("no job 7"), 404, "not_found"),
+        (InvalidInput("job_id", "is not a UUID"), 422, "invalid_input"),
+        (Refused("it has ended"), 409, "refused"),
+        (JobFailed("it was cancelled"), 409, "job_failed"),
+        (DatabaseUnavailable("db.example of bob is away"), 503, "database_unavailable"),
+        (SchemaMismatch("run laneway db migrate"), 503, "schema_mismatch"),
+    ],
+)
+async def test_what_laneway_refuses_in_a_route_is_answered_as_a_problem(
+    error: LanewayError, status: int, code: str
+) -> None:
+    async with running(refusing(error)) as client:
+        answer = await client.get("/")
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "request_id" not in answer.json()
+    assert ("retry-after" in answer.headers) == (status == 503)
+    assert "bob" not in answer.text
+    if isinstance(error, InvalidInput):
+        assert answer.json()["errors"] == [{"field": "job_id", "rule": "is not a UUID"}]
+
+
+async def test_a_problem_has_the_id_that_the_application_gave_the_request() -> None:
+    app = refusing(NotFound("no job 7"))
+    async with running(app, started=_giving_ids) as client:
+        assert (await client.get("/")).json()["request_id"] == "order-7"
+
+
+@asynccontextmanager
+async def _giving_ids(app: Any) -> AsyncIterator[dict[str, str]]:
+    yield {"request_id": "order-7"}
+
+
+async def test_what_callers_can_do_nothing_about_stays_an_error_of_the_application() -> None:
+    error = Forbidden("the application's own token may not do this")
+    with pytest.raises(Forbidden):
+        async with running(refusing(error)) as client:
+            await client.get("/")
+
+
+async def test_a_wrong_or_unknown_id_of_a_job_is_no_error_of_the_application(dsn: str) -> None:
+    lw = made(dsn)
+    app = FastAPI(lifespan=lifespan(lw, run_worker=False))
+    install_errors(app)
+    app.mount("/laneway", lw.asgi())
+
+    @app.get("/greetings/{job_id}")
+    async def read(job_id: str) -> object:
+        return await lw.wait(job_id, timeout=30)
+
+    async with running(app) as client:
+        wrong = await client.get("/greetings/abc")
+        assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "id")
+        unknown = await client.get(f"/greetings/{UUID(int=7)}")
+        assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+        assert "request_id" in (await client.get("/laneway/jobs")).json()
 
 
 # The API under a prefix ------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -142,17 +142,6 @@ async def test_it_works_under_a_prefix(dsn: str, people: People, scene: Scene) -
 async def test_it_is_no_route_of_the_api(api: FastAPI) -> None:
     assert not any("/mcp" in path for _, path in served(api))
     assert "/mcp" not in describe(api)["paths"]
-
-
-async def test_without_the_package_there_is_no_such_door(
-    app: FastAPI, people: People, monkeypatch: pytest.MonkeyPatch, acts: Callable[[], list[Any]]
-) -> None:
-    monkeypatch.setattr(door, "find_spec", lambda name: None)
-    door.install(app)
-    transport = httpx2.ASGITransport(app)
-    async with httpx2.AsyncClient(transport=transport, base_url=HOME) as http:
-        answer = await http.post("/mcp", headers=people.new("ann", "operator").headers)
-        assert answer.status_code == 404
 
 
 def test_the_package_is_loaded_by_the_first_message_only() -> None:

@@ -9,13 +9,11 @@ from typing import Any
 
 import httpx2
 import psycopg
-import pytest
 from fastapi import FastAPI
 from mcp import Client, StdioServerParameters, stdio_client
 
 from laneway.api.insider import let_in
 from laneway.domain.permissions import PERMISSIONS
-from laneway.mcp import door
 from tests.api.conftest import People
 from tests.cli.conftest import Run
 from tests.control.scene import Scene
@@ -39,13 +37,6 @@ async def test_a_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Pat
     with psycopg.connect(dsn) as conn:
         rows = conn.execute("select actor, door, action from laneway.audit").fetchall()
         assert rows == [("ann", "mcp", "job.cancelled")]
-
-
-def test_what_to_install_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "is_installed", lambda: False)
-    answer = run("mcp")
-    assert answer.exit_code == 2
-    assert "laneway[mcp]" in answer.stderr
 
 
 def test_what_cannot_be_reached_is_said_before_an_assistant_asks(run: Run) -> None:

@@ -18,6 +18,8 @@ from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
 from laneway.mcp.tools import TOOLS
+from laneway.store import leases
+from laneway.store.leases import LogEntry
 from tests.api.conftest import People, Principal
 from tests.control.scene import Scene
 
@@ -101,6 +103,26 @@ async def test_a_job_is_submitted_found_explained_moved_and_cancelled(
         assert ended["status"] == "cancelled"
     doors = conn.execute("select distinct door, actor from laneway.audit where actor = 'ann'")
     assert doors.fetchall() == [("mcp", "ann")]
+
+
+async def test_an_assistant_reads_the_newest_log_lines_only(
+    app: FastAPI, people: People, scene: Scene
+) -> None:
+    claim = scene.running()
+    for many in (50, 15):
+        lines = [LogEntry(claim, n, "INFO", f"line {n}", 0.0) for n in range(1, many + 1)]
+        scene.run(leases.report([], lines))
+        if many == 50:
+            scene.settle(claim, "release")
+            (claim,) = scene.claim()
+    async with asked_by(app, people.new("ann", "platform_admin")) as client:
+        shown = await told(client, "get_job", job_id=str(claim.job_id))
+        read = await client.read_resource(f"laneway://jobs/{claim.job_id}")
+    for job in (shown, json.loads(read.contents[0].text)):
+        first, second = job["attempts"]
+        assert (first["log_lines"], second["log_lines"]) == (50, 15)
+        assert [one["message"] for one in first["log"]] == [f"line {n}" for n in range(46, 51)]
+        assert len(second["log"]) == 15
 
 
 async def test_a_job_is_approved_by_what_was_shown_or_rejected(

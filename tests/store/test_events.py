@@ -110,7 +110,7 @@ def test_who_watches_all_gets_one_event_for_many_jobs_at_once(desk: Desk) -> Non
     watch(desk, seqs[3])
     desk.claimed(60)
     names = logged(desk)[60:]
-    assert sorted(names) == ["job.claimed", "jobs.changed"]
+    assert sorted(names) == ["job.claimed", "job.state", "jobs.changed"]
     changed = desk.one("select state from laneway.events where name = 'jobs.changed'")
     assert changed == {"change": "claimed", "count": 60}
 
@@ -228,6 +228,33 @@ def test_a_job_is_read_on_from_an_event_of_its_own(desk: Desk) -> None:
     assert (over.is_known, over.events) == (True, [])
     unknown = desk.run(events.of_job(claim.seq, 10**15))
     assert (unknown.is_known, ids(unknown.events)) == (False, [after.newest])
+
+
+def test_a_job_is_read_on_from_the_first_event_of_a_stream_though_all_were_watched_before(
+    desk: Desk,
+) -> None:
+    watch(desk, 0)
+    seq = desk.submit()
+    watch(desk, seq)
+    (first,) = desk.run(events.of_job(seq, None)).events
+    assert first.name == "job.state"
+    still = desk.run(events.of_job(seq, first.id))
+    assert (still.is_known, still.events) == (True, [])
+    desk.claimed(1)
+    after = desk.run(events.of_job(seq, first.id))
+    assert (after.is_known, [e.name for e in after.events]) == (True, ["job.claimed"])
+
+
+def test_the_end_of_a_job_is_told_once_though_all_were_watched_before(desk: Desk) -> None:
+    watch(desk, 0)
+    claim = desk.running()
+    desk.settle(claim, "finish")
+    watch(desk, claim.seq)
+    (last,) = desk.run(events.of_job(claim.seq, None)).events
+    assert last.name == "job.completed"
+    over = desk.run(events.of_job(claim.seq, last.id))
+    assert (over.is_known, over.events) == (True, [])
+    assert logged(desk, claim.seq).count("job.completed") == 1
 
 
 def test_what_was_pruned_or_not_watched_cannot_be_resumed(desk: Desk) -> None:

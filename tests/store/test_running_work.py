@@ -119,6 +119,22 @@ def test_log_lines_are_kept_once_in_order_and_are_no_progress(desk: Desk) -> Non
     assert desk.one("select clock_timestamp() - min(at) >= interval '5 s' from laneway.logs")
 
 
+def test_of_many_log_lines_the_newest_are_read_and_all_are_counted(desk: Desk) -> None:
+    claim = desk.running()
+    seen: dict[int, int] = {}
+    for attempt in range(1, 8):
+        many = 150 + 50 * (attempt % 3)
+        seen[attempt] = many
+        desk.report([], [LogEntry(claim, n, "info", f"{n}", 0.0) for n in range(1, many + 1)])
+        desk.settle(claim, "release")
+        (claim,) = desk.claimed(1)
+    attempts = desk.run(jobs.get_attempts(claim.job_id))
+    assert [one.log_lines for one in attempts] == [*seen.values(), 0]
+    assert [len(one.log) for one in attempts] == [0, 100, 150, 200, 200, 150, 200, 0]
+    assert [line.message for line in attempts[6].log] == [str(n) for n in range(1, 201)]
+    assert [line.message for line in attempts[4].log] == [str(n) for n in range(51, 251)]
+
+
 def test_checkpoint_and_progress_outlive_the_attempt(desk: Desk) -> None:
     claim = desk.running()
     desk.report([Report(claim, done=3, checkpoint='{"at": 3}')])

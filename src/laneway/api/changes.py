@@ -20,7 +20,7 @@ from laneway.store.database import Database
 router = APIRouter(tags=["workers"])
 
 Kind = Literal["lane", "limit", "schedule", "gate"]
-Viewer = Annotated[Caller, Depends(everywhere("workers:view"))]
+Manager = Annotated[Caller, Depends(everywhere("workers:manage"))]
 _KINDS: Final[list[Kind]] = ["lane", "limit", "gate"]
 
 
@@ -62,7 +62,7 @@ class RollbackOut(BaseModel):
     responses=answers(),
 )
 async def list_changes(
-    who: Viewer,
+    who: Manager,
     kind: Annotated[list[Kind], Query(min_length=1, max_length=4)] = _KINDS,
     limit: Limit = 50,
     cursor: Cursor = None,

@@ -130,8 +130,10 @@ class AttemptOut(BaseModel):
     outcome: str | None = Field(description="null while it runs")
     error: ErrorOut | None
     log: list[LogLineOut] | None = Field(
-        default=None, description="Only with jobs:debug, or for one's own job"
+        default=None,
+        description="The newest lines; only with jobs:debug, or for one's own job",
     )
+    log_lines: int | None = Field(default=None, description="How many lines there are; as `log`")
 
 
 class JobOut(BaseModel):

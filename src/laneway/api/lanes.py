@@ -94,7 +94,7 @@ async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeOrder
     responses=answers(404),
 )
 async def list_lane_changes(
-    caller: Viewer, name: str, limit: Limit = 50, cursor: Cursor = None
+    caller: Manager, name: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Any:
     """Every change of the lane that is kept, newest first."""
     await caller.check(name)

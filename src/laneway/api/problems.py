@@ -11,8 +11,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette._utils import get_route_path
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput, LanewayError, RateLimited
@@ -100,17 +102,19 @@ def problem(
     errors: list[FieldError] | None = None,
 ) -> JSONResponse:
     """The answer to a request that is refused."""
+    # An application that is not ours need not give its requests ids.
+    own_id = request.scope.get("state", {}).get("request_id")
     body = Problem(
         type=f"urn:laneway:problem:{code}",
         title=status.phrase,
         status=int(status),
         code=code,
         detail=escape_text(detail),
-        request_id=request.scope["state"]["request_id"],
+        request_id="" if own_id is None else str(own_id),
         errors=errors,
     )
     return JSONResponse(
-        body.model_dump(exclude_none=True),
+        body.model_dump(exclude_none=True, exclude={"request_id"} if own_id is None else None),
         status_code=int(status),
         media_type=MEDIA_TYPE,
         headers=_HEADERS.get(status),
@@ -133,35 +137,34 @@ def printable(path: str) -> str:
     return path.encode("unicode_escape").decode()
 
 
+def refusal(request: Request, error: LanewayError) -> JSONResponse | None:
+    """The answer to an error that a caller can do something about; None if it is not one."""
+    status = STATUS.get(error.code)
+    if status is None:
+        return None
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        # It names hosts and accounts.
+        log.warning("%s: %s", error.code, error)
+        return problem(request, status, error.code, _UNAVAILABLE)
+    if isinstance(error, InvalidInput):
+        told = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
+        return problem(request, status, error.code, str(error), told)
+    answer = problem(request, status, error.code, str(error))
+    if isinstance(error, RateLimited):
+        answer.headers["Retry-After"] = str(ceil(error.retry_after) or 1)
+    return answer
+
+
 def install(app: FastAPI) -> None:
     """Turns every error of a route into a problem; `Envelope` does so with what nobody expected."""
 
     @app.exception_handler(LanewayError)
     def _known(request: Request, error: LanewayError) -> JSONResponse:
-        status = STATUS.get(error.code)
-        if status is None:
-            return unexpected(request, error)
-        if status is HTTPStatus.SERVICE_UNAVAILABLE:
-            # It names hosts and accounts.
-            log.warning("%s: %s", error.code, error)
-            return problem(request, status, error.code, _UNAVAILABLE)
-        if isinstance(error, InvalidInput):
-            told = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
-            return problem(request, status, error.code, str(error), told)
-        answer = problem(request, status, error.code, str(error))
-        if isinstance(error, RateLimited):
-            answer.headers["Retry-After"] = str(ceil(error.retry_after) or 1)
-        return answer
+        return refusal(request, error) or unexpected(request, error)
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [
-            FieldError(
-                field=escape_text(".".join(str(part) for part in one["loc"])),
-                rule=escape_text(one["msg"]),
-            )
-            for one in error.errors()[:_MOST_ERRORS]
-        ]
+        errors = [_field_error(one) for one in error.errors()[:_MOST_ERRORS]]
         detail = "; ".join(f"{one.field}: {one.rule}" for one in errors)
         return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, errors)
 
@@ -183,4 +186,24 @@ def install(app: FastAPI) -> None:
         status = HTTPStatus(error.status_code)
         answer = problem(request, status, _BY_STATUS.get(int(status), "refused"), str(error.detail))
         answer.headers.update(error.headers or {})
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            answer.headers["Allow"] = _allowed(request)
         return answer
+
+
+def _field_error(one: Any) -> FieldError:
+    field, rule = ".".join(str(part) for part in one["loc"]), one["msg"]
+    if one["type"] == "json_invalid":
+        field = "body"
+        rule = f"is no JSON: {one.get('ctx', {}).get('error', rule)} at {one['loc'][-1]}"
+    elif field == "body" and isinstance(one.get("input"), (str, bytes)):
+        rule = "must be a JSON object, sent with Content-Type: application/json"
+    return FieldError(field=escape_text(field), rule=escape_text(rule))
+
+
+def _allowed(request: Request) -> str:
+    """The methods of all routes of the path: the first that fits it knows only its own."""
+    path = get_route_path(request.scope)
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    fitting = [route for route in routes if route.path_regex.match(path)]
+    return ", ".join(sorted({each for route in fitting for each in route.methods or ()}))

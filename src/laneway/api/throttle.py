@@ -80,7 +80,7 @@ class Throttle:
             return
         wait = max(self._failures.wait(_place(address)), self._all_failures.wait(None))
         if wait:
-            raise RateLimited("too many secrets that nobody has", wait)
+            raise RateLimited("too many wrong tokens or links came from this address", wait)
 
     def fail(self, address: str | None) -> None:
         """Counts a secret that nobody has."""

@@ -135,8 +135,13 @@ def root(
     session.use_server(None)
     if server:
         _check_server_use(ctx)
-        session.use_server(session.Server(server, session.read_token(token), allow_insecure))
-    elif database_url:
+        session.use_server(session.Server(server, token, allow_insecure))
+        return
+    for name in ("token", "allow_insecure"):
+        if _is_typed(ctx, name):
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{option} goes with --server (LANEWAY_SERVER)")
+    if database_url:
         # Worker processes and the user's own Laneway() read it from there.
         os.environ["LANEWAY_DATABASE_URL"] = database_url
 
@@ -151,9 +156,14 @@ def _check_server_use(ctx: typer.Context) -> None:
         ("database_url", "give --server or --database-url, not both"),
         ("by", "--by goes with a database: a server knows who asks by the token"),
     ):
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if _is_typed(ctx, name):
             raise typer.BadParameter(why)
+
+
+def _is_typed(ctx: typer.Context, name: str) -> bool:
+    """Whether the option was given on the command line, not by the environment."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 app.add_typer(jobs.app, name="jobs")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laneway.cli import session
-from laneway.errors import ConfigError
 
 if TYPE_CHECKING:
     from laneway.http import AsyncClient
@@ -23,10 +22,6 @@ def mcp(
     """Serve an assistant over stdin and stdout (MCP): it only reads, unless --write."""
     import asyncio
 
-    from laneway.mcp.door import is_installed
-
-    if not is_installed():
-        raise ConfigError('this needs the package mcp: pip install "laneway[mcp]"')
     asyncio.run(_serve(is_writing=write))
 
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from laneway.domain.text import visible as visible
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -94,20 +96,6 @@ def to_json(value: object) -> str:
     """JSON without characters that a terminal obeys or that break lines."""
     text = json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def visible(text: object) -> str:
-    """Text on one line, with control characters written out instead of obeyed."""
-    said = str(text)
-    if said.isprintable():
-        return said
-    return "".join(c if c.isprintable() else _written_out(c) for c in said)
-
-
-def _written_out(character: str) -> str:
-    if character in "\r\n\t":
-        return " "
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def seconds(value: float | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from laneway.cli.desks.database import DatabaseDesk
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Desk: TypeAlias = "DatabaseDesk | ServerDesk"
+# What a client calls it, and what the command line does.
+_WORDS: Final = {"base_url": "--server", "token": "--token (LANEWAY_TOKEN)"}
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where verbs are done if not in a database, and with which token."""
+    """Where verbs are done if not in a database, and with which token, if one was given."""
 
     url: str
     token: str | None = field(repr=False)
@@ -47,18 +49,29 @@ def use_server(server: Server | None) -> None:
     _server = server
 
 
-def read_token(given: str | None) -> str | None:
+def read_token(given: str | None) -> str:
     """The token as given, else from the file that LANEWAY_TOKEN_FILE names."""
-    from laneway.errors import ConfigError
+    from laneway.errors import ConfigError, InvalidInput
+    from laneway.http.connection import checked_token
 
+    if given and given.strip():
+        return given
     file = os.environ.get("LANEWAY_TOKEN_FILE")
-    if given or not file:
-        return given or None
+    if not file:
+        raise ConfigError(
+            "a server needs to know who asks: give a token by LANEWAY_TOKEN, LANEWAY_TOKEN_FILE "
+            "or --token (`laneway tokens create` makes one)"
+        )
     try:
-        return Path(file).read_text("utf-8").strip()
+        return checked_token(Path(file).read_text("utf-8"))
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ConfigError(f"LANEWAY_TOKEN_FILE: cannot read {file}: {why}") from None
+    except InvalidInput:
+        raise ConfigError(
+            f"LANEWAY_TOKEN_FILE: {file} must hold the token alone, "
+            "as `laneway tokens create` shows it without --json"
+        ) from None
 
 
 def principal() -> Actor:
@@ -105,13 +118,18 @@ def is_remote() -> bool:
 @asynccontextmanager
 async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
     """A client of the server that was named."""
+    from laneway.errors import InvalidInput
     from laneway.http import AsyncClient
 
     if _server is None:
         raise RuntimeError("no server was named")
-    async with AsyncClient(
-        _server.url, _server.token, door=door, allow_insecure=_server.allow_insecure
-    ) as client:
+    token = read_token(_server.token)
+    try:
+        made = AsyncClient(_server.url, token, door=door, allow_insecure=_server.allow_insecure)
+    except InvalidInput as error:
+        rule = error.rule.replace("allow_insecure=True", "--allow-insecure")
+        raise InvalidInput(_WORDS.get(error.field, error.field), rule) from None
+    async with made as client:
         yield client
 
 

@@ -122,6 +122,8 @@ def _attempt(each: Attempt) -> Iterator[RenderableType]:
     if each.error is not None:
         yield Text(f"  {visible(each.error.type)}: {visible(each.error.message)}")
         yield from _lines(each.error.traceback)
+    if (earlier := each.log_lines - len(each.log)) > 0:
+        yield Text(f"  … and {earlier:,} earlier {'lines' if earlier > 1 else 'line'}", "dim")
     for entry in each.log:
         at = entry.at.astimezone().strftime("%H:%M:%S")
         yield Text(f"  {at} {visible(entry.level)} {visible(entry.message)}")

@@ -93,7 +93,10 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One claim of a job and how it ended; `outcome` is None while it runs."""
+    """One claim of a job and how it ended; `outcome` is None while it runs.
+
+    `log` holds the newest of its `log_lines` lines.
+    """
 
     attempt: int
     worker: str | None = None
@@ -104,6 +107,7 @@ class Attempt:
     outcome: str | None = None
     error: JobError | None = None
     log: tuple[LogLine, ...] = ()
+    log_lines: int = 0
 
     def to_dict(self, *, debug: bool = True) -> dict[str, object]:
         shown: dict[str, object] = {
@@ -118,6 +122,7 @@ class Attempt:
         }
         if debug:
             shown["log"] = [line.to_dict() for line in self.log]
+            shown["log_lines"] = self.log_lines
         return shown
 
 

@@ -1,4 +1,4 @@
-"""Text that PostgreSQL can hold: refused by rule when it comes in, escaped when it must be kept."""
+"""Text that PostgreSQL can hold and a terminal can show: refused by rule, or escaped."""
 
 from __future__ import annotations
 
@@ -25,6 +25,20 @@ def escape_text(text: str) -> str:
     if not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     return text
+
+
+def visible(text: object) -> str:
+    """Text on one line, with control characters written out instead of obeyed."""
+    said = str(text)
+    if said.isprintable():
+        return said
+    return "".join(c if c.isprintable() else _written_out(c) for c in said)
+
+
+def _written_out(character: str) -> str:
+    if character in "\r\n\t":
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def check_text(value: object, field: str, *, max_bytes: int) -> str:

@@ -8,7 +8,9 @@ import logging
 from collections.abc import Callable
 from typing import ClassVar
 
+from laneway.domain.text import visible
 from laneway.engine.complaints import Complaints
+from laneway.engine.failures import Failures
 from laneway.engine.service import Service
 from laneway.engine.verdicts import ROLLED_BACK
 from laneway.errors import DatabaseUnavailable
@@ -39,6 +41,7 @@ class Completer(Service):
         self._in_flight = 0
         self._busy: list[Verdict] = []
         self.settled = asyncio.Event()
+        self.failures = Failures()
 
     def add(self, verdict: Verdict) -> None:
         self._pending.append(verdict)
@@ -47,6 +50,10 @@ class Completer(Service):
     @property
     def backlog(self) -> int:
         return len(self._pending) + len(self._busy) + self._in_flight
+
+    async def cancel(self) -> None:
+        await super().cancel()
+        self.failures.close()
 
     async def run_once(self) -> float | None:
         self._pending += self._busy
@@ -89,6 +96,7 @@ class Completer(Service):
             self._busy += [v for v in batch if (v.claim.seq, v.claim.attempt) in busy]
             batch = [v for v in batch if (v.claim.seq, v.claim.attempt) not in busy]
             answers = [a for a in answers if a.answer != "busy"]
+        self.failures.settled(batch, answers)
         self._on_settled(batch, answers)
 
     async def _confirm(self, batch: list[Verdict], answers: list[Answer]) -> list[Answer]:
@@ -106,8 +114,13 @@ class Completer(Service):
         return rest + await self._database.run(settle(ended))
 
     async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:
+        refused = _refused(verdict, error)
+        if verdict.error is None:
+            # The handler did its part, and nobody has noted a failure.
+            said = json.loads(refused.error or "{}")["message"]
+            self._complaints.tell("result", f"job {verdict.claim.job_id}: {visible(said)}")
         try:
-            return await self._database.run(settle([_refused(verdict, error)]))
+            return await self._database.run(settle([refused]))
         except DatabaseUnavailable:
             raise
         except Exception as again:

@@ -327,6 +327,8 @@ class Executor:
         if run.span is not None:
             run.span.end(verdict.kind if verdict else "void", verdict.error if verdict else None)
         if verdict is not None:
+            if verdict.error is not None:
+                self._completer.failures.note(run, verdict)
             self._completer.add(verdict)
         else:
             self._on_void(run.claim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -12,6 +13,8 @@ from typing import Any
 
 from laneway.engine.marker import Marker
 from laneway.engine.worker import Worker
+
+log = logging.getLogger("laneway")
 
 TICK_S = 1.0
 # A supervisor says so when it was signalled a second time.
@@ -64,14 +67,24 @@ async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:
             leash.introduce(worker)
             async with leash.ticking(worker.settings.loop_timeout / 4):
                 await stopping
-                await worker.stop(grace_s, hurry)
+                await stop_worker(worker, grace_s, hurry)
         else:
             await stopping
-            await worker.stop(grace_s, hurry)
+            await stop_worker(worker, grace_s, hurry)
         return 0
     finally:
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
+
+
+async def stop_worker(worker: Worker, grace_s: float | None, hurry: asyncio.Event) -> None:
+    """Stops a worker, and says for what it waits: whoever told it to may be in a hurry."""
+    wait_s = worker.settings.shutdown_grace if grace_s is None else grace_s
+    n = len(worker.executor.active) if worker.is_running else 0
+    if n and wait_s > 0:
+        jobs = "1 job has" if n == 1 else f"{n:,} jobs have"
+        log.info("stopping: %s %g s to end; a second Ctrl-C does not wait", jobs, wait_s)
+    await worker.stop(grace_s, hurry)
 
 
 class _Leash:

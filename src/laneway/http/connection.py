@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -19,6 +20,8 @@ Door = Literal["cli", "mcp", "python"]
 DOOR_HEADER: Final = "Laneway-Door"
 RETRIES: Final = 3
 TIMEOUT_S: Final = 30.0
+# What RFC 6750 lets stand behind `Bearer`.
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,16 @@ class Connection:
         retries: int,
         allow_insecure: bool,
     ) -> Connection:
-        """Refuses an address that would show the token to others."""
+        """Refuses an address that would show the token to others, and a token that is none."""
         url = _checked_url(base_url)
-        if token is not None and not (token.isascii() and token.isprintable() and token.strip()):
-            raise InvalidInput("token", "must be what `laneway tokens create` has shown")
+        token = None if token is None else checked_token(token)
         is_shown = url.scheme == "http" and not _is_loopback(url.host)
         if token is not None and is_shown and not allow_insecure:
-            raise InvalidInput("base_url", "must be https: others could read the token on the way")
+            raise InvalidInput(
+                "base_url",
+                "must be https: others could read the token on the way "
+                "(allow_insecure=True sends it all the same)",
+            )
         return cls(url, door, timeout, retries, token)
 
     @property
@@ -64,6 +70,14 @@ class Connection:
             # Trusts nobody, and saves reading whom to trust.
             options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return options
+
+
+def checked_token(text: str) -> str:
+    """The token without the white space around it; a refusal never shows it."""
+    token = text.strip()
+    if not _TOKEN.fullmatch(token):
+        raise InvalidInput("token", "must be what `laneway tokens create` has shown")
+    return token
 
 
 def _checked_url(text: str) -> httpx2.URL:
@@ -121,8 +135,8 @@ def stream_arguments(step: Open, timeout: float) -> dict[str, Any]:
     }
 
 
-def reply(answer: httpx2.Response) -> Reply:
-    """What came back, its body read."""
+def reply(answer: httpx2.Response, url: httpx2.URL) -> Reply:
+    """What came back from the server at `url`, its body read."""
     kind = answer.headers.get("content-type", "")
     body: Any = None
     if answer.content and kind.partition(";")[0].endswith("json"):
@@ -130,7 +144,7 @@ def reply(answer: httpx2.Response) -> Reply:
             body = json.loads(answer.content)
         except (ValueError, RecursionError):
             body = None
-    return Reply(answer.status_code, body, _told(answer))
+    return Reply(answer.status_code, body, _told(answer), url=str(url))
 
 
 def opened(answer: httpx2.Response) -> Reply:
@@ -145,4 +159,8 @@ def _told(answer: httpx2.Response) -> dict[str, str]:
 def lost(error: httpx2.RequestError | httpx2.StreamError, url: httpx2.URL) -> Reply:
     """That nothing came back."""
     why = str(error) or type(error).__name__
+    if isinstance(error, httpx2.ProtocolError):
+        # Its own words may quote a header, and so a token or a cookie.
+        is_ours = isinstance(error, httpx2.LocalProtocolError)
+        why = "no such request can be sent" if is_ours else "it broke off, or speaks no HTTP"
     return Reply(lost=f"the server at {url} cannot be reached: {why}")

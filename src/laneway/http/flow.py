@@ -87,6 +87,7 @@ class Reply:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     lost: str | None = None
+    url: str = ""
 
     @property
     def is_success(self) -> bool:
@@ -96,7 +97,7 @@ class Reply:
     def error(self) -> LanewayError:
         if self.lost is not None:
             return ServerUnreachable(self.lost)
-        error = error_of(self.status, self.body)
+        error = error_of(self.status, self.body, self.url)
         if isinstance(error, RateLimited):
             error.retry_after = self.retry_after or error.retry_after
         return error

@@ -35,10 +35,12 @@ def _kinds(kind: type[LanewayError] = LanewayError) -> Iterator[type[LanewayErro
 _BY_CODE: Final = {kind.code: kind for kind in _kinds()}
 
 
-def error_of(status: int, body: Any) -> LanewayError:
-    """What to raise for an answer that is no success."""
+def error_of(status: int, body: Any, url: str = "") -> LanewayError:
+    """What to raise for an answer of the server at `url` that is no success."""
     told = body if isinstance(body, dict) else {}
     code = str(told.get("code", ""))
+    if status == HTTPStatus.NOT_FOUND and _is_no_route(told):
+        return ServerError(f"there is no Laneway API at {url}: check the address and its path")
     said = str(told.get("detail") or f"the server answered {status}")
     if status in (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
         error: LanewayError = _invalid(told.get("errors"), said)
@@ -48,6 +50,11 @@ def error_of(status: int, body: Any) -> LanewayError:
     if request_id := told.get("request_id"):
         error.add_note(f"request {request_id}")
     return error
+
+
+def _is_no_route(told: dict[str, Any]) -> bool:
+    """Whether nobody but a router said it: another server's, or ours under a wrong path."""
+    return "code" not in told or told.get("detail") == HTTPStatus.NOT_FOUND.phrase
 
 
 def _invalid(errors: Any, said: str) -> InvalidInput:

@@ -66,7 +66,8 @@ class SyncShell:
         match step:
             case Send(call):
                 try:
-                    return connection.reply(self._http.request(**connection.arguments(call)))
+                    sent = self._http.request(**connection.arguments(call))
+                    return connection.reply(sent, self._to.base_url)
                 except _LOST as error:
                     return connection.lost(error, self._to.base_url)
             case Pause(seconds):
@@ -96,7 +97,7 @@ class _Stream:
             self._answer = self._http.send(request, stream=True)
             if self._answer.status_code != 200:
                 self._answer.read()
-                return connection.reply(self._answer)
+                return connection.reply(self._answer, self._to.base_url)
         except _LOST as error:
             return connection.lost(error, self._to.base_url)
         self._chunks = self._answer.iter_bytes()
@@ -160,7 +161,7 @@ class AsyncShell:
             case Send(call):
                 try:
                     sent = await self._http.request(**connection.arguments(call))
-                    return connection.reply(sent)
+                    return connection.reply(sent, self._to.base_url)
                 except _LOST as error:
                     return connection.lost(error, self._to.base_url)
             case Pause(seconds):
@@ -190,7 +191,7 @@ class _AsyncStream:
             self._answer = await self._http.send(request, stream=True)
             if self._answer.status_code != 200:
                 await self._answer.aread()
-                return connection.reply(self._answer)
+                return connection.reply(self._answer, self._to.base_url)
         except _LOST as error:
             return connection.lost(error, self._to.base_url)
         self._chunks = self._answer.aiter_bytes()

@@ -1,16 +1,29 @@
-"""Laneway inside a FastAPI or Starlette application: a worker that lives as long as it does."""
+"""Laneway inside a FastAPI or Starlette application: a worker that lives as long as it does.
+
+`lifespan` starts and stops it; `install_errors` answers what Laneway refuses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from starlette.applications import Starlette
+
+from laneway.api.problems import refusal
+from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, NotFound, Refused
 from laneway.integrations.signals import on_signal
 from laneway.wiring import Laneway
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any]]]
 Inner = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]]
+
+# Not Unauthenticated, Forbidden or RateLimited: a token of the application's own was refused then,
+# and those who ask it can do nothing about that.
+_ANSWERED: Final = (InvalidInput, NotFound, Refused, DatabaseUnavailable)
 
 
 def lifespan(
@@ -42,6 +55,24 @@ def lifespan(
             yield {**(state or {}), "laneway": lw}
 
     return during
+
+
+def install_errors(app: Starlette) -> None:
+    """Answers what Laneway refuses in routes of `app` as problem details (RFC 9457), not as 500.
+
+    `NotFound` 404, `InvalidInput` 422 with field and rule, `Refused` 409, `DatabaseUnavailable`
+    503 with `Retry-After`. Other errors are left as they are. A handler that the application adds
+    later for one of these takes its place.
+    """
+    for kind in _ANSWERED:
+        app.add_exception_handler(kind, _answer)
+
+
+async def _answer(request: Request, error: Exception) -> JSONResponse:
+    answer = refusal(request, error) if isinstance(error, LanewayError) else None
+    if answer is None:
+        raise error
+    return answer
 
 
 def _end_streams(lw: Laneway) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import httpx2
@@ -24,16 +23,10 @@ PATH: Final = "/mcp"
 _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 
 
-def is_installed() -> bool:
-    """Whether the package is there that speaks the protocol."""
-    return find_spec("mcp") is not None
-
-
 def install(app: FastAPI) -> None:
-    """Opens the door on an application of the API, if the package is there."""
-    if is_installed():
-        # Innermost: ids, bounds and headers of all requests are of these too.
-        app.user_middleware.append(Middleware(McpDoor, api=app))
+    """Opens the door on an application of the API."""
+    # Innermost: ids, bounds and headers of all requests are of these too.
+    app.user_middleware.append(Middleware(McpDoor, api=app))
 
 
 class McpDoor:

@@ -52,7 +52,8 @@ class AttemptOut(BaseModel):
     finished_at: datetime | None
     outcome: str | None = Field(description="null while it runs")
     error: ErrorOut | None
-    log: list[LogLineOut] = []
+    log: list[LogLineOut] = Field(default=[], description="The newest lines")
+    log_lines: int = Field(default=0, description="How many lines there are")
 
 
 class JobOut(BaseModel):

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from laneway import __version__
 from laneway.errors import LanewayError, NotFound
 from laneway.http import AsyncClient
-from laneway.mcp.tools import TOOLS, Tools
+from laneway.mcp.tools import TOOLS, Tools, briefly
 
 # The name that its seeds' own MCP server had for it; there is no scheme.
 STATUS_URI: Final = "workers/status"
@@ -153,7 +153,7 @@ async def _read_status() -> str:
 
 async def _read_job(job_id: str) -> str:
     try:
-        return json.dumps((await _client.get().review_job(job_id)).to_dict())
+        return json.dumps(briefly(await _client.get().review_job(job_id)))
     except NotFound as error:
         raise ResourceNotFoundError(_told(error)) from None
     except LanewayError as error:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.http import AsyncClient
@@ -27,6 +28,8 @@ M = TypeVar("M", bound=BaseModel)
 
 # Empty text stands for "not given": a text that reads like JSON is otherwise taken for JSON.
 Text = Annotated[str, Field(max_length=2000)]
+# Of a job's log, for an assistant that reads every word.
+MOST_LINES: Final = 20
 JobId = Annotated[UUID, Field(description="Of the job")]
 
 
@@ -93,9 +96,9 @@ class Tools:
     async def get_job(self, job_id: JobId) -> JobDetailOut:
         """Shows one job with its payload, result, attempts and decisions.
 
-        Tracebacks and log lines are there only for those who may see them.
+        Tracebacks and the newest log lines are there only for those who may see them.
         """
-        return _shown(JobDetailOut, await self._client().review_job(job_id))
+        return JobDetailOut.model_validate(briefly(await self._client().review_job(job_id)))
 
     async def explain_job(self, job_id: JobId) -> ExplanationOut:
         """Tells every reason why a job is not running, and when it may start."""
@@ -193,6 +196,16 @@ class Tools:
         if unbounded:
             change["max_slots"] = None
         return _shown(LaneOut, await self._client().tune_lane(name, change))
+
+
+def briefly(review: Review) -> dict[str, Any]:
+    """A job with the newest of its log lines only."""
+    told: dict[str, Any] = review.to_dict()
+    room = MOST_LINES
+    for attempt in reversed(told["attempts"]):
+        attempt["log"] = attempt["log"][-room:] if room else []
+        room -= len(attempt["log"])
+    return told
 
 
 def _shown(model: type[M], found: Any) -> M:

@@ -23,6 +23,9 @@ VIEW_COLUMNS = (
     "last_progress_at",
     "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
 )  # fmt: skip
+# Log lines that are read of each attempt, and of all attempts of a job.
+MOST_LINES_EACH = 200
+MOST_LINES = 1000
 
 
 class Submitted(NamedTuple):
@@ -164,9 +167,10 @@ def get(job_id: UUID) -> Statement[Job | None]:
 
 
 def _attempt(row: Row) -> Attempt:
-    attempt, outcome, worker_id, worker, _lane, claimed_at, started_at, finished_at, error, log = (
-        row
-    )
+    (
+        attempt, outcome, worker_id, worker, _lane, claimed_at, started_at, finished_at, error, log,
+        log_lines,
+    ) = row  # fmt: skip
     return Attempt(
         attempt=attempt,
         worker=worker,
@@ -177,11 +181,17 @@ def _attempt(row: Row) -> Attempt:
         outcome=None if outcome == "running" else outcome,
         error=_error(error),
         log=tuple(LogLine(datetime.fromisoformat(n["at"]), n["level"], n["message"]) for n in log),
+        log_lines=log_lines,
     )
 
 
 def get_attempts(job_id: UUID) -> Statement[list[Attempt]]:
-    return Statement("jobs/get_attempts", lambda rows: [_attempt(r) for r in rows], {"id": job_id})
+    """Each with its newest log lines, and how many it has."""
+    return Statement(
+        "jobs/get_attempts",
+        lambda rows: [_attempt(r) for r in rows],
+        {"id": job_id, "lines_each": MOST_LINES_EACH, "lines": MOST_LINES},
+    )
 
 
 class Page(NamedTuple):

@@ -113,11 +113,28 @@ begin
     on conflict (seq) do update set until = greatest(w.until, excluded.until);
     v_silent := array(
         select w.seq from laneway.watches w
-          left join lateral (select e.id from laneway.events e where e.seq = w.seq limit 1) e on true
-         where w.seq = any (p_seqs) and w.seq > 0 and (w.born is null or e.id is null));
-    if v_silent <> '{}' and laneway.log_present(v_silent) > 0 then
-        -- Another may log a change of it at this moment: that is put right when it has ended.
-        update laneway.watches w set settled = false, mark = null where w.seq = any (v_silent);
+          left join lateral (select e.id from laneway.events e
+                              where e.seq = w.seq and e.id >= w.since_id order by e.id limit 1) e on true
+         where w.seq = any (p_seqs) and w.seq > 0 and e.id is null);
+    if v_silent <> '{}' then
+        -- The end of a job is told once: one that stands in the log, of those who watched all, is the first of these.
+        update laneway.watches w set since_id = e.id
+          from laneway.present(v_silent) p
+         cross join lateral (select x.id, x.state from laneway.events x
+                              where x.seq = p.seq order by x.id desc limit 1) e
+         where w.seq = p.seq and p.status in ('completed', 'failed', 'cancelled')
+           and e.state - '{worker,run_at}'::text[] = p.state - '{worker,run_at}'::text[];
+        -- Any other anew, also where an older event tells the same: there may be gaps after that.
+        insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)
+        select p.seq, 'job.' || case when p.status in ('completed', 'failed', 'cancelled') then p.status else 'state' end,
+               p.workspace, p.lane, p.job_type, p.created_by, p.state
+          from laneway.present(v_silent) p
+          join laneway.watches w on w.seq = p.seq
+         where not exists (select from laneway.events x where x.seq = p.seq and x.id >= w.since_id);
+        if found then
+            -- Another may log a change of it at this moment: that is put right when it has ended.
+            update laneway.watches w set settled = false, mark = null where w.seq = any (v_silent);
+        end if;
     end if;
     return query select w.seq, w.settled from laneway.watches w where w.seq = any (p_seqs);
 end $$;

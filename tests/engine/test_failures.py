@@ -1,0 +1,120 @@
+"""What the terminal of a worker says of attempts that fail."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+import pytest
+
+from laneway import Cancel, Context, Retry, RetryPolicy, Snooze
+from laneway.domain.claim import Claim
+from laneway.engine import failures
+from laneway.engine.registry import make_handler
+from laneway.engine.run import Run
+from laneway.engine.verdicts import error_json
+from laneway.store.leases import Answer, Assignment, Verdict
+from tests.engine.workshop import Workshop, until
+
+POLICY = RetryPolicy(base=0.05, cap=0.1, jitter=0)
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(r.levelno, r.getMessage()) for r in caplog.records if "fail" in r.getMessage()]
+
+
+async def test_each_failed_attempt_is_told_with_what_becomes_of_its_job(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("mail", max_retries=2, retry=POLICY)
+    async def mail(ctx: Context) -> None:
+        if ctx.attempt == 2:
+            raise Retry("busy", after=0.01)
+        raise ValueError("two\nlines \x1b[31m" + "x" * 5000)
+
+    await shop.hire()
+    job = await shop.lw.submit("mail")
+    await shop.ended(job)
+    await until(lambda: len(said(caplog)) == 3)
+    shown = "ValueError: two lines \\x1b[31m" + "x" * 5000
+    short = shown[: failures._LONGEST] + "…"
+    assert said(caplog) == [
+        (logging.WARNING, f"mail {job.id}: attempt 1 failed: {short}; again in 0.05 s"),
+        (logging.WARNING, f"mail {job.id}: attempt 2 failed: Retry: busy; again in 0.01 s"),
+        (logging.ERROR, f"mail {job.id}: attempt 3 failed: {short}; the job has failed"),
+    ]
+
+
+async def test_what_is_no_failure_is_not_told_as_one(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("mail")
+    async def mail(ctx: Context, how: str) -> None:
+        if how == "cancel":
+            raise Cancel("nothing to do")
+        if how == "snooze" and ctx.attempt == 1:
+            raise Snooze(0.01)
+
+    worker = await shop.hire()
+    for how in ("cancel", "snooze", "finish"):
+        await shop.ended(await shop.lw.submit("mail", {"how": how}))
+    await worker.stop()
+    assert said(caplog) == []
+
+
+async def test_many_failures_are_counted_instead_of_told_one_by_one(
+    shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "INTERVAL_S", 3600.0)
+
+    @shop.lw.handler("mail", max_retries=0)
+    async def mail(ctx: Context) -> None:
+        raise ValueError("no")
+
+    @shop.lw.handler("rare", max_retries=0)
+    async def rare(ctx: Context) -> None:
+        raise ValueError("rare")
+
+    worker = await shop.hire()
+    await shop.lw.submit_many([("mail", {})] * 1000)
+    await until(lambda: shop.count("failed") == 1000)
+    await shop.ended(await shop.lw.submit("rare"))
+    await worker.stop()
+    told = [text for _, text in said(caplog)]
+    assert sum("attempt 1 failed" in text and text.startswith("mail") for text in told) == 10
+    assert sum(text.startswith("rare") for text in told) == 1
+    last = "mail: 990 more attempts failed, 990 of them for good, the last by ValueError: no"
+    assert told[-1] == last
+
+
+async def test_while_it_goes_on_there_is_one_line_at_a_time(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "INTERVAL_S", 3600.0)
+
+    async def fn(ctx: Context) -> None: ...
+
+    told = failures.Failures()
+
+    def fail(many: int, status: str) -> int:
+        caplog.clear()
+        for n in range(many):
+            claim = Claim(n, UUID(int=n), 1)
+            assignment = Assignment(claim, 0, "mail", "{}", None, 0, fresh=True)
+            verdict = Verdict(claim, "fail", error=error_json("E", "no"))
+            told.note(Run(assignment, make_handler("mail", fn), "default"), verdict)
+            told.settled([verdict], [Answer(n, 1, "accepted", status)])
+        if many > failures.MOST:
+            told._end_spell("mail")
+        return len(caplog.records)
+
+    assert fail(500, "approved") == failures.MOST + 1
+    assert fail(500, "approved") == 1
+    assert caplog.records[0].levelno == logging.WARNING
+    assert fail(500, "failed") == 1
+    assert caplog.records[0].levelno == logging.ERROR
+    told._end_spell("mail")
+    assert fail(3, "approved") == 3
+    told.close()
+    assert fail(3, "cancelled") == 0
+    assert not told._noted
