@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
@@ -19,7 +18,6 @@ from laneway.config import Settings
 from laneway.control import access
 from laneway.store.database import Database as Pool
 
-READY_S = 60.0
 _SAYS = re.compile(r"serving http://127\.0\.0\.1:(\d+)")
 OWN = ("-m", "laneway", "server", "--port=0")
 BARE = ("-m", "bench.api.bare")
@@ -90,7 +88,3 @@ def make_token(database: Database, name: str = "bench", role: str = "operator") 
             await pool.close()
 
     return asyncio.run(make())
-
-
-def log_of(database: Database) -> Path:
-    return database.home / "replicas.log"

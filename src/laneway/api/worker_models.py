@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from laneway.api.job_models import ProgressOut
 from laneway.api.lane_models import LaneName, LaneStatusOut
 from laneway.api.paging import Request
 from laneway.domain.job import PRIORITY_RANGE, Job
@@ -87,16 +88,6 @@ class ThawOut(BaseModel):
     """The lanes that a thaw made what they were."""
 
     lanes: list[ThawedOut]
-
-
-class ProgressOut(BaseModel):
-    """How far an attempt has come, in its own units."""
-
-    stage: str | None
-    done: float | None
-    total: float | None
-    percent: float | None
-    message: str | None
 
 
 class ActiveJobOut(BaseModel):
