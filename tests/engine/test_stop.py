@@ -21,21 +21,24 @@ from tests.engine.workshop import Workshop, until
 async def test_a_stopping_worker_waits_for_short_jobs(either_shop: Workshop) -> None:
     shop = either_shop
     go_on = threading.Event()
+    begun: list[str] = []
 
     @shop.lw.handler("async_job")
     async def async_job(ctx: Context) -> str:
+        begun.append("async")
         await asyncio.to_thread(go_on.wait, 20)
         return "finished"
 
     @shop.lw.handler("thread_job")
     def thread_job(ctx: SyncContext) -> str:
+        begun.append("thread")
         go_on.wait(20)
         return "finished"
 
     worker = await shop.hire()
     jobs = [await shop.lw.submit(f"{kind}_job") for kind in ("async", "thread")]
-    for job in jobs:
-        await shop.running(job)
+    # Claimed is not begun: what has not begun goes back at once.
+    await until(lambda: len(begun) == 2)
     stopping = asyncio.create_task(worker.stop())
     await until(lambda: not worker.is_running)
     late = await shop.lw.submit("async_job")
