@@ -24,6 +24,7 @@ from pydantic import (
     Field,
     InstanceOf,
     PositiveInt,
+    SecretStr,
     ValidationError,
     field_validator,
 )
@@ -228,6 +229,11 @@ class Settings(BaseSettings):
 
     metrics_host: str = Field(
         default="127.0.0.1", description="address a worker tells its metrics on"
+    )
+    metrics_token: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        description="bearer token that a worker's metrics ask for; needed off loopback",
     )
     metrics_port: int | None = Field(
         default=None,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final, Literal
+from secrets import compare_digest
+from typing import TYPE_CHECKING, Final, Literal
 
 from prometheus_client import PROCESS_COLLECTOR
 from prometheus_client.core import (
@@ -23,13 +24,20 @@ from prometheus_client.core import (
 from prometheus_client.exposition import (
     CONTENT_TYPE_PLAIN_0_0_4,
     generate_latest,
+    make_wsgi_app,
     start_http_server,
 )
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from laneway import __version__
+from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
 from laneway.tally import PROCESS, Histogram, Tally
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from laneway.config import Settings
 
 log = logging.getLogger("laneway")
 
@@ -261,23 +269,43 @@ def page(parts: Sequence[Iterable[Metric]]) -> Page:
     return Page(lambda: [metric for part in parts for metric in part])
 
 
+def _guarded(told: WSGIApplication, token: str) -> WSGIApplication:
+    """The same, for those who bear the token."""
+    wanted = f"Bearer {token}".encode()
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1")
+        if compare_digest(given, wanted):
+            return told(environ, start_response)
+        start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer")])
+        return [b""]
+
+    return app
+
+
 @contextmanager
-def served(port: int, host: str, tally: Tally = PROCESS) -> Iterator[int]:
+def served(
+    port: int, host: str, tally: Tally = PROCESS, *, token: str | None = None
+) -> Iterator[int]:
     """Serves the metrics of a worker process from a thread: handlers that block do not stop it.
 
-    Answers the port, which is another than asked for if that is 0.
+    With a `token` only to those who bear it. Answers the port, which is another than asked for if
+    that is 0.
     """
 
     def made() -> Iterable[Metric]:
         return (*of_worker(tally), *of_process(tally))
 
     try:
-        server, thread = start_http_server(port, host, Page(made))
+        # Nothing is told before it is known to whom.
+        server, thread = start_http_server(port, host, Page(lambda: ()))
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"metrics_host, metrics_port: cannot listen on {host}:{port}: {why}"
         ) from None
+    told = make_wsgi_app(Page(made))
+    server.set_app(told if token is None else _guarded(told, token))
     tally.is_read = True
     try:
         bound = server.server_address[1]
@@ -287,3 +315,28 @@ def served(port: int, host: str, tally: Tally = PROCESS) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def check_host(settings: Settings) -> None:
+    """Refuses to tell a worker's metrics to whoever reaches another address than loopback."""
+    if settings.metrics_token is None and not is_loopback(settings.metrics_host):
+        raise ConfigError(
+            f"metrics_host: on {settings.metrics_host} metrics are told to those"
+            " with a token only: set LANEWAY_METRICS_TOKEN"
+        )
+
+
+@contextmanager
+def of_settings(settings: Settings, port: int, *, must_listen: bool) -> Iterator[None]:
+    """Serves them as the settings say; a port that is taken is only logged unless it must."""
+    check_host(settings)
+    token = settings.metrics_token
+    secret = None if token is None else token.get_secret_value()
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(served(port, settings.metrics_host, token=secret))
+        except ConfigError as error:
+            if must_listen:
+                raise
+            log.error("%s: this process goes on without telling its metrics", error)
+        yield

@@ -20,6 +20,7 @@ from laneway.client import Client, JobHandle
 from laneway.config import Settings
 from laneway.control import access, sessions
 from laneway.control.schedules import Schedules
+from laneway.domain.address import is_loopback
 from laneway.domain.schedule import Schedule
 from laneway.engine.checks import TIMEOUT_S, make_check
 from laneway.engine.logs import configure
@@ -267,12 +268,16 @@ def run_worker(
     given = {**sizes, "metrics_port": metrics_port}
     settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
-    if processes is None or "LANEWAY_LEASH" in os.environ:
+    is_supervised = "LANEWAY_LEASH" in os.environ
+    if settings.metrics_port is not None:
+        from laneway.metrics import check_host
+
+        check_host(settings)
+    if processes is None or is_supervised:
         dsn = loaded.database.dsn
-        with _metrics_of(settings):
-            return run_worker_process(
-                lambda: Worker(dsn, settings, loaded.handlers, only_lanes=only, app=app), grace
-            )
+        with _metrics_of(settings, is_supervised=is_supervised):
+            make = partial(Worker, dsn, settings, loaded.handlers, only_lanes=only, app=app)
+            return run_worker_process(lambda: make(transport="database"), grace)
     options = [f"--{name}={value}" for name, value in sizes.items() if value is not None]
     if lanes is not None:
         options.append(f"--lanes={','.join(lanes)}")
@@ -281,12 +286,13 @@ def run_worker(
     return Supervisor(command(app, options), processes, loaded.database.dsn, settings).run()
 
 
-def _metrics_of(settings: Settings) -> AbstractContextManager[object]:
+def _metrics_of(settings: Settings, *, is_supervised: bool) -> AbstractContextManager[object]:
     if settings.metrics_port is None:
         return nullcontext()
-    from laneway.metrics import served
+    from laneway.metrics import of_settings
 
-    return served(settings.metrics_port, settings.metrics_host)
+    # Of several processes, one whose port is taken must not stop the work of all.
+    return of_settings(settings, settings.metrics_port, must_listen=not is_supervised)
 
 
 def _make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
@@ -310,7 +316,7 @@ def run_server(
 ) -> int:
     """Runs the server, and with an application a worker of it beside, until told to stop."""
     from laneway.api.logs import mark_requests
-    from laneway.api.server import is_loopback, listen
+    from laneway.api.server import listen
 
     loaded = None if app is None else load_app(app)
     settings = Settings.load() if loaded is None else loaded.settings
@@ -344,7 +350,7 @@ async def _serve(
     client: Laneway | None,
     worker: Worker | None,
 ) -> int:
-    from laneway.api.server import Serving, is_loopback, url_of
+    from laneway.api.server import Serving, url_of
 
     app = _make_api(dsn, settings, client)
     database: Database = app.state.database

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -123,26 +123,28 @@ def bridged(dsn: str) -> Iterator[tuple[Bridge, dict[str, Any]]]:
             portal.call(database.close)
 
 
-def furnish(conn: psycopg.Connection[Any]) -> tuple[Principal, list[UUID]]:
-    """Somebody who may do everything, and jobs in every state."""
+def furnish(conn: psycopg.Connection[Any]) -> tuple[Principal, dict[str, list[UUID]]]:
+    """Somebody who may do everything, and the ids of jobs in every state and of a worker."""
     scene = Scene(conn)
     ended = [scene.completed(), scene.failed(), scene.running().job_id]
     waiting = [scene.submit("greet", tags=("a",), unique_key="k"), scene.submit("ingestion")]
-    return People(conn).new("fuzz", "platform_admin"), [*ended, *waiting]
+    known = {"job_id": [*ended, *waiting], "worker_id": [scene.register()]}
+    return People(conn).new("fuzz", "platform_admin"), known
 
 
 def fuzz(dsn: str, per_route: int) -> Findings:
     """Sends that many requests to every route, half of them wrong on purpose."""
     findings = Findings()
     with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        who, jobs = furnish(conn)
+        who, ids = furnish(conn)
         with bridged(dsn) as (app, description):
             schema = schemathesis.openapi.from_dict(description)
             schema.app = app
-            known = cycle([*jobs, None])
+            # Now and then one that nothing has.
+            known = {name: cycle([*some, None]) for name, some in ids.items()}
             for operation in (found.ok() for found in schema.get_all_operations()):  # type: ignore[union-attr]
                 for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-                    send = _sender(findings, who, lambda: next(known))
+                    send = _sender(findings, who, known)
                     strategy = operation.as_strategy(generation_mode=mode)
                     # A route that takes nothing cannot be asked wrongly.
                     with suppress(Unsatisfiable):
@@ -163,13 +165,13 @@ def _run(send: Callable[[Any], None], strategy: Any, count: int) -> None:
 
 
 def _sender(
-    findings: Findings, who: Principal, known: Callable[[], UUID | None]
+    findings: Findings, who: Principal, known: Mapping[str, Iterator[UUID | None]]
 ) -> Callable[[Any], None]:
     def send(case: Any) -> None:
         parameters = case.path_parameters or {}
-        job_id = known() if "job_id" in parameters else None
-        if job_id is not None:
-            parameters["job_id"] = str(job_id)
+        for name in parameters.keys() & known.keys():
+            if (one := next(known[name])) is not None:
+                parameters[name] = str(one)
         response = case.call(headers=who.headers)
         findings.statuses[response.status_code] += 1
         try:

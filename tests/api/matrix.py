@@ -169,6 +169,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         "submit", "jobs:submit", lambda *place: {"jobs": [_place(*place)]}
     ),
     ("GET", "/jobs"): Entry("anyone", "jobs:read"),
+    ("GET", "/jobs/counts"): Entry("anyone", "jobs:read"),
     ("GET", _JOB): Entry("job", "jobs:read", make="job"),
     ("DELETE", _JOB): Entry("job", "jobs:cancel", make="job"),
     ("GET", f"{_JOB}/explain"): Entry("job", "jobs:read", make="job"),
@@ -184,6 +185,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", "/jobs/bulk/{run_id}"): Entry("run", make="run"),
     ("GET", _LANES): Entry("lanes", "workers:view"),
     ("POST", _LANES): Entry("global", "workers:manage", _named()),
+    ("GET", f"{_LANES}/{{name}}"): Entry("lane", "workers:view", make="lane"),
     ("PATCH", f"{_LANES}/{{name}}"): Entry(
         "lane", "workers:manage", {"poll_interval_ms": 4000}, make="lane"
     ),
@@ -193,9 +195,14 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", f"{_LANES}/{{name}}/history"): Entry("lane", "workers:manage", make="lane"),
     ("POST", f"{_LANES}/{{name}}/rollback"): Entry("global", "workers:manage", make="own_lane"),
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
+    ("GET", "/admin/workers/types"): Entry("lanes", "workers:view"),
     ("GET", "/admin/stats"): Entry("lanes", "workers:view"),
+    ("GET", "/admin/stats/failures"): Entry("lanes", "workers:view"),
+    ("GET", "/admin/database"): Entry("global", "workers:view"),
     ("POST", "/admin/workers/pause"): Entry("global", "workers:manage"),
     ("POST", "/admin/workers/resume"): Entry("global", "workers:manage"),
+    ("POST", "/admin/workers/{worker_id}/drain"): Entry("lane", "workers:manage", make="worker"),
+    ("POST", "/admin/workers/{worker_id}/resume"): Entry("lane", "workers:manage", make="worker"),
     ("POST", "/admin/workers/freeze"): Entry(
         "lane", "workers:manage", lambda workspace, lane, *_: {"lanes": [lane]}
     ),

@@ -162,6 +162,22 @@ async def test_bad_input_is_refused(ask: Ask, people: People) -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), body
 
 
+async def test_a_lane_that_is_not_there_is_named_and_nothing_is_given(
+    ask: Ask, people: People, acts: Callable[[], list[Any]]
+) -> None:
+    admin = people.new("admin", "platform_admin")
+    for path, body in (
+        ("grants", {"principal": "admin", "role": "viewer", "scope": "all"}),
+        ("tokens", {"principal": "admin", "name": "x"}),
+    ):
+        given = {**body, "lanes": ["default", "interactiv"]}
+        answer = await ask(admin, "POST", f"/admin/{path}", json=given)
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["field"]) == (422, "lanes")
+        assert "no lane interactiv" in error["rule"]
+    assert acts() == []
+
+
 async def test_pages_of_tokens_follow_each_other(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     for _ in range(4):

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from laneway.api.job_access import actable
 from laneway.domain.approval import Approval
 from tests.api.conftest import Ask, People, Principal
 from tests.control.scene import Scene
@@ -321,3 +322,32 @@ async def pages_of(ask: Ask, who: Principal, limit: int) -> AsyncIterator[list[s
         cursor = page["next_cursor"]
         if cursor is None:
             return
+
+
+async def test_a_job_claimed_between_look_and_act_is_refused_and_runs_on(
+    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch, acts: Acts
+) -> None:
+    olga = people.new("olga", "operator")
+    waiting = scene.submit()
+
+    async def claimed_meanwhile(*given: Any) -> Any:
+        seen = await actable(*given)
+        scene.claim()
+        return seen
+
+    monkeypatch.setattr("laneway.api.jobs.actable", claimed_meanwhile)
+    answer = await ask(olga, "DELETE", f"/jobs/{waiting}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "refused")
+    job = (await ask(olga, "GET", f"/jobs/{waiting}")).json()
+    assert (job["status"], job["cancel_requested_at"]) == ("running", None)
+    assert acts() == []
+
+
+async def test_a_job_tells_the_trace_it_was_submitted_in(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    vera = people.new("vera", "viewer")
+    traced, plain = scene.submit(traceparent=trace), scene.submit()
+    seen = [(await ask(vera, "GET", f"/jobs/{each}")).json() for each in (traced, plain)]
+    assert [one["traceparent"] for one in seen] == [trace, None]

@@ -169,3 +169,36 @@ async def test_a_token_narrowed_to_lanes_narrows_its_principal(ask: Ask, people:
     olga = people.new("olga", "operator", token_lanes=["system"])
     seen = (await ask(olga, "GET", LANES)).json()["items"]
     assert [lane["name"] for lane in seen] == ["system"]
+
+
+async def test_one_lane_tells_what_waits_by_type_and_priority(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    for priority in (5, 5, 0):
+        scene.submit("ingestion", priority=priority)
+    # One that comes back waits with the others of its priority.
+    claim = scene.claim("ingestion")[0]
+    scene.settle(claim, "release")
+    scene.submit("polarity", priority=9)
+    scene.submit("restore")
+    answer = await ask(people.new("vera", "viewer"), "GET", f"{LANES}/interactive")
+    assert answer.status_code == 200, answer.text
+    seen = answer.json()
+    assert (seen["max_slots"], seen["slots_used"], seen["depth"]) == (2, 0, 4)
+    told = [
+        (each["job_type"], each["priority"], each["depth"], each["depth_is_capped"])
+        for each in seen["by_priority"]
+    ]
+    assert told == [
+        ("polarity", 9, 1, False), ("ingestion", 5, 2, False), ("ingestion", 0, 1, False),
+    ]  # fmt: skip
+    assert all(each["oldest_wait_s"] >= 0 for each in seen["by_priority"])
+
+
+async def test_a_lane_out_of_reach_is_not_there(ask: Ask, people: People) -> None:
+    larry = people.new("larry", "viewer", lanes=["interactive"])
+    assert (await ask(larry, "GET", f"{LANES}/interactive")).status_code == 200
+    assert (await ask(larry, "GET", f"{LANES}/system")).status_code == 404
+    vera = people.new("vera", "viewer")
+    assert (await ask(vera, "GET", f"{LANES}/none")).status_code == 404
+    assert (await ask(vera, "GET", f"{LANES}/No!")).status_code == 422

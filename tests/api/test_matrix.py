@@ -80,6 +80,11 @@ class World:
     def lane(self, who: Person, side: Side, number: int) -> str:
         return PLACES[side][1]
 
+    def worker(self, who: Person, side: Side, number: int) -> UUID:
+        """One that serves the lane of its side."""
+        self._scene.worker_id = uuid4()
+        return self._scene.register(serves=(PLACES[side][1],), name=f"host:{number}")
+
     def own_lane(self, who: Person, side: Side, number: int) -> str:
         """The one a rollback would be about is in reach; that is not enough."""
         return PLACES["near"][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.api.conftest import Ask, People
@@ -41,6 +42,21 @@ async def test_a_schedule_lives_from_its_creation_to_its_deletion(
     assert (await ask(olga, "DELETE", path)).status_code == 204
     assert (await ask(olga, "GET", path)).status_code == 404
     assert [(act[2], act[4]) for act in acts()] == [("schedule", "done")] * 5
+
+
+async def test_a_schedule_is_told_in_words_and_with_its_next_fires_until_it_is_stopped(
+    ask: Ask, people: People
+) -> None:
+    olga = people.new("olga", "operator")
+    made = (await ask(olga, "POST", SCHEDULES, json=NIGHTLY)).json()
+    assert made["words"] == "At 03:00, every day, UTC"
+    (listed,) = (await ask(olga, "GET", SCHEDULES)).json()["items"]
+    assert made["next_fires"] == listed["next_fires"]
+    fires = [datetime.fromisoformat(each["at"]) for each in listed["next_fires"]]
+    next_at = datetime.fromisoformat(listed["next_at"])
+    assert fires == [next_at + timedelta(days=day) for day in range(3)]
+    stopped = await ask(olga, "PATCH", f"{SCHEDULES}/nightly", json={"enabled": False})
+    assert stopped.json()["next_fires"] == []
 
 
 async def test_a_second_schedule_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:

@@ -74,3 +74,88 @@ async def test_only_the_newest_ends_are_looked_at_and_it_says_so(
     found = await stats.series(database, bound=2)
     assert found.is_capped
     assert sum(point.completed for point in found.points) == 2
+
+
+async def test_a_lane_is_one_point_when_asked_so(ask: Ask, people: People, scene: Scene) -> None:
+    for job_type in ("ingestion", "polarity", "polarity"):
+        scene.completed(job_type)
+    scene.failed("ingestion")
+    scene.conn.execute("update laneway.outcome set started_at = claimed_at")
+    vera = people.new("vera", "viewer")
+    params = {"window_s": 1800, "bucket_s": 1800, "by_lane": True}
+    (point,) = (await ask(vera, "GET", STATS, params=params)).json()["points"]
+    assert (point["lane"], point["job_type"]) == ("interactive", None)
+    assert (point["started"], point["completed"], point["failed"]) == (4, 3, 1)
+    assert 0 <= point["run_p50_s"] <= point["run_p95_s"]
+
+
+def failing(scene: Scene, job_type: str, error: str) -> str:
+    claim = scene.running(job_type)
+    told = f'{{"type": "{error}", "message": "s3cret", "traceback": "s3cret"}}'
+    scene.settle(claim, "giveup", error=told)
+    return str(claim.job_id)
+
+
+FAILURES = f"{STATS}/failures"
+
+
+async def test_failures_are_told_by_type_and_error_without_their_words(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    failing(scene, "ingestion", "OSError")
+    newest = failing(scene, "ingestion", "OSError")
+    failing(scene, "ingestion", "ValueError")
+    failing(scene, "restore", "OSError")
+    scene.completed("ingestion")
+    vera = people.new("vera", "viewer")
+    answer = await ask(vera, "GET", FAILURES)
+    assert answer.status_code == 200, answer.text
+    assert "s3cret" not in answer.text
+    seen = answer.json()
+    first = seen["items"][0]
+    assert (first["job_type"], first["error_type"], first["failures"]) == (
+        "ingestion", "OSError", 2,
+    )  # fmt: skip
+    assert (first["lane"], first["example"]) == ("interactive", newest)
+    assert sorted((each["job_type"], each["error_type"]) for each in seen["items"][1:]) == [
+        ("ingestion", "ValueError"),
+        ("restore", "OSError"),
+    ]
+    narrow = {"job_type": "restore", "limit": 1}
+    (only,) = (await ask(vera, "GET", FAILURES, params=narrow)).json()["items"]
+    assert only["job_type"] == "restore"
+
+
+async def test_failures_are_of_lanes_in_reach_and_of_the_window(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    failing(scene, "ingestion", "OSError")
+    failing(scene, "restore", "OSError")
+    larry = people.new("larry", "viewer", lanes=["system"])
+    seen = (await ask(larry, "GET", FAILURES)).json()["items"]
+    assert [each["lane"] for each in seen] == ["system"]
+    foreign = await ask(larry, "GET", FAILURES, params={"lane": "interactive"})
+    assert foreign.status_code == 404
+    scene.conn.execute("update laneway.outcome set finished_at = finished_at - interval '2 min'")
+    assert (await ask(larry, "GET", FAILURES, params={"window_s": 60})).json()["items"] == []
+
+
+async def test_a_job_that_failed_before_it_ran_counts_in_the_lane_it_waited_for(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    failing(scene, "ingestion", "TooOld")
+    scene.conn.execute("update laneway.outcome set lane = null")
+    vera = people.new("vera", "viewer")
+    (seen,) = (await ask(vera, "GET", FAILURES)).json()["items"]
+    assert seen["lane"] == "interactive"
+
+
+async def test_only_the_newest_ends_are_looked_at_for_failures(
+    database: Database, scene: Scene
+) -> None:
+    failing(scene, "ingestion", "OSError")
+    for _ in range(2):
+        scene.completed("ingestion")
+    assert await stats.failures(database, bound=2) == ([], True)
+    found = await stats.failures(database, bound=4)
+    assert (len(found.items), found.is_capped) == (1, False)

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
+from laneway.api import workers as routes
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
 
@@ -130,6 +133,24 @@ async def test_only_running_jobs_are_cancelled_here(ask: Ask, people: People, sc
     for job_id in (scene.completed(), scene.submit()):
         answer = await ask(olga, "POST", f"{ADMIN}/jobs/{job_id}/cancel")
         assert (answer.status_code, answer.json()["code"]) == (409, "refused")
+
+
+async def test_a_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
+    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch, acts: Acts
+) -> None:
+    claim = scene.running()
+    olga = people.new("olga", "operator")
+    look = routes._check_job
+
+    async def released_meanwhile(*given: Any) -> None:
+        await look(*given)
+        scene.settle(claim, "release")
+
+    monkeypatch.setattr(routes, "_check_job", released_meanwhile)
+    answer = await ask(olga, "POST", f"{ADMIN}/jobs/{claim.job_id}/cancel")
+    assert (answer.status_code, answer.json()["code"]) == (409, "refused")
+    assert [each.job_id for each in scene.claim()] == [claim.job_id]
+    assert acts() == []
 
 
 async def test_only_waiting_jobs_take_another_priority(

@@ -207,3 +207,11 @@ def test_explain_names_codes(run: Run, scene: Scene) -> None:
     told = json.loads(run("jobs", "explain", job_id, "--json").stdout)
     assert "no_worker" in [reason["code"] for reason in told["reasons"]]
     assert "  no_worker: no worker is alive" in run("jobs", "explain", job_id).stdout
+
+
+def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(run: Run, scene: Scene) -> None:
+    for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json")):
+        found = run("jobs", *args, "--lane", "typo")
+        assert found.exit_code == 0
+        assert found.stderr.startswith("there is no lane typo\n")
+    assert run("jobs", "ls", "--lane", "system").stderr == "no jobs\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from uuid import UUID
 
 import pytest
 
@@ -19,9 +20,10 @@ def test_lanes_are_listed_created_set_drained_resumed_and_moved(run: Run, scene:
     assert (lane["max_slots"], lane["job_types"]) == (None, ["encode", "cut"])
     assert lane["updated_by"] == "ann"
     assert run("lanes", "create", "video").exit_code == 4
-    assert (
-        run("lanes", "set", "video", "--max-slots", 3).stderr == "lane video: changed max_slots\n"
-    )
+    changed = run("lanes", "set", "video", "--max-slots", 3, "--lease-seconds", 60)
+    assert changed.stderr == "lane video: max_slots null → 3, lease_seconds 30 → 60\n"
+    again = run("lanes", "set", "video", "--max-slots", 3)
+    assert (again.exit_code, again.stderr) == (0, "lane video: is so already\n")
     assert run("lanes", "drain", "video").exit_code == 0
     assert run("lanes", "move", "ingestion", "video").exit_code == 0
     listed = {
@@ -80,6 +82,38 @@ def test_the_overview_shows_lanes_jobs_and_workers(
     told = json.loads(run(*command, "--json").stdout)
     assert [each["id"] for each in told["active"]] == [str(claim.job_id)]
     assert len(told["lanes"]) == 5
+
+
+def test_one_worker_is_drained_and_resumed_by_its_name_or_id(run: Run, scene: Scene) -> None:
+    scene.register()
+    scene.running("greet")
+    drained = run("--by", "ann", "admin", "workers", "drain", "host:1")
+    assert (drained.exit_code, drained.stderr) == (0, "worker host:1: drained, 1 running\n")
+    assert "drained by ann" in run("admin", "workers").stdout
+    resumed = run("admin", "workers", "resume", scene.worker_id, "--json")
+    assert json.loads(resumed.stdout)["drain_requested_at"] is None
+    assert "drained" not in run("admin", "workers").stdout
+
+    assert run("admin", "workers", "drain", "host:2").exit_code == 3
+    assert run("admin", "workers", "drain", UUID(int=7)).exit_code == 3
+    scene.worker_id = UUID(int=8)
+    scene.register()
+    both = run("admin", "workers", "drain", "host:1")
+    assert both.exit_code == 4
+    assert str(UUID(int=8)) in both.stderr
+    scene.conn.execute("update laneway.workers set stopped_at = seen_at")
+    assert run("admin", "workers", "drain", UUID(int=8)).exit_code == 4
+
+
+def test_the_overview_tells_the_memory_of_workers_and_how_they_reach_the_database(
+    run: Run, scene: Scene
+) -> None:
+    scene.register()
+    assert "database" in run("admin", "workers").stdout
+    scene.conn.execute("update laneway.workers set memory_bytes = 61500000, transport = 'grpc'")
+    text = run("admin", "workers").stdout
+    assert "62 MB" in text
+    assert "grpc" in text
 
 
 def test_options_have_twins_in_the_environment(run: Run, scene: Scene) -> None:

@@ -117,6 +117,8 @@ def jobs(tell: Teller) -> Iterator[Said]:
     yield tell("jobs", "ls", "--limit", 201)
     yield tell("jobs", "ls", "--cursor", "x")
     yield tell("jobs", "ls", "--tag", "nothing")
+    yield tell("jobs", "ls", "--lane", "typo")
+    yield tell("jobs", "cancel", "--lane", "typo", "--dry-run")
     for job_id in (done, failed, running.job_id, UUID(int=1)):
         yield tell("jobs", "show", job_id)
         yield tell("jobs", "show", job_id, "--json")
@@ -174,6 +176,8 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("lanes", "create", "video")
     yield tell("lanes", "create", "Bad Name")
     yield tell("lanes", "set", "video", "--max-slots", 3)
+    yield tell("lanes", "set", "video", "--max-slots", 3, "--json")
+    yield tell("lanes", "set", "video", "--max-slots", 3, "--job-types", "cut,encode")
     yield tell("lanes", "set", "video")
     yield tell("lanes", "set", "nobody", "--max-slots", 3)
     yield tell("lanes", "set", "video", "--lease-seconds", 1)
@@ -184,11 +188,21 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("lanes", "move", "polarity", "default")
     yield tell("lanes", "move", "encode", "nobody")
     yield tell("lanes", "ls")
+    yield tell("lanes", "show", "interactive")
+    yield tell("lanes", "show", "interactive", "--json")
+    yield tell("lanes", "show", "nobody")
+    yield tell("lanes", "show", "Bad Name")
     yield tell("admin", "workers", "lanes", "--json")
     yield tell("pause")
     yield tell("admin", "workers")
     yield tell("top", "--once", "--json")
     yield tell("resume")
+    yield tell("admin", "workers", "drain", "host:1")
+    yield tell("admin", "workers", "drain", tell.scene.worker_id, "--json")
+    yield tell("admin", "workers")
+    yield tell("admin", "workers", "resume", "host:1")
+    yield tell("admin", "workers", "resume", "nobody")
+    yield tell("admin", "workers", "drain", UUID(int=7))
     yield tell("lanes", "history")
     yield tell("lanes", "history", "video", "--limit", 2, "--json")
     yield tell("lanes", "history", "--limit", 2, "--before", 9)
@@ -204,6 +218,30 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("thaw", "video", "--json")
     yield tell("thaw")
     yield tell("thaw")
+
+
+def figures(tell: Teller) -> Iterator[Said]:
+    """How many jobs are where, what they failed of, which types there are."""
+    scene = tell.scene
+    yield tell("admin", "workers", "types")
+    yield tell("admin", "failures")
+    scene.publish("ingestion", limits=("openai",), approval=Approval(below_cost=5, currency="EUR"))
+    scene.publish("old")
+    scene.register(("ingestion",))
+    scene.failed("bad")
+    scene.failed("bad")
+    scene.completed("quick")
+    scene.submit("quick")
+    yield tell("jobs", "counts")
+    yield tell("jobs", "counts", "--type", "quick", "--json")
+    yield tell("jobs", "counts", "--lane", "system", "--since", "1h")
+    yield tell("jobs", "counts", "--status", "failed")
+    yield tell("admin", "workers", "types")
+    yield tell("admin", "workers", "types", "--lane", "interactive", "--json")
+    yield tell("admin", "workers", "types", "--lane", "Bad Name")
+    yield tell("admin", "failures")
+    yield tell("admin", "failures", "--type", "bad", "--window", "1d", "--json")
+    yield tell("admin", "failures", "--window", "2d")
 
 
 def limits(tell: Teller) -> Iterator[Said]:
@@ -260,6 +298,8 @@ def access(tell: Teller) -> Iterator[Said]:
     yield tell("roles", "ls")
     yield tell("roles", "grant", "ann", "reader", "--scope", "workspace", "--workspace", "w")
     yield tell("roles", "grant", "ann", "reader", "--scope", "workspace")
+    yield tell("roles", "grant", "ann", "reader", "--scope", "all", "--lanes", "default,typo")
+    yield tell("tokens", "create", "ann", "--name", "narrow", "--lanes", "typo")
     yield tell("roles", "grants", "--principal", "ann")
     (grant_id,) = tell.ids("roles", "grants", "--principal", "ann", "--json")
     yield tell("roles", "revoke", grant_id, "--json")
@@ -293,7 +333,7 @@ def following(tell: Teller) -> Iterator[Said]:
 
 
 STORIES: list[Story] = [
-    jobs, approvals, bulk, lanes, limits, schedules, access, following,
+    jobs, approvals, bulk, lanes, figures, limits, schedules, access, following,
 ]  # fmt: skip
 
 

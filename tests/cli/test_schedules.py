@@ -39,7 +39,10 @@ def test_a_schedule_is_set_listed_shown_changed_and_deleted(run: Run) -> None:
     assert (cleared["priority"], cleared["max_retries"], cleared["tags"]) == (None, None, [])
     lowered = run("schedules", "set", "nightly", "--priority", -7, "--json")
     assert json.loads(lowered.stdout)["priority"] == -7
+    assert "At 03:00, every day, Europe/Berlin" in run("schedules", "ls").stdout
     shown = run("schedules", "show", "nightly").stdout
+    assert "At 03:00, every day, Europe/Berlin" in shown
+    assert shown.count("\nfires ") == 3
     assert "At 03:00" in shown
     assert json.loads(run("schedules", "show", "nightly", "--json").stdout)["cron"] == "0 3 * * *"
     assert run("schedules", "delete", "nightly").stderr == "schedule nightly: deleted\n"

@@ -28,12 +28,14 @@ from laneway.control import (
     limits,
     schedules,
     sessions,
+    workers,
 )
 from laneway.control.bulk import Order, Verb
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Approval
 from laneway.domain.audit import HIDDEN, Act, ActFilter
 from laneway.domain.filter import JobFilter
+from laneway.domain.freeze import Freeze, LaneWatch
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -92,6 +94,14 @@ async def drained(db: Database, scene: Scene) -> None:
     await lanes.drain(db, "system", by="setup")
 
 
+async def worker(db: Database, scene: Scene) -> UUID:
+    return scene.register()
+
+
+async def drained_worker(db: Database, scene: Scene) -> UUID:
+    return (await workers.drain(db, scene.register(), by="setup")).id
+
+
 async def shut(db: Database, scene: Scene) -> None:
     await lanes.pause(db, by="setup")
 
@@ -129,6 +139,8 @@ async def run_bulk(db: Database, order: Order, **more: Any) -> None:
         pass
 
 
+HOLD = freeze.Hold(["system"], ["system"])
+BUSY = Freeze((LaneWatch("system", False, 1, ()),), 0.0)
 CASES: dict[str, Case] = {
     "jobs.cancel": Case(
         jobs.cancel, ("job.cancelled", "job"), lambda job: given(job, reason="why"),
@@ -180,6 +192,16 @@ CASES: dict[str, Case] = {
         lanes.resume, ("lane.resumed", "lane"), lambda _: given("system"),
         lambda: given("nowhere"), drained, {"enabled": False}, {"enabled": True},
     ),
+    "workers.drain": Case(
+        workers.drain, ("worker.drained", "worker"), lambda id_: given(id_), lambda: given(GONE),
+        worker, {"worker": "host:1", "drain_requested_by": None},
+        {"worker": "host:1", "drain_requested_by": "ann"},
+    ),
+    "workers.resume": Case(
+        workers.resume, ("worker.resumed", "worker"), lambda id_: given(id_), lambda: given(GONE),
+        drained_worker, {"worker": "host:1", "drain_requested_by": "setup"},
+        {"worker": "host:1", "drain_requested_by": None, "drain_requested_at": None},
+    ),
     "lanes.move_type": Case(
         lanes.move_type, ("lane.type_moved", "lane"), lambda _: given("polarity", "system"),
         lambda: given("polarity", "nowhere"),
@@ -230,6 +252,18 @@ CASES: dict[str, Case] = {
     "freeze.freeze": Case(
         freeze.freeze, ("lane.frozen", "lane"), lambda _: given(["system"], deadline=0),
         lambda: given(["nowhere"]), before={"enabled": ["system"]}, after={"frozen": ["system"]},
+    ),
+    "freeze.begin": Case(
+        freeze.begin, ("lane.frozen", "lane"), lambda _: given(["system"]),
+        lambda: given(["nowhere"]), before={"enabled": ["system"]}, after={"frozen": ["system"]},
+    ),
+    "freeze.take_back": Case(
+        freeze.take_back, ("lane.thawed", "lane"), lambda _: given(HOLD), None, frozen,
+        {"frozen": ["system"]}, {"enabled": ["system"]},
+    ),
+    "freeze.end": Case(
+        freeze.end, ("lane.thawed", "lane"), lambda _: given(HOLD, BUSY, or_thaw=True), None,
+        frozen, {"frozen": ["system"]}, {"enabled": ["system"]},
     ),
     "freeze.thaw": Case(
         freeze.thaw, ("lane.thawed", "lane"), lambda _: given(["system"]),

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from laneway.control import explain as room
-from laneway.control import jobs, lanes
+from laneway.control import jobs, lanes, workers
 from laneway.control.explain import explain
 from laneway.domain.approval import Approval
 from laneway.errors import NotFound
@@ -46,6 +46,22 @@ async def test_workers_without_the_handler_or_the_lane_do_not_count(
     scene.worker_id = uuid4()
     scene.register(serves=("interactive",))
     assert (await codes(db, job_id))[0] == "lane_not_served"
+
+
+async def test_a_job_waits_while_every_worker_that_serves_it_is_drained(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish()
+    job_id = scene.submit()
+    for _ in range(2):
+        scene.worker_id = uuid4()
+        scene.register()
+        assert await codes(db, job_id) == ["about_to_start"]
+        await workers.drain(db, scene.worker_id, by="ann")
+    assert await codes(db, job_id) == ["workers_drained", "first_in_lane"]
+    assert (await explain(db, job_id)).starts_in_s is None
+    await workers.resume(db, scene.worker_id, by="ann")
+    assert await codes(db, job_id) == ["about_to_start"]
 
 
 async def test_a_delayed_job_tells_when_its_time_comes(db: Database, scene: Scene) -> None:
@@ -216,6 +232,21 @@ async def test_a_delayed_job_starts_when_its_time_comes(db: Database, scene: Sce
     scene.register()
     scene.publish()
     assert await starts_in(db, scene.submit(delay=600.0)) == pytest.approx(600, abs=30)
+
+
+async def test_a_job_to_decide_about_tells_how_long_its_like_ran(
+    db: Database, scene: Scene
+) -> None:
+    ended(scene, 3)
+    scene.conn.execute(
+        "update laneway.outcome set finished_at = finished_at - interval '3 h',"
+        " started_at = started_at - interval '3 h'"
+    )
+    scene.publish("pace", approval=Approval())
+    asked = await explain(db, scene.submit("pace"))
+    assert asked.starts_in_s is None
+    assert asked.runs_for_s == pytest.approx(10, abs=1)
+    assert (await explain(db, scene.submit("other"))).runs_for_s is None
 
 
 async def test_one_that_waits_for_a_key_names_the_holder_and_guesses_from_its_type(

@@ -46,6 +46,7 @@ from laneway.store import (
     health,
     history,
     idempotency,
+    job_types,
     jobs,
     lanes,
     leases,
@@ -354,6 +355,7 @@ def play_approver(cast: Cast, props: list[UUID]) -> None:
     cast.run(jobs.listing(JobFilter(status=Status.AWAITING_APPROVAL, max_cost=5, unit="EUR")))
     wanted = JobFilter(status=Status.PENDING, job_type="costly", q="x", within=REACH)
     cast.run(jobs.listing(wanted))
+    cast.run(jobs.awaiting(JobFilter(q="x", max_cost=5, within=REACH)))
     cast.run(jobs.get(due))
     cast.run(jobs.get_attempts(due))
     seal = cast.run(approvals.sealed(due)).seal
@@ -375,7 +377,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
         wanted = JobFilter(
             status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH
         )
-        for find in (jobs.listing, jobs.matching, jobs.count):
+        for find in (jobs.listing, jobs.matching, jobs.count, jobs.awaiting):
             cast.run(find(wanted, limit=1))
     cast.run(jobs.listing(JobFilter(within=OWN)))
     cast.run(jobs.newest())
@@ -396,6 +398,11 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(
         stats.count_ends(window_s=60, bucket_s=60, lanes=["x"], job_type="a", bound=10, points=10)
     )
+    cast.run(stats.count_failures(window_s=60, lanes=["x"], job_type=None, bound=10, limit=10))
+    cast.run(jobs.count_states(JobFilter(job_type="a", lane="x", within=REACH), bound=10))
+    cast.run(lanes.measure_lane("interactive"))
+    cast.run(job_types.listing(["x"], limit=10))
+    cast.run(health.measure_tables())
 
 
 def prepare_control(cast: Cast) -> None:
@@ -419,6 +426,8 @@ def play_control(cast: Cast) -> None:
     assert cast.run(limits.delete("gpu", "me")).is_gone
     undo("limit", "gpu")
     undo("limit", "gpu")
+    cast.run(workers.lock(cast.worker_id))
+    cast.run(workers.drain(cast.worker_id, "me", drained=True))
     cast.run(lanes.create(Lane("gone"), "me"))
     undo("lane", "gone")
     undo("lane", "gone")
@@ -458,6 +467,8 @@ def play_requests(cast: Cast) -> None:
     for _ in range(2):
         cast.run(idempotency.keep(who, "k", answer))
     assert cast.run(idempotency.read(who, "k")) == answer
+    cast.run(idempotency.await_turn(who, "k"))
+    cast.run(idempotency.forget(who, "k"))
     run = cast.run(bulk.begin(uuid4(), who, "me", "cancel"))
     cast.run(bulk.report(run.id, "done", 1, {}))
     assert cast.run(bulk.read(run.id)).state == "done"

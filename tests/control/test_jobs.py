@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.control import freeze, history, jobs, lanes, limits, schedules
+from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
 from laneway.domain.states import Status
@@ -31,6 +32,22 @@ async def test_every_verb_on_an_unknown_job_says_not_found(db: Database) -> None
     ):
         with pytest.raises(NotFound, match=str(nobody)):
             await verb
+
+
+async def test_a_running_job_has_started_and_one_that_is_analyzed_has_not(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish("costly", has_analysis=True)
+    analyzed = scene.submit("costly")
+    assert len(scene.claim(analysis_of("costly"))) == 1
+    claim = scene.running()
+    running = await jobs.show(db, claim.job_id)
+    assert running.started_at == running.claimed_at == running.attempts[0].started_at
+    assert running.started_at is not None
+    waiting = await jobs.show(db, analyzed)
+    assert (waiting.status, waiting.started_at) == (Status.PENDING, None)
+    scene.settle(claim, "release")
+    assert (await jobs.show(db, claim.job_id)).started_at is None
 
 
 async def test_show_tells_every_attempt(db: Database, scene: Scene) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from laneway.control import lanes, workers
+import pytest
+
+from laneway.control import audit, lanes, workers
+from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import leases
+from laneway.store import workers as store
 from laneway.store.database import Database
 from laneway.store.leases import Report
 from tests.control.scene import Scene
@@ -42,3 +46,61 @@ async def test_workers_long_silent_are_not_live(db: Database, scene: Scene) -> N
     scene.conn.execute("update laneway.workers set seen_at = seen_at - interval '50 s'")
     seen = await workers.overview(db)
     assert (len(seen.workers), seen.live, seen.leader) == (1, [], None)
+
+
+async def test_a_worker_is_drained_by_the_first_who_says_so_until_it_is_resumed(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    first = await workers.drain(db, scene.worker_id, by="ann")
+    again = await workers.drain(db, scene.worker_id, by="bert")
+    assert first.drain_requested_at is not None
+    assert again == first._replace(seen_at=again.seen_at)
+    assert scene.run(store.touch(scene.worker_id)) is True
+    resumed = await workers.resume(db, scene.worker_id, by="bert")
+    assert (resumed.drain_requested_at, resumed.drain_requested_by) == (None, None)
+    assert scene.run(store.touch(scene.worker_id, 4096)) is False
+    assert (await workers.get(db, scene.worker_id)).memory_bytes == 4096
+    newest = (await audit.listing(db)).items[0]
+    assert (newest.action, newest.kind, newest.name) == (
+        "worker.resumed",
+        "worker",
+        str(scene.worker_id),
+    )
+    assert newest.before is not None
+    assert (newest.before["worker"], newest.before["drain_requested_by"]) == ("host:1", "ann")
+
+
+async def test_a_worker_is_told_at_once_of_its_drain(db: Database, scene: Scene) -> None:
+    scene.register()
+    with scene.listening() as heard:
+        await workers.drain(db, scene.worker_id, by="ann")
+        await workers.resume(db, scene.worker_id, by="ann")
+    assert heard == [f"drain {scene.worker_id}"] * 2
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ("stopped_at = seen_at", "is gone: it ended at"),
+        ("seen_at = seen_at - interval '61 minutes'", "is gone: it was last seen at"),
+    ],
+)
+async def test_a_worker_that_is_gone_is_neither_drained_nor_resumed(
+    db: Database, scene: Scene, change: str, told: str
+) -> None:
+    scene.register()
+    scene.conn.execute(f"update laneway.workers set {change}".encode())
+    for verb in (workers.drain, workers.resume):
+        with pytest.raises(Refused, match=told):
+            await verb(db, scene.worker_id, by="ann")
+    assert (await audit.listing(db)).items == []
+    assert (await workers.get(db, scene.worker_id)).drain_requested_at is None
+
+
+async def test_only_workers_there_are_are_drained_by_somebody(db: Database, scene: Scene) -> None:
+    scene.register()
+    with pytest.raises(NotFound, match="no worker"):
+        await workers.drain(db, uuid4(), by="ann")
+    with pytest.raises(InvalidInput, match="by"):
+        await workers.drain(db, scene.worker_id, by="")

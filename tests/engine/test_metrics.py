@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
-from urllib.request import urlopen
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laneway import Cancel, Context, Snooze
+from laneway.config import Settings
 from laneway.errors import ConfigError
-from laneway.metrics import served
+from laneway.metrics import check_host, served
 from laneway.tally import PROCESS, Tally
+from laneway.wiring import run_worker
 from tests.engine.crew import Crew
 from tests.engine.workshop import SOON, Workshop, until
 
@@ -149,3 +154,46 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
         said = f"metrics_port: cannot listen on 127.0.0.1:{port}"
         with pytest.raises(ConfigError, match=said), served(port, "127.0.0.1"):
             pass
+
+
+def test_who_does_not_bear_the_token_is_told_nothing() -> None:
+    token = "a token of sixteen characters"
+    with served(0, "127.0.0.1", Tally(), token=token) as port:
+        for header in (None, "Bearer ", f"Bearer {token}x", token, "Bearer \xe9"):
+            request = Request(f"http://127.0.0.1:{port}/metrics")
+            if header is not None:
+                request.add_header("Authorization", header)
+            with pytest.raises(HTTPError) as refused:
+                urlopen(request, timeout=10)  # noqa: S310
+            with refused.value as answer:
+                assert (answer.status, answer.read()) == (401, b"")
+        request.add_header("Authorization", f"Bearer {token}")
+        with urlopen(request, timeout=10) as answer:  # noqa: S310
+            assert ("laneway_lapses_total", frozenset()) in figures(answer.read().decode())
+
+
+def test_metrics_off_loopback_need_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "openly.py").write_text("from laneway import Laneway\n\nlw = Laneway()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://nowhere/nothing")
+    for host in ("0.0.0.0", "::", "worker-1"):  # noqa: S104 - to be refused
+        monkeypatch.setenv("LANEWAY_METRICS_HOST", host)
+        monkeypatch.delitem(sys.modules, "openly", raising=False)
+        for processes in (None, 2):
+            with pytest.raises(ConfigError, match="set LANEWAY_METRICS_TOKEN"):
+                run_worker("openly:lw", metrics_port=0, processes=processes)
+    settings = Settings.load(metrics_host="0.0.0.0", metrics_port=0, metrics_token="x" * 16)  # noqa: S104
+    check_host(settings)
+    assert "x" * 16 not in repr(settings)
+
+
+async def test_a_process_whose_port_is_taken_works_without_telling(shop: Workshop) -> None:
+    port = two_ports()
+    with (
+        socket.create_server(("127.0.0.1", port + 1)),
+        Crew(shop.dsn, "--processes=2", f"--metrics-port={port}") as crew,
+    ):
+        await until(lambda: shop.one("select count(*) = 2 from laneway.workers"))
+        assert len(crew.of("laneway worker")) == 2
+        assert ("laneway_lapses_total", frozenset()) in await asyncio.to_thread(read, port)
+        await until(crew.is_sent_away)

@@ -126,7 +126,7 @@ def test_a_request_belongs_to_the_trace_it_was_sent_in(desk: Desk) -> None:
     "question",
     [
         lambda c: c.create_token("ann", "laptop"),
-        lambda c: c.pause_claims(),
+        lambda c: c.switch_principal("ann", disabled=True),
         lambda c: c.tune_lane("default", {"max_slots": 1}),
         lambda c: c.delete_job(JOB),
     ],

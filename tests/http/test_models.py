@@ -16,15 +16,19 @@ from laneway.domain.access import Principal, Role, RoleGrant, Token
 from laneway.domain.approval import Decision
 from laneway.domain.audit import Act
 from laneway.domain.change import Change
+from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation, Reason
+from laneway.domain.fires import Fire
 from laneway.domain.freeze import HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job, JobError, LogLine, Progress
+from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
-from laneway.domain.overview import ActiveJob, Gate, OldSnapshot, TypeLoad, WorkerRow
+from laneway.domain.overview import ActiveJob, Gate, OldSnapshot, PriorityLoad, TypeLoad, WorkerRow
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot
-from laneway.domain.stats import Point
+from laneway.domain.stats import Failure, Point
+from laneway.domain.storage import Storage, TableSize
 from laneway.http import models
 from laneway.http.verbs import FlowVerb, ListVerb, StreamVerb, Verb, Verbs
 from laneway.store.database import Database
@@ -55,6 +59,7 @@ SCHEMAS: dict[str, Told] = {
     "BulkRunOut": told(models.BulkRun),
     "LaneOut": told(Lane),
     "TypeLoadOut": told(TypeLoad, renamed={"depth_is_capped": "is_capped"}),
+    "PriorityLoadOut": told(PriorityLoad, renamed={"depth_is_capped": "is_capped"}),
     "GateOut": told(Gate),
     "ActiveJobOut": told(
         ActiveJob,
@@ -62,14 +67,20 @@ SCHEMAS: dict[str, Told] = {
         made="progress",
         own="stage done total message",
     ),
-    "WorkerOut": told(WorkerRow, own="stopped_at is_live"),
+    "WorkerOut": told(WorkerRow, own="stopped_at"),
     "OldTransactionOut": told(OldSnapshot),
     "HeldJobOut": told(HeldJob),
     "LaneWatchOut": told(LaneWatch, own="enabled"),
     "ThawedOut": told(Thawed),
     "PointOut": told(Point),
+    "FailureOut": told(Failure),
+    "StateCountOut": told(StateCount),
+    "PublishedTypeOut": told(PublishedType),
+    "StorageOut": told(Storage, models.DatabaseState, own="storage"),
+    "TableOut": told(TableSize),
     "LimitOut": told(Limit, made="running busiest waiting waiting_is_capped"),
-    "ScheduleOut": told(Schedule),
+    "ScheduleOut": told(Schedule, made="words next_fires"),
+    "FireOut": told(Fire),
     "SlotOut": told(Slot),
     "RunOut": told(RunNow),
     "ChangeOut": told(Change, made="verb"),

@@ -11,9 +11,10 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from laneway.control import approval, history, lanes, limits, schedules, workers
+from laneway.control import approval, history, job_types, lanes, limits, schedules, stats, workers
 from laneway.control import audit as audits
 from laneway.control import explain as explaining
+from laneway.control import jobs as verbs
 from laneway.domain.approval import Analysis, Approval
 from laneway.domain.audit import ActFilter
 from laneway.domain.bulk import Order, Verb
@@ -138,6 +139,19 @@ async def test_lanes_limits_and_the_gate_are_what_control_says(
         await client.get_limit("gpu")
 
 
+async def test_one_worker_is_drained_and_resumed(
+    client: AsyncClient, scene: Scene, database: Database
+) -> None:
+    scene.register()
+    drained = await client.drain_worker(scene.worker_id)
+    assert drained == await workers.get(database, scene.worker_id)
+    assert (drained.drain_requested_by, drained.is_live) == ("admin", True)
+    resumed = await client.resume_worker(str(scene.worker_id))
+    assert resumed.drain_requested_at is None
+    with pytest.raises(NotFound, match="no worker"):
+        await client.drain_worker(uuid4())
+
+
 async def test_lanes_are_frozen_and_thawed(client: AsyncClient, scene: Scene) -> None:
     claim = scene.running()
     frozen = await client.freeze_lanes(["default"])
@@ -152,6 +166,27 @@ async def test_charts_are_typed(client: AsyncClient, scene: Scene) -> None:
 
     (point,) = (await client.read_stats(window_s=600, lane="default")).points
     assert (point.lane, point.job_type, point.completed) == ("default", "greet", 1)
+
+
+async def test_figures_are_what_control_says(
+    client: AsyncClient, scene: Scene, database: Database
+) -> None:
+    scene.publish("greet", '{"type": "object"}')
+    scene.failed()
+    scene.submit()
+
+    counted = await client.count_jobs(JobFilter(job_type="greet"), lane="default")
+    assert counted == await verbs.counts(database, JobFilter(job_type="greet"))
+    assert (await client.read_failures()) == await stats.failures(database)
+    known = [each async for each in client.list_job_types(lane="default")]
+    assert known == (await job_types.listing(database)).items
+    (load,) = (await client.get_lane("default")).by_priority or ()
+    assert (load.job_type, load.priority, load.depth) == ("greet", 0, 1)
+    page = await client.read_database()
+    assert (page.connection, page.listener, page.listens) == ("direct", "off", True)
+    assert page.storage.tables[0].bytes > 0
+    with pytest.raises(InvalidInput, match="q"):
+        await client.count_jobs(JobFilter(q="x"))
 
 
 async def test_schedules_are_what_control_says(client: AsyncClient, database: Database) -> None:

@@ -195,6 +195,25 @@ def test_a_lane_of_ones_own_named_analysis_is_told_before_anything_is_changed(
     assert migrate(empty_dsn) == ALL[1:]
 
 
+def test_workers_of_before_reach_the_database_themselves_and_are_not_rewritten(
+    empty_dsn: str,
+) -> None:
+    """0004 adds what workers say of themselves, and those of the version before go on."""
+    run(empty_dsn, script(last=3))
+    old = (
+        "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
+        " values (gen_random_uuid(), 'host:1', 'host', 1, '0.1.0', '{greet}', 4)"
+    )
+    run(empty_dsn, old)
+    file = "select pg_relation_filenode('laneway.workers')"
+    before = run(empty_dsn, file)
+    assert migrate(empty_dsn) == ALL[3:]
+    assert run(empty_dsn, file) == before
+    run(empty_dsn, old)
+    told = "select transport, memory_bytes, drain_requested_at from laneway.workers"
+    assert run(empty_dsn, told) == [("database", None, None)] * 2
+
+
 def test_the_script_applied_by_other_means_makes_the_same_schema(
     postgres: Server, template_db: str, empty_dsn: str
 ) -> None:

@@ -14,6 +14,7 @@ import psycopg
 
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
+from laneway.domain.operator import CancelOnly
 from laneway.store import jobs, lanes, leases
 from laneway.store.database import run_sync
 from laneway.store.leases import Answer, ClaimAnswer, LogEntry, Range, Report, Verdict
@@ -197,8 +198,14 @@ class Desk:
     ) -> list[Answer]:
         return self.run(leases.report(reports, lines))
 
-    def cancel(self, seq: int, by: str = "me", reason: str | None = None) -> jobs.Met:
-        return self.run(jobs.cancel(self.id_of(seq), by, reason))
+    def cancel(
+        self,
+        seq: int,
+        by: str = "me",
+        reason: str | None = None,
+        only: CancelOnly | None = None,
+    ) -> jobs.Met:
+        return self.run(jobs.cancel(self.id_of(seq), by, reason, only))
 
     def retry(self, seq: int) -> jobs.Met:
         return self.run(jobs.retry(self.id_of(seq)))

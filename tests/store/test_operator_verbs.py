@@ -6,6 +6,7 @@ import pytest
 
 from laneway.errors import InvalidInput
 from laneway.store import jobs, lanes
+from tests.store.approvals import analyzing, publish
 from tests.store.desk import Desk, error
 
 
@@ -105,6 +106,63 @@ def test_a_cancel_that_waits_for_a_settle_follows_the_job(
     assert waiting.result(20).found_in == met
     assert desk.row("outcome", claim.seq)["status"] == status
     assert desk.places(claim.seq) == ["outcome"]
+
+
+def test_a_cancel_of_waiting_jobs_spares_one_that_runs(desk: Desk) -> None:
+    claim = desk.running()
+    assert desk.cancel(claim.seq, only="waiting") == jobs.Met("running", None, "default")
+    assert desk.row("lease", claim.seq)["cancel_requested_at"] is None
+    desk.settle(claim, "finish")
+    assert desk.cancel(claim.seq, only="waiting").found_in == "completed"
+    for seq in (desk.submit(), desk.submit(delay=60)):
+        assert desk.cancel(seq, only="waiting").found_in == "approved"
+        assert desk.places(seq) == ["outcome"]
+
+
+def test_a_cancel_of_running_jobs_spares_one_that_waits(desk: Desk) -> None:
+    for seq in (desk.submit("other"), desk.submit("other", delay=60)):
+        assert desk.cancel(seq, only="running") == jobs.Met("approved", None, "default")
+        assert desk.places(seq) != ["outcome"]
+    claim = desk.running()
+    assert desk.cancel(claim.seq, only="running").concerns == desk.worker
+    desk.settle(claim, "finish")
+    assert desk.cancel(claim.seq, only="running").found_in == "cancelled"
+
+
+def test_an_analysis_that_runs_is_of_a_job_that_waits(desk: Desk) -> None:
+    publish(desk, analysis=True)
+    seq = desk.submit()
+    analyzing(desk)
+    assert desk.cancel(seq, only="running") == jobs.Met("pending", None, "default")
+    assert desk.cancel(seq, only="waiting") == jobs.Met("pending", desk.worker, "default")
+
+
+def test_a_job_claimed_while_it_was_to_be_cancelled_waiting_runs_on(
+    desk: Desk, other: Desk
+) -> None:
+    seq = desk.submit()
+    other.begin()
+    (claim,) = other.claimed()
+    waiting = desk.later(lambda: desk.cancel(seq, only="waiting"))
+    other.await_blocked(desk)
+    other.commit()
+    assert waiting.result(20) == jobs.Met("running", None, "default")
+    assert other.settle(claim, "finish") is None
+    assert desk.row("outcome", seq)["status"] == "completed"
+
+
+@pytest.mark.parametrize("kind, met", [("finish", "completed"), ("release", "approved")])
+def test_a_job_that_ends_while_it_was_to_be_cancelled_running_is_left_as_it_is(
+    desk: Desk, other: Desk, kind: str, met: str
+) -> None:
+    claim = desk.running()
+    other.begin()
+    other.settle(claim, kind)
+    waiting = desk.later(lambda: desk.cancel(claim.seq, only="running"))
+    other.await_blocked(desk)
+    other.commit()
+    assert waiting.result(20) == jobs.Met(met, None, "default")
+    assert desk.one("select status from laneway.jobs_view where seq = %s", claim.seq) == met
 
 
 def test_a_cancel_that_waits_for_a_promotion_finds_the_job_due(desk: Desk, other: Desk) -> None:

@@ -428,6 +428,62 @@ def test_a_chart_reads_a_bounded_number_of_ends_and_the_jobs_they_are_of(desk: D
     spent(desk, look)
 
 
+ENDED = """
+insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane)
+select g, case when g = {0} then 'failed' else 'completed' end, 'w' || mod(g, 3), 'type0', 0, 1, 0,
+       'default'
+  from generate_series({0}, {0} + 5000) g
+""".format(MILLION + 1)
+CHOICES = {
+    "whole": JobFilter(),
+    "of a type": JobFilter(job_type=LAST),
+    "own": JobFilter(within=Reach((Term(owner="ann"),))),
+    "mixed": JobFilter(within=Reach((Term(workspace="w1"), Term(owner="ann")))),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_counting_states_looks_at_a_bounded_number_of_jobs_of_each(desk: Desk, choice: str) -> None:
+    bound = 100
+    wanted = CHOICES[choice]
+    count = jobs.count_states(wanted, bound=bound)
+
+    def look() -> None:
+        desk.do(ENDED)
+        before = counters(desk)
+        found = {each.status: each for each in desk.run(count)}
+        after = Spent(before, counters(desk))
+        # Fewer than there are, also where others' tests left dead entries.
+        assert after["outcome"] < 5000
+        for table in BIG - {"jobs"}:
+            assert after[table] <= 5 * (bound + 1) + DEAD, table
+        # A handful of places to look for each of the seven states.
+        assert after["jobs"] <= (12 * (bound + 1) if wanted.within else 0)
+        if choice == "whole":
+            assert (found[Status.COMPLETED].count, found[Status.FAILED].count) == (bound, 1)
+            assert found[Status.APPROVED].is_capped
+            assert not found[Status.FAILED].is_capped
+
+    spent(desk, look)
+
+
+def test_measuring_one_lane_stops_counting_at_its_bound(desk: Desk) -> None:
+    used = spent(desk, lambda: desk.run(lanes.measure_lane("default", bound=500)))
+    # Ten types of one priority each: a step per type, a count and the head of each.
+    assert used["ready"] <= len(TYPES) * (500 + 1 + 100 + 8) + DEAD
+
+
+def test_failures_are_counted_from_a_bounded_number_of_ends(desk: Desk) -> None:
+    def look() -> None:
+        desk.do(ENDED)
+        before = counters(desk)
+        asked = stats.count_failures(window_s=60, lanes=None, job_type=None, bound=100, limit=10)
+        assert desk.run(asked).is_capped
+        assert Spent(before, counters(desk))["outcome"] <= 2 * 100
+
+    spent(desk, look)
+
+
 def _leased(desk: Desk, count: int) -> list[Claim]:
     """Claims on some of the many leases, from the middle."""
     first = 2 * MILLION + LEASES // 2

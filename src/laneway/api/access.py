@@ -251,8 +251,13 @@ async def create_token(who: Keeper, request: Request, new: NewToken) -> Any:
     "/tokens/{token_id}/revoke",
     operation_id="revoke_token",
     response_model=TokenOut,
-    responses=answers(404, 409),
+    responses=answers(404, 409, 413),
 )
-async def revoke_token(who: Keeper, token_id: UUID) -> Any:
+async def revoke_token(who: Keeper, token_id: UUID, once: OnceOnly) -> Response:
     """Ends a token's power for good, at every replica within seconds."""
-    return (await verbs.revoke_token(who.database, token_id, by=who.actor)).to_dict()
+
+    async def act(db: Database) -> Response:
+        revoked = await verbs.revoke_token(db, token_id, by=who.actor)
+        return told(TokenOut, revoked.to_dict())
+
+    return await once.answer(act)

@@ -11,10 +11,13 @@ from laneway.api import (
     audit,
     bulk,
     changes,
+    counts,
     description,
+    drains,
     events,
     front,
     health,
+    job_types,
     jobs,
     lanes,
     limits,
@@ -24,6 +27,7 @@ from laneway.api import (
     schedules,
     session,
     stats,
+    storage,
     submission,
     workers,
 )
@@ -39,7 +43,7 @@ from laneway.client import Client
 from laneway.config import Settings
 from laneway.store.database import Database
 
-# In this order where two match: /jobs/bulk is no job.
+# In this order where two match: /jobs/bulk and /jobs/counts are no jobs.
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     submission.plain,
     health.router,
@@ -50,11 +54,15 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     session.router,
     submission.router,
     bulk.router,
+    counts.router,
     jobs.router,
     events.router,
     lanes.router,
     workers.router,
+    drains.router,
+    job_types.router,
     stats.router,
+    storage.router,
     limits.router,
     schedules.router,
     access.router,

@@ -78,10 +78,11 @@ async def readyz(request: Request) -> ReadinessOut:
     """The database is reached, and its schema is the one this version needs."""
     readiness: Readiness = request.app.state.readiness
     await readiness.check()
-    return ReadinessOut(listener=_listener(request.app.state.hub))
+    return ReadinessOut(listener=listener_of(request.app.state.hub))
 
 
-def _listener(hub: Hub) -> Literal["listening", "polling", "off"]:
+def listener_of(hub: Hub) -> Literal["listening", "polling", "off"]:
+    """How the streams of this replica hear of changes made elsewhere."""
     if hub.is_listening:
         return "listening"
     return "polling" if hub.open_streams else "off"

@@ -3,6 +3,9 @@
 What the request does and its answer are committed together, so that neither is ever there without
 the other. Only what was done is kept: a request that was refused has changed nothing, and may be
 sent again.
+
+What takes longer than a transaction should is begun in one and answered in another; in between no
+connection is held, and whoever sends the request again goes on from what was begun.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from laneway.store.database import Database
 from laneway.store.idempotency import Kept
 
 Act = Callable[[Database], Awaitable[Response]]
+Begin = Callable[[Database], Awaitable[str]]
+TakeBack = Callable[[Database, str], Awaitable[object]]
 
 
 class IdempotencyMismatch(LanewayError):
@@ -42,6 +47,7 @@ class Once:
         self._who = who
         self._key = key
         self._digest = digest
+        self._is_begun = False
 
     @property
     def has_key(self) -> bool:
@@ -62,18 +68,48 @@ class Once:
             after()
         return answer
 
+    async def begin(self, act: Begin) -> Response | str:
+        """Does the first part of a request with a key; answers what `act` did, or did before.
+
+        `answer` ends it, `give_up` takes it back. The answer, if it has ended already.
+        """
+        key = self._given
+        async with self._who.database.joined() as db:
+            kept = await self._kept(db, key)
+            if kept is not None and not kept.is_begun:
+                return _replay(kept)
+            begun = await act(db) if kept is None else kept.body
+            if kept is None:
+                await self._keep(db, key, Kept(self._digest, None, begun, None))
+        self._is_begun = True
+        return begun
+
+    async def give_up(self, act: TakeBack) -> None:
+        """Takes back what was begun, unless it was answered meanwhile: it may be sent again."""
+        key = self._given
+        async with self._who.database.joined() as db:
+            kept = await self._kept(db, key, waits=True)
+            if kept is not None and kept.is_begun:
+                await act(db, kept.body)
+                await db.run(store.forget(self._who.access.principal_id, key))
+
+    @property
+    def _given(self) -> str:
+        if self._key is None:
+            raise RuntimeError("only a request with a key is done in parts")
+        return self._key
+
     async def _once(self, key: str, act: Act) -> tuple[bool, Response]:
-        principal = self._who.access.principal_id
         refusal: NotFound | Refused | None = None
         answer = Response()
         async with self._who.database.joined() as db:
-            if not await db.run(store.lock(principal, key)):
-                raise IdempotencyUnderWay(
-                    "the first request with this Idempotency-Key is under way"
+            kept = await self._kept(db, key, waits=self._is_begun)
+            if kept is not None and not kept.is_begun:
+                return True, _replay(kept)
+            if kept is None and self._is_begun:
+                raise Refused(
+                    "another request with this Idempotency-Key took it back: send it again"
                 )
-            kept = await db.run(store.read(principal, key))
-            if kept is not None:
-                return True, self._replay(kept)
             try:
                 answer = await act(db)
             except (NotFound, Refused) as error:
@@ -82,20 +118,32 @@ class Once:
             else:
                 body = bytes(answer.body).decode()
                 said = answer.headers.get("location")
-                await db.run(
-                    store.keep(principal, key, Kept(self._digest, answer.status_code, body, said))
-                )
+                await self._keep(db, key, Kept(self._digest, answer.status_code, body, said))
         if refusal is not None:
             raise refusal
         return False, answer
 
-    def _replay(self, kept: Kept) -> Response:
-        if kept.digest != self._digest:
+    async def _kept(self, db: Database, key: str, *, waits: bool = False) -> Kept | None:
+        """What was kept for this request; until the transaction ends nobody else asks."""
+        principal = self._who.access.principal_id
+        if waits:
+            await db.run(store.await_turn(principal, key))
+        elif not await db.run(store.lock(principal, key)):
+            raise IdempotencyUnderWay("the first request with this Idempotency-Key is under way")
+        kept = await db.run(store.read(principal, key))
+        if kept is not None and kept.digest != self._digest:
             raise IdempotencyMismatch("this Idempotency-Key was used for another request")
-        headers = {"Idempotent-Replayed": "true"}
-        if kept.location is not None:
-            headers["Location"] = kept.location
-        return Response(kept.body, kept.status, headers, media_type="application/json")
+        return kept
+
+    async def _keep(self, db: Database, key: str, answer: Kept) -> None:
+        await db.run(store.keep(self._who.access.principal_id, key, answer))
+
+
+def _replay(kept: Kept) -> Response:
+    headers = {"Idempotent-Replayed": "true"}
+    if kept.location is not None:
+        headers["Location"] = kept.location
+    return Response(kept.body, kept.status or 200, headers, media_type="application/json")
 
 
 async def once(

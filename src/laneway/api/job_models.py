@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -23,7 +23,7 @@ from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 
 # JSON has no times: what comes as text is read, though all else must have its type already.
-_Time = Annotated[AwareDatetime, Field(strict=False)]
+Moment = Annotated[AwareDatetime, Field(strict=False)]
 _Status = Annotated[Status, Field(strict=False)]
 MOST_JOBS = 1000
 
@@ -41,7 +41,7 @@ class NewJob(Request):
         le=PRIORITY_RANGE[1],
         description="Higher first; null: what the job type says",
     )
-    run_at: _Time | None = Field(default=None, description="Not before this; or give `delay`")
+    run_at: Moment | None = Field(default=None, description="Not before this; or give `delay`")
     delay: float | None = Field(default=None, ge=0, le=LONGEST_DELAY, description="Seconds")
     unique_key: str | None = Field(
         default=None, min_length=1, description="At most one job that has not ended has it"
@@ -169,7 +169,9 @@ class JobOut(BaseModel):
     lease_until: datetime | None
     last_progress_at: datetime | None
     cancel_requested_at: datetime | None
-    started_at: datetime | None
+    started_at: datetime | None = Field(
+        description="While it runs, when it was claimed; then when its handler began"
+    )
     finished_at: datetime | None
     duplicate: bool | None = Field(
         default=None, description="On the answer to a submit that met this job"
@@ -193,6 +195,9 @@ class JobDetailOut(JobOut):
     two_person: bool = Field(description="Its submitter may not approve it")
     seal: str = Field(description="Of what is shown here: approve by it, and nothing else is")
     decisions: list[DecisionOut]
+    traceparent: str | None = Field(
+        description="The span that submitted it, as W3C Trace Context: to find its trace by"
+    )
 
 
 class JobPage(Page[JobOut]):
@@ -215,6 +220,7 @@ class ExplanationOut(BaseModel):
     status: Status
     reasons: list[ReasonOut]
     starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
+    runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
 
 
 class JobChoice(Request):
@@ -228,8 +234,8 @@ class JobChoice(Request):
         default=None, min_length=1, max_length=256, description="Name or id of a worker"
     )
     workspace: str | None = Field(default=None, min_length=1, max_length=128)
-    since: _Time | None = Field(default=None, description="Submitted then or later")
-    until: _Time | None = Field(default=None, description="Submitted before")
+    since: Moment | None = Field(default=None, description="Submitted then or later")
+    until: Moment | None = Field(default=None, description="Submitted before")
     older_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
     newer_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
     q: str | None = Field(
@@ -258,6 +264,9 @@ class JobQuery(JobChoice):
     limit: int = Field(default=50, ge=1, le=LONGEST_PAGE, description="Longest page")
     cursor: str | None = Field(
         default=None, max_length=512, description="The `next_cursor` of the page before"
+    )
+    order: Literal["newest", "oldest"] = Field(
+        default="newest", description="`oldest` first with status awaiting_approval only"
     )
 
 

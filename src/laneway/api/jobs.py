@@ -25,8 +25,7 @@ from laneway.api.job_models import (
 from laneway.api.problems import answers
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
-from laneway.domain.states import TERMINAL, Status
-from laneway.errors import Refused
+from laneway.domain.states import TERMINAL
 from laneway.store.database import Database
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -43,14 +42,20 @@ _ID: Final = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 @router.get("", operation_id="list_jobs", response_model=JobPage, responses=answers())
 async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
-    """Jobs in reach, newest first; fewer than asked for where they are large."""
+    """Jobs in reach, newest first; fewer than asked for where they are large.
+
+    With `status=awaiting_approval`, `order=oldest` begins with who has waited longest.
+    """
+    oldest_first = query.order == "oldest"
     wanted = query.within(who.access.reach("jobs:read"))
     items: list[bytes] = []
     cursor = query.cursor
     is_more = True
     while is_more:
         limit = min(_AT_ONCE, query.limit - len(items))
-        page = await verbs.listing(who.database, wanted, limit=limit, cursor=cursor)
+        page = await verbs.listing(
+            who.database, wanted, limit=limit, cursor=cursor, oldest_first=oldest_first
+        )
         items += [render(shown(who, job)) for job in page.items]
         cursor = page.next_cursor
         is_full = len(items) == query.limit or sum(map(len, items)) > MOST_BYTES
@@ -174,9 +179,8 @@ async def retry_job(who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
 async def delete_job(who: Canceller, job_id: UUID) -> Response:
     """Cancels a job that waits, deletes one that has ended; a running one is refused."""
     job = await actable(who, job_id, "jobs:cancel", "job.deleted")
-    if job.status is Status.RUNNING:
-        raise Refused(f"job {job_id} is running: cancel it first")
     if job.status in TERMINAL:
         await verbs.delete(who.database, job_id, by=who.actor)
         return Response(status_code=204)
-    return Json(shown(who, await verbs.cancel(who.database, job_id, by=who.actor)))
+    job = await verbs.cancel(who.database, job_id, by=who.actor, only="waiting")
+    return Json(shown(who, job))

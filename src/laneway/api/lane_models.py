@@ -92,3 +92,15 @@ class LaneStatusOut(LaneOut):
     depth_is_capped: bool = Field(description="There are more than `depth`")
     oldest_wait_s: float | None
     waiting: list[TypeLoadOut]
+
+
+class PriorityLoadOut(TypeLoadOut):
+    """Due jobs of one job type and priority."""
+
+    priority: int
+
+
+class LaneDetailOut(LaneStatusOut):
+    """A lane, its slots in use, and what waits in it also by priority."""
+
+    by_priority: list[PriorityLoadOut] = Field(description="The highest first; at most 1,000")

@@ -9,7 +9,14 @@ from fastapi import APIRouter, Depends, Request, Response, status
 from laneway.api.answer import location, told
 from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
 from laneway.api.idempotency import OnceOnly
-from laneway.api.lane_models import LaneChange, LaneOut, LaneStatusOut, NewLane, TakeOrder
+from laneway.api.lane_models import (
+    LaneChange,
+    LaneDetailOut,
+    LaneOut,
+    LaneStatusOut,
+    NewLane,
+    TakeOrder,
+)
 from laneway.api.paging import Cursor, Limit, Page, by_name
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, over_lanes
@@ -50,6 +57,15 @@ async def create_lane(caller: Manager, request: Request, lane: NewLane, once: On
         return told(LaneOut, made.to_dict(), 201, headers)
 
     return await once.answer(act)
+
+
+@router.get(
+    "/{name}", operation_id="get_lane", response_model=LaneDetailOut, responses=answers(404)
+)
+async def get_lane(caller: Viewer, name: str) -> Any:
+    """One lane with its policy, its slots in use and what waits in it by type and priority."""
+    await caller.check(name)
+    return (await verbs.get(caller.who.database, name)).to_dict()
 
 
 @router.patch(

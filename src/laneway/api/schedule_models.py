@@ -86,6 +86,15 @@ class SlotOut(BaseModel):
     at: datetime
 
 
+class FireOut(BaseModel):
+    """A slot to come."""
+
+    at: datetime
+    note: str | None = Field(
+        description="What a clock change does to it: moved, left out before, or twice"
+    )
+
+
 class ScheduleOut(BaseModel):
     """A rule that submits jobs on a cron, where it stands, and its newest slot."""
 
@@ -94,6 +103,9 @@ class ScheduleOut(BaseModel):
     payload: Any
     cron: str
     timezone: str
+    words: str = Field(
+        description="The cron in plain words, or itself where no short ones are true"
+    )
     missed: Missed
     catch_up: int
     check_name: str | None
@@ -105,11 +117,13 @@ class ScheduleOut(BaseModel):
     enabled: bool
     error: str | None = Field(description="What stopped it")
     next_at: datetime | None
+    next_fires: list[FireOut] = Field(description="The next three; none while it is stopped")
     check_failures: int
     last: SlotOut | None
     created_at: datetime | None
     updated_at: datetime | None
     updated_by: str | None
+    as_of: datetime | None = Field(description="The database's clock when this was read")
 
 
 class RunOrder(Request):

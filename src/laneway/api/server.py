@@ -8,7 +8,6 @@ import logging
 import signal
 import socket
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import Final
 
 import uvicorn
@@ -23,14 +22,6 @@ _UNREAD_MS: Final = 30_000
 _UNREAD_S: Final = 4.0
 # Longer than load balancers keep theirs (60 s): who closes first cuts off what the other sends.
 IDLE_S: Final = 75
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def listen(host: str, port: int) -> socket.socket:

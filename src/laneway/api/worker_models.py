@@ -12,6 +12,7 @@ from laneway.api.job_models import ProgressOut
 from laneway.api.lane_models import LaneName, LaneStatusOut
 from laneway.api.paging import Request
 from laneway.domain.job import PRIORITY_RANGE, Job
+from laneway.domain.overview import Transport
 from laneway.domain.states import Status
 
 LONGEST_DEADLINE_S = 10.0
@@ -114,11 +115,23 @@ class WorkerOut(BaseModel):
     host: str
     pid: int
     code: str
+    transport: Transport = Field(
+        description="How it reaches the database: inside an application, by a login of its own,"
+        " or through a server"
+    )
     job_types: list[str]
     lanes: list[str] | None = Field(description="null: all")
     concurrency: int
     running: int
+    memory_bytes: int | None = Field(
+        description="Resident set of its process when it was last seen; null where it cannot tell"
+    )
+    is_live: bool
     is_leader: bool
+    drain_requested_at: datetime | None = Field(
+        description="Since when it is told to claim nothing more; what it runs finishes"
+    )
+    drain_requested_by: str | None
     started_at: datetime
     seen_at: datetime
 

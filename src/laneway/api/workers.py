@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -9,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from laneway.api.answer import told
 from laneway.api.auth import Caller, act_of, needs
-from laneway.api.idempotency import OnceOnly
+from laneway.api.idempotency import Once, OnceOnly
 from laneway.api.job_access import covers
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, everywhere, over_lanes
@@ -26,9 +28,9 @@ from laneway.api.worker_models import (
 )
 from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
+from laneway.control.freeze import Hold
 from laneway.domain.overview import WorkerRow, active_to_dict, worker_to_dict
-from laneway.domain.states import Status
-from laneway.errors import NotFound, Refused
+from laneway.errors import LanewayError, NotFound, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
 
@@ -61,16 +63,28 @@ async def read_status(caller: Viewer) -> Any:
     }
 
 
-@router.post("/pause", operation_id="pause_claims", response_model=GateOut, responses=answers())
-async def pause_claims(who: Keeper) -> Any:
+@router.post(
+    "/pause", operation_id="pause_claims", response_model=GateOut, responses=answers(409, 413)
+)
+async def pause_claims(who: Keeper, once: OnceOnly) -> Response:
     """Shuts the pause gate: no claim commits until it is opened."""
-    return (await lanes.pause(who.database, by=who.actor))._asdict()
+
+    async def act(db: Database) -> Response:
+        return told(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
+
+    return await once.answer(act)
 
 
-@router.post("/resume", operation_id="resume_claims", response_model=GateOut, responses=answers())
-async def resume_claims(who: Keeper) -> Any:
+@router.post(
+    "/resume", operation_id="resume_claims", response_model=GateOut, responses=answers(409, 413)
+)
+async def resume_claims(who: Keeper, once: OnceOnly) -> Response:
     """Opens the pause gate; drained lanes stay drained."""
-    return (await lanes.resume_all(who.database, by=who.actor))._asdict()
+
+    async def act(db: Database) -> Response:
+        return told(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
+
+    return await once.answer(act)
 
 
 @router.post(
@@ -79,10 +93,14 @@ async def resume_claims(who: Keeper) -> Any:
     response_model=FreezeOut,
     responses=answers(404, 409, 413),
 )
-async def freeze_lanes(caller: Manager, order: FreezeOrder | None = None) -> Any:
+async def freeze_lanes(
+    caller: Manager, once: OnceOnly, order: FreezeOrder | None = None
+) -> Response:
     """Drains lanes and answers what still runs in them, at once or after the deadline."""
     wanted = order or FreezeOrder()
     await _check_all(caller, wanted.lanes)
+    if once.has_key:
+        return await _freeze_once(caller.who, once, wanted)
     frozen = await freezing.freeze(
         caller.who.database,
         wanted.lanes,
@@ -90,18 +108,51 @@ async def freeze_lanes(caller: Manager, order: FreezeOrder | None = None) -> Any
         deadline=wanted.deadline,
         or_thaw=wanted.or_thaw,
     )
-    return frozen.to_dict()
+    return told(FreezeOut, frozen.to_dict())
+
+
+async def _freeze_once(who: Caller, once: Once, wanted: FreezeOrder) -> Response:
+    """In parts: whoever sends it again waits for the lanes that the first has drained."""
+
+    async def begin(db: Database) -> str:
+        return json.dumps(await freezing.begin(db, wanted.lanes, by=who.actor))
+
+    async def take_back(db: Database, begun: str) -> None:
+        if wanted.or_thaw:
+            await freezing.take_back(db, Hold(*json.loads(begun)), by=who.actor)
+
+    begun = await once.begin(begin)
+    if isinstance(begun, Response):
+        return begun
+    hold = Hold(*json.loads(begun))
+    try:
+        seen = await freezing.wait(who.database, hold, wanted.deadline)
+    except (asyncio.CancelledError, LanewayError) as error:
+        # What stays drained is waited for by the next, unless this was the answer.
+        if wanted.or_thaw or isinstance(error, Refused):
+            await once.give_up(take_back)
+        raise
+
+    async def end(db: Database) -> Response:
+        ended = await freezing.end(db, hold, seen, by=who.actor, or_thaw=wanted.or_thaw)
+        return told(FreezeOut, ended.to_dict())
+
+    return await once.answer(end)
 
 
 @router.post(
     "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=answers(404, 409, 413)
 )
-async def thaw_lanes(caller: Manager, order: ThawOrder | None = None) -> Any:
+async def thaw_lanes(caller: Manager, once: OnceOnly, order: ThawOrder | None = None) -> Response:
     """Makes frozen lanes again what they were before."""
     wanted = order or ThawOrder()
     await _check_all(caller, wanted.lanes)
-    thawed = await freezing.thaw(caller.who.database, wanted.lanes, by=caller.who.actor)
-    return {"lanes": [each._asdict() for each in thawed]}
+
+    async def act(db: Database) -> Response:
+        thawed = await freezing.thaw(db, wanted.lanes, by=caller.who.actor)
+        return told(ThawOut, {"lanes": [each._asdict() for each in thawed]})
+
+    return await once.answer(act)
 
 
 @router.post(
@@ -122,11 +173,7 @@ async def cancel_running_job(
     reason = None if order is None else order.reason
 
     async def act(db: Database) -> Response:
-        found = await db.run(store.get(job_id))
-        if found is None or found.status is not Status.RUNNING:
-            state = "gone" if found is None else found.status
-            raise Refused(f"job {job_id} is {state}: only running jobs are cancelled here")
-        cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason)
+        cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
         return told(JobStandingOut, JobStandingOut.of(cancelled))
 
     return await once.answer(act)

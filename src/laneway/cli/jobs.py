@@ -6,23 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import inputs, operate, session
+from laneway.cli import figures, inputs, operate, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, Json
 from laneway.cli.output import (
     is_terminal,
     line,
     note,
+    seconds,
     show,
     show_json,
     show_json_lines,
     visible,
 )
-from laneway.cli.selection import Chosen, filtered
+from laneway.cli.selection import Chosen, filtered, say_unknown_lane
 
 if TYPE_CHECKING:
     from laneway.cli.session import Desk
     from laneway.domain.job import Job
+    from laneway.domain.page import Page
 
 app = group("Submit, look at and control jobs.")
 
@@ -114,7 +116,14 @@ def ls(
 ) -> None:
     """List jobs, newest first."""
     wanted = chosen.wanted
-    page = session.run(lambda desk: desk.list_jobs(wanted, limit=limit, cursor=cursor))
+
+    async def verb(desk: Desk) -> Page[Job]:
+        found = await desk.list_jobs(wanted, limit=limit, cursor=cursor)
+        if not found.items:
+            await say_unknown_lane(desk, chosen)
+        return found
+
+    page = session.run(verb)
     if json:
         show_json_lines(job.to_dict() for job in page.items)
     elif page.items and wanted.status is not None and wanted.status.value == "awaiting_approval":
@@ -129,6 +138,9 @@ def ls(
         note("no jobs")
     if page.next_cursor:
         note(f"more: --cursor {page.next_cursor}")
+
+
+app.command()(figures.counts)
 
 
 @app.command("show")
@@ -177,5 +189,9 @@ def explain(job_id: JobId, json: Json = False) -> None:
     line(f"{told.id} {visible(told.job_type)} in {told.lane}: {told.status.value}")
     for reason in told.reasons:
         line(f"  {reason.code}: {visible(reason.message)}")
+    from laneway.domain.states import TERMINAL
+
     if told.starts_in_s is not None:
         line(f"  by the pace of the last minutes it starts in about {told.starts_in_s:g} s")
+    if told.runs_for_s is not None and told.status not in TERMINAL:
+        line(f"  jobs of its type ran for {seconds(told.runs_for_s)} of late")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,13 @@ from laneway.cli import history, inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.errors import LanewayError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from laneway.cli.session import Desk
+    from laneway.domain.change import Change
     from laneway.domain.lane import Lane
 
 app = group("Look at lanes and tune them while they work.")
@@ -69,6 +75,20 @@ def ls(json: Json = False) -> None:
     show(tables.lanes(found))
 
 
+@app.command("show")
+def show_(name: Name, json: Json = False) -> None:
+    """Show one lane, and what waits in it by priority and job type."""
+    found = session.run(lambda desk: desk.lane(name))
+    if json:
+        show_json(found.to_dict())
+        return
+    from laneway.cli import figure_tables, tables
+
+    show(tables.lanes([found]))
+    if found.by_priority:
+        show(figure_tables.waiting(found.by_priority))
+
+
 @app.command()
 def create(
     lane: Name,
@@ -97,8 +117,30 @@ def set_(
 ) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
     change = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
-    changed = session.run(lambda desk: desk.tune_lane(lane, change))
-    _said(changed, f"changed {', '.join(sorted(change))}", json)
+    changed, made = session.run(lambda desk: _tune(desk, lane, change))
+    if made is None:
+        _said(changed, "is so already", json)
+        return
+    from laneway.cli import tables
+
+    _said(changed, tables.difference(made), json)
+
+
+async def _tune(desk: Desk, name: str, change: Mapping[str, object]) -> tuple[Lane, Change | None]:
+    """The lane, and the change as its history has it; None: there was nothing to change."""
+    newest = 0
+    # What is wrong with the name or the order is said by the verb itself.
+    with suppress(LanewayError):
+        before = await desk.history(["lane"], name, limit=1, before=None)
+        newest = before[0].id if before else 0
+    lane = await desk.tune_lane(name, change)
+    since = await desk.history(["lane"], name, limit=20, before=None)
+    ours = (each for each in since if each.id > newest and _holds(each, change))
+    return lane, next(ours, None)
+
+
+def _holds(made: Change, change: Mapping[str, object]) -> bool:
+    return all((made.after or {}).get(name) == value for name, value in change.items())
 
 
 @app.command()

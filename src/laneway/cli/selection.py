@@ -145,12 +145,27 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
+async def say_unknown_lane(desk: Desk, chosen: Chosen) -> None:
+    """Says so when the filter names a lane that is not there, or cannot be seen."""
+    from laneway.errors import Forbidden
+
+    lane = chosen.options["lane"]
+    if lane is None:
+        return
+    try:
+        known = {each.lane.name for each in await desk.lanes()}
+    except Forbidden:
+        return
+    if lane not in known:
+        note(f"there is no lane {visible(lane)}")
+
+
 def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:
     """Counts, asks, does, and says what became of it; `said` is the verb's past participle."""
     from laneway.domain.bulk import Order, Verb
 
     order = Order(verb=Verb(verb), wanted=chosen.wanted, everything=chosen.everything, **more)
-    found = session.run(lambda desk: desk.preview(order))
+    found = session.run(lambda desk: _preview(desk, order, chosen))
     if chosen.dry_run:
         _show_preview(found, said, json)
         raise typer.Exit
@@ -161,6 +176,13 @@ def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoRet
     else:
         tally = None
     raise typer.Exit(_show_tally(tally, verb, said, json))
+
+
+async def _preview(desk: Desk, order: Order, chosen: Chosen) -> Preview:
+    found = await desk.preview(order)
+    if not found.matched:
+        await say_unknown_lane(desk, chosen)
+    return found
 
 
 async def _run(desk: Desk, order: Order, found: Preview) -> Tally | None:

@@ -191,20 +191,35 @@ def active(items: Iterable[ActiveJob]) -> Table:
 
 
 def workers(items: Iterable[WorkerRow]) -> Table:
-    table = columns("WORKER", "HOST", "PID", "RUNNING", "UP", "SEEN", "LANES", "",
-                   right=("PID", "RUNNING", "UP", "SEEN"))  # fmt: skip
+    table = columns("WORKER", "HOST", "PID", "RUNNING", "MEMORY", "UP", "SEEN", "LANES", "VIA", "",
+                   right=("PID", "RUNNING", "MEMORY", "UP", "SEEN"))  # fmt: skip
     for each in items:
         table.add_row(
             visible(each.name),
             visible(each.host),
             str(each.pid),
             f"{each.running}/{each.concurrency}",
+            _megabytes(each.memory_bytes),
             _ago(each.started_at),
             _ago(each.seen_at),
             visible(", ".join(each.lanes)) if each.lanes is not None else "all",
-            Text("leader", "magenta") if each.is_leader else "",
+            each.transport.replace("_", " "),
+            _worker_state(each),
         )
     return table
+
+
+def _megabytes(count: int | None) -> str:
+    return "-" if count is None else f"{count / 1_000_000:,.0f} MB"
+
+
+def _worker_state(each: WorkerRow) -> Text:
+    told = []
+    if each.drain_requested_at is not None:
+        told.append(Text(f"drained by {visible(each.drain_requested_by or '-')}", "yellow"))
+    if each.is_leader:
+        told.append(Text("leader", "magenta"))
+    return Text(", ").join(told)
 
 
 def overview(seen: Overview) -> RenderableType:
@@ -307,18 +322,19 @@ _OUTCOMES = {"submitted": "green", "failed": "red", "missed": "yellow"}
 
 
 def schedules(items: Iterable[Schedule]) -> Table:
-    table = columns("SCHEDULE", "TYPE", "CRON", "ZONE", "NEXT", "LAST", "STATE", "CHECK", "ERROR")
+    table = columns("SCHEDULE", "TYPE", "CRON", "WHEN", "NEXT", "LAST", "STATE", "CHECK", "NOTE")
     for each in items:
+        fires = each.next_fires
         table.add_row(
             each.name,
             visible(each.job_type),
             visible(each.cron),
-            visible(each.timezone),
-            _moment(each.next_at),
+            visible(each.timezone if each.words == each.cron else each.words),
+            _moment(fires[0].at if fires else each.next_at),
             _outcome(each.last.outcome) if each.last else "-",
             Text("enabled", "green") if each.enabled else Text("disabled", "yellow"),
             visible(each.check_name or "-"),
-            visible(each.error or ""),
+            visible(each.error or (fires[0].note if fires else None) or ""),
         )
     return table
 
@@ -329,10 +345,13 @@ def schedule(shown: Schedule) -> Table:
 
     grid = fields()
     for name, value in shown.to_dict().items():
-        if value not in (None, [], "") and name != "last":
+        if name == "next_fires":
+            for each in shown.next_fires:
+                grid.add_row("fires", f"{_moment(each.at)}  {visible(each.note or '')}".rstrip())
+        elif name == "words" and value == shown.cron:
+            grid.add_row(name, cron.describe(shown.cron))
+        elif value not in (None, [], "") and name not in ("last", "as_of"):
             grid.add_row(name, visible(value if isinstance(value, str) else to_json(value)))
-        if name == "cron":
-            grid.add_row("", cron.describe(shown.cron))
     return grid
 
 

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, output, session
+from laneway.cli import figures, inputs, output, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import show, show_json, show_json_lines
+from laneway.cli.output import note, show, show_json, show_json_lines, visible
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from laneway.cli.session import Desk
+    from laneway.domain.overview import WorkerRow
 
 admin = group("What operators look at.")
 app = group("Slots, lanes, active jobs and live workers.")
 admin.add_typer(app, name="workers")
+
+Worker = Annotated[str, typer.Argument(metavar="WORKER", help="Its name, or its id in full.")]
 
 
 @app.callback(invoke_without_command=True, no_args_is_help=False)
@@ -36,6 +41,59 @@ def lanes_(json: Json = False) -> None:
     from laneway.cli import tables
 
     show(tables.lanes(found))
+
+
+app.command()(figures.types)
+admin.command()(figures.failures)
+
+
+@app.command()
+def drain(worker: Worker, json: Json = False) -> None:
+    """Let one worker claim nothing more, until it is resumed or ends; what it runs finishes."""
+
+    async def verb(desk: Desk) -> WorkerRow:
+        return await desk.drain_worker(await _named(desk, worker))
+
+    _said(session.run(verb), "drained", json)
+
+
+@app.command()
+def resume(worker: Worker, json: Json = False) -> None:
+    """Let a drained worker claim again."""
+
+    async def verb(desk: Desk) -> WorkerRow:
+        return await desk.resume_worker(await _named(desk, worker))
+
+    _said(session.run(verb), "resumed", json)
+
+
+async def _named(desk: Desk, worker: str) -> UUID:
+    """The worker of that id, or the live one of that name."""
+    from uuid import UUID
+
+    from laneway.errors import NotFound, Refused
+
+    try:
+        return UUID(worker)
+    except ValueError:
+        seen = await desk.overview(1)
+    found = [each.id for each in seen.live if each.name == worker]
+    if not found:
+        raise NotFound(f"no live worker is named {visible(worker)}")
+    if len(found) > 1:
+        ids = ", ".join(map(str, found))
+        raise Refused(f"{len(found)} live workers are named {visible(worker)}: say which of {ids}")
+    return found[0]
+
+
+def _said(worker: WorkerRow, done: str, json: bool) -> None:
+    if json:
+        from laneway.domain.overview import worker_to_dict
+
+        show_json(worker_to_dict(worker))
+        return
+    running = f", {worker.running} running" if worker.running else ""
+    note(f"worker {visible(worker.name)}: {done}{running}")
 
 
 def top(

@@ -31,10 +31,11 @@ from laneway.domain.operator import check_page, check_words
 from laneway.domain.permissions import Access
 from laneway.domain.text import check_text
 from laneway.domain.token import digest_of, new_secret
-from laneway.errors import NotFound, Refused, Unauthenticated
+from laneway.errors import InvalidInput, NotFound, Refused, Unauthenticated
 from laneway.store import access as store
+from laneway.store import lanes as lane_store
 from laneway.store import sessions
-from laneway.store.database import Database
+from laneway.store.database import Database, Runner
 
 KIND: Final = "access"
 SESSION_IDLE_S: Final = 2 * 3600.0
@@ -197,6 +198,7 @@ async def grant_role(
         found = await locked_principal(deed, principal)
         if not await deed.run(store.hold_role(role)):
             raise NotFound(f"no role {role}")
+        await _check_known(deed, chosen)
         made = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by))
         if made is None:
             raise Refused(f"{principal} has the role {role} there already")
@@ -257,6 +259,7 @@ async def create_token(
         found = await locked_principal(deed, principal)
         if found.is_disabled:
             raise Refused(f"{principal} is disabled")
+        await _check_known(deed, chosen)
         made = await deed.run(
             store.create_token(
                 found.id, name, secret.hint, secret.digest, narrowed, chosen, life, by
@@ -291,6 +294,16 @@ async def revoke_token(db: Database, token_id: UUID, *, by: str) -> Token:
             raise Refused(f"the token {token_id} was revoked already")
         deed.name, deed.before, deed.after = gone.principal, found.to_dict(), gone.to_dict()
     return gone
+
+
+async def _check_known(db: Runner, lanes: Iterable[str] | None) -> None:
+    """Refuses lanes that are not there: a misspelt one would silently give nothing."""
+    if lanes is None:
+        return
+    known = (await db.run(lane_store.read())).lanes
+    for name in lanes:
+        if name not in known:
+            raise InvalidInput("lanes", f"there is no lane {name}: create it first")
 
 
 def _optional(name: str | None, field: str) -> str | None:

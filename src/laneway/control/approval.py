@@ -37,7 +37,7 @@ async def review(db: Database, job_id: UUID) -> Review:
         raise NotFound(f"no job {job_id}")
     decided = await db.run(store.decisions(job_id))
     job = await jobs.show(db, job_id)
-    return Review(job, found.seal, found.two_person, tuple(decided))
+    return Review(job, found.seal, found.two_person, tuple(decided), found.traceparent)
 
 
 async def approve(

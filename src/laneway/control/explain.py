@@ -31,7 +31,9 @@ async def explain(db: Database, job_id: UUID) -> Explanation:
     if found is None:
         return Explanation.of(job, [])
     reasons = reasons_of(job, found)
-    return Explanation.of(job, reasons, _estimate(job, found, {one.code for one in reasons}))
+    starts_in_s = _estimate(job, found, {one.code for one in reasons})
+    runs_for_s = None if found.run_s is None else round(found.run_s, 3)
+    return Explanation.of(job, reasons, starts_in_s, runs_for_s)
 
 
 def reasons_of(job: Job, found: Facts) -> list[Reason]:
@@ -170,6 +172,14 @@ def _workers(found: Facts) -> list[Reason]:
                 f"none of the workers that know {found.job_type} serves the lane {found.lane}",
             )
         ]
+    if found.drained == found.serving:
+        return [
+            Reason(
+                "workers_drained",
+                f"every worker that serves {found.job_type} is drained: it claims nothing until it "
+                "is resumed",
+            )
+        ]
     return []
 
 
@@ -200,7 +210,7 @@ def _published(found: Facts) -> list[Reason]:
 # Reasons that only somebody's act takes away: no pace of the past says when.
 _TIMELESS: Final = frozenset(
     {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
-     "awaiting_approval", "pending", "limit_zero"}
+     "workers_drained", "awaiting_approval", "pending", "limit_zero"}
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from laneway.control import signals
 from laneway.control.audit import audited
@@ -27,6 +27,13 @@ DEADLINE_S: Final = 600.0
 JOBS_NAMED: Final = 20
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 1.0
+
+
+class Hold(NamedTuple):
+    """The lanes that a freeze waits for, and those of them that it may take back."""
+
+    lanes: Sequence[str]
+    ours: Sequence[str]
 
 
 async def freeze(
@@ -51,18 +58,50 @@ async def freeze(
     named = _check_names(lanes)
     ours = await _not_yet_frozen(db, named)
     try:
-        drained = await _freeze(db, named, by)
-        log.info("lanes %s: frozen by %s", ", ".join(drained) or "none", by)
-        seen = await _until_quiet(db, drained, deadline, clock, pause)
+        hold = Hold(await _freeze(db, named, by), ours)
+        seen = await wait(db, hold, deadline, clock=clock, pause=pause)
     except (asyncio.CancelledError, LanewayError):
         # Also before the answer came: the database may have drained them by then.
         if or_thaw:
             await _thaw(db, ours, by)
         raise
+    return await end(db, hold, seen, by=by, or_thaw=or_thaw)
+
+
+# -- the parts of a freeze, for who must not hold a transaction while it waits ----------------
+
+
+async def begin(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> Hold:
+    """Drains lanes (None: all that are enabled)."""
+    check_words(by, None)
+    named = _check_names(lanes)
+    ours = await _not_yet_frozen(db, named)
+    return Hold(await _freeze(db, named, by), ours)
+
+
+async def wait(
+    db: Database,
+    hold: Hold,
+    deadline: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Freeze:
+    """What runs in the lanes when they are quiet, or after `deadline` seconds."""
+    return await _until_quiet(db, hold.lanes, deadline, clock, pause)
+
+
+async def end(db: Database, hold: Hold, seen: Freeze, *, by: str, or_thaw: bool) -> Freeze:
+    """What came of it; `or_thaw` takes back a freeze that is not quiet."""
     if seen.is_quiet or not or_thaw:
         return seen
-    await _thaw(db, ours, by)
+    await take_back(db, hold, by=by)
     return Freeze(seen.lanes, seen.waited_s, is_thawed=True)
+
+
+async def take_back(db: Database, hold: Hold, *, by: str) -> None:
+    """Thaws what this freeze has frozen."""
+    await _thaw(db, hold.ours, by)
 
 
 async def _freeze(db: Database, named: Sequence[str] | None, by: str) -> list[str]:
@@ -71,6 +110,7 @@ async def _freeze(db: Database, named: Sequence[str] | None, by: str) -> list[st
         changed = await deed.changes("lane")
         deed.before = {"enabled": [each.name for each in changed]}
         deed.after = {"frozen": drained}
+    log.info("lanes %s: frozen by %s", ", ".join(drained) or "none", by)
     return drained
 
 

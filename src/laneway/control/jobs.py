@@ -12,11 +12,13 @@ from uuid import UUID
 from laneway.control import signals
 from laneway.control.audit import audited
 from laneway.domain import operator
+from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job, check_priority
+from laneway.domain.overview import DEPTH_BOUND
 from laneway.domain.page import Page
 from laneway.domain.states import TERMINAL, Status
-from laneway.errors import NotFound, Refused
+from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database, Runner
 
@@ -37,14 +39,35 @@ async def show(db: Database, job_id: UUID) -> Job:
 
 
 async def listing(
-    db: Database, wanted: JobFilter, *, limit: int = 50, cursor: str | None = None
+    db: Database,
+    wanted: JobFilter,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    oldest_first: bool = False,
 ) -> Page[Job]:
-    """One page of jobs, newest first."""
+    """One page of jobs, newest first; those that await an approval also oldest first."""
     operator.check_page(limit)
     wanted.check()
-    page = await db.run(store.listing(wanted, limit=limit, before=operator.position(cursor)))
+    place = operator.position(cursor)
+    if oldest_first and wanted.status is not Status.AWAITING_APPROVAL:
+        raise InvalidInput("order", "oldest is for status awaiting_approval only")
+    page = await db.run(
+        store.awaiting(wanted, limit=limit, after=place)
+        if oldest_first
+        else store.listing(wanted, limit=limit, before=place)
+    )
     following = str(page.next_cursor) if page.next_cursor is not None else None
     return Page(page.items, following)
+
+
+async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -> list[StateCount]:
+    """How many jobs are in each state, in the order of a life, counted up to the bound."""
+    wanted.check()
+    for field in ("status", "worker", "q", "max_cost", "unit"):
+        if getattr(wanted, field) is not None:
+            raise InvalidInput(field, "does not narrow counts: list the jobs instead")
+    return await db.run(store.count_states(wanted, bound=bound))
 
 
 async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncIterator[Job]:
@@ -60,12 +83,22 @@ async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncI
             await asyncio.sleep(interval)
 
 
-async def cancel(db: Database, job_id: UUID, *, by: str, reason: str | None = None) -> Job:
-    """Not yet running: cancelled at once. Running: its worker is asked to stop."""
+async def cancel(
+    db: Database,
+    job_id: UUID,
+    *,
+    by: str,
+    reason: str | None = None,
+    only: operator.CancelOnly | None = None,
+) -> Job:
+    """Not yet running: cancelled at once. Running: its worker is asked to stop.
+
+    `only` refuses a job that is found otherwise, whatever it was a moment before.
+    """
     operator.check_words(by, reason)
     async with audited(db, by, "job.cancelled", "job", str(job_id)) as deed:
-        answer = await deed.run(store.cancel(job_id, by, reason))
-        status = operator.after_cancel(job_id, answer.found_in, answer.concerns)
+        answer = await deed.run(store.cancel(job_id, by, reason, only))
+        status = operator.after_cancel(job_id, answer.found_in, answer.concerns, only)
         deed.workspace = answer.workspace
         deed.before, deed.after = operator.cancelled(answer.found_in, status, reason)
     if answer.concerns is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, cast
 
 from laneway.control import signals
@@ -44,6 +45,16 @@ async def inspect(db: Database) -> list[LaneStatus]:
         )
         for lane in state.lanes.values()
     ]
+
+
+async def get(db: Database, name: str) -> LaneStatus:
+    """One lane with its utilization, and what waits in it by priority."""
+    check_lane_name(name)
+    found = next((each for each in await inspect(db) if each.lane.name == name), None)
+    if found is None:
+        raise NotFound(f"no lane {name}")
+    waiting = await db.run(store.measure_lane(name, DEPTH_BOUND))
+    return replace(found, by_priority=tuple(waiting))
 
 
 def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneStatus:

@@ -37,3 +37,8 @@ async def tell_schedulers(db: Database) -> None:
 async def ask_to_stop(db: Database, worker_id: UUID) -> None:
     """A job of this worker was asked to stop."""
     await _tell(db, f"cancel {worker_id}")
+
+
+async def tell_of_drain(db: Database, worker_id: UUID) -> None:
+    """This worker was told to drain, or to go on."""
+    await _tell(db, f"drain {worker_id}")

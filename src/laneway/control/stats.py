@@ -1,4 +1,4 @@
-"""How many jobs started and ended, minute by minute, for charts."""
+"""How many jobs started and ended, minute by minute, and what they failed of, for charts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Collection
 from typing import Final
 
 from laneway.domain.lane import check_job_type
-from laneway.domain.stats import Series
+from laneway.domain.operator import LONGEST_PAGE
+from laneway.domain.stats import Failures, Series
 from laneway.errors import InvalidInput
 from laneway.store import stats as store
 from laneway.store.database import Database
@@ -25,15 +26,16 @@ async def series(
     bucket_s: int = SHORTEST_BUCKET_S,
     lanes: Collection[str] | None = None,
     job_type: str | None = None,
+    by_lane: bool = False,
     bound: int = BOUND,
 ) -> Series:
-    """What happened within the window, per bucket, lane (None: any) and job type."""
-    if not SHORTEST_BUCKET_S <= window_s <= LONGEST_WINDOW_S:
-        raise InvalidInput("window_s", f"must be from {SHORTEST_BUCKET_S} to {LONGEST_WINDOW_S}")
+    """What happened within the window, per bucket, lane (None: any) and, or not, job type.
+
+    Buckets begin at whole multiples of their length; one as long as the window ends now.
+    """
+    _check_window(window_s, job_type)
     if not SHORTEST_BUCKET_S <= bucket_s <= window_s:
         raise InvalidInput("bucket_s", f"must be from {SHORTEST_BUCKET_S} to window_s")
-    if job_type is not None:
-        check_job_type(job_type)
     return await db.run(
         store.count_ends(
             window_s=window_s,
@@ -42,5 +44,36 @@ async def series(
             job_type=job_type,
             bound=bound,
             points=POINTS,
+            by_lane=by_lane,
         )
     )
+
+
+async def failures(
+    db: Database,
+    *,
+    window_s: int = 3600,
+    lanes: Collection[str] | None = None,
+    job_type: str | None = None,
+    limit: int = 20,
+    bound: int = BOUND,
+) -> Failures:
+    """What jobs failed of within the window, by job type and type of error, in lanes (None: any).
+
+    The same ends are looked at as for charts. What an error said is not told: it may hold secrets.
+    """
+    _check_window(window_s, job_type)
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput("limit", f"must be from 1 to {LONGEST_PAGE}")
+    return await db.run(
+        store.count_failures(
+            window_s=window_s, lanes=lanes, job_type=job_type, bound=bound, limit=limit
+        )
+    )
+
+
+def _check_window(window_s: int, job_type: str | None) -> None:
+    if not SHORTEST_BUCKET_S <= window_s <= LONGEST_WINDOW_S:
+        raise InvalidInput("window_s", f"must be from {SHORTEST_BUCKET_S} to {LONGEST_WINDOW_S}")
+    if job_type is not None:
+        check_job_type(job_type)

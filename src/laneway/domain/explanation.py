@@ -22,7 +22,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A job and the reasons for where it stands, the most decisive first."""
+    """A job and the reasons for where it stands, the most decisive first.
+
+    `runs_for_s` is how long jobs of its type ran of late; None where none has.
+    """
 
     id: UUID
     job_type: str
@@ -30,10 +33,17 @@ class Explanation:
     status: Status
     reasons: list[Reason]
     starts_in_s: float | None = None
+    runs_for_s: float | None = None
 
     @classmethod
-    def of(cls, job: Job, reasons: list[Reason], starts_in_s: float | None = None) -> Explanation:
-        return cls(job.id, job.job_type, job.lane, job.status, reasons, starts_in_s)
+    def of(
+        cls,
+        job: Job,
+        reasons: list[Reason],
+        starts_in_s: float | None = None,
+        runs_for_s: float | None = None,
+    ) -> Explanation:
+        return cls(job.id, job.job_type, job.lane, job.status, reasons, starts_in_s, runs_for_s)
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -43,4 +53,5 @@ class Explanation:
             "status": self.status.value,
             "reasons": [reason.to_dict() for reason in self.reasons],
             "starts_in_s": self.starts_in_s,
+            "runs_for_s": self.runs_for_s,
         }

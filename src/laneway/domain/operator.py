@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 from uuid import UUID
 
 from laneway.domain.job import NAME_BYTES
@@ -12,6 +12,8 @@ from laneway.errors import InvalidInput, NotFound, Refused
 
 REASON_BYTES: Final = 2000
 LONGEST_PAGE: Final = 200
+# A cancel that is meant for jobs that wait, or for those that run.
+CancelOnly = Literal["waiting", "running"]
 
 
 def check_words(by: str | None, reason: str | None) -> None:
@@ -44,14 +46,21 @@ def met(job_id: UUID, found_in: str | None) -> Status:
     return Status(found_in)
 
 
-def after_cancel(job_id: UUID, found_in: str | None, asked: object = None) -> Status:
+def after_cancel(
+    job_id: UUID, found_in: str | None, asked: object = None, only: CancelOnly | None = None
+) -> Status:
     """The state after a cancel: cancelled, or what it was while its worker (`asked`) stops it.
 
-    Refused when it had ended before, or is in the hands of an open transaction.
+    Refused when it had ended before, was not what the cancel was `only` for, or is in the hands of
+    an open transaction.
     """
     if found_in == "busy":
         raise Refused(f"job {job_id} may be about to end, in a transaction still open: try again")
     found = met(job_id, found_in)
+    if only == "running" and found is not Status.RUNNING:
+        raise Refused(f"job {job_id} is {found}: only running jobs are cancelled here")
+    if only == "waiting" and found is Status.RUNNING:
+        raise Refused(f"job {job_id} is running: cancel it first")
     if found in TERMINAL:
         raise Refused(f"job {job_id} has ended already: it is {found}")
     return Status.CANCELLED if asked is None else found

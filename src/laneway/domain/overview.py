@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from laneway.domain.job import Progress
@@ -12,6 +12,10 @@ from laneway.domain.lane import Lane
 
 # Depths are counted no further.
 DEPTH_BOUND: Final = 10_000
+
+# How a worker reaches the database: inside an application or server, with a login of its own, or
+# through a server.
+Transport = Literal["in_process", "database", "grpc"]
 
 
 class Gate(NamedTuple):
@@ -49,11 +53,15 @@ class WorkerRow(NamedTuple):
     host: str
     pid: int
     code: str
+    transport: Transport
     job_types: list[str]
     lanes: list[str] | None
     concurrency: int
+    memory_bytes: int | None
     started_at: datetime
     seen_at: datetime
+    drain_requested_at: datetime | None
+    drain_requested_by: str | None
     stopped_at: datetime | None
     is_live: bool
     running: int
@@ -89,13 +97,37 @@ class TypeLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class PriorityLoad:
+    """Due jobs of one job type and priority; when `is_capped`, there are more than `depth`."""
+
+    job_type: str
+    priority: int
+    depth: int
+    is_capped: bool
+    oldest_wait_s: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "job_type": self.job_type,
+            "priority": self.priority,
+            "depth": self.depth,
+            "depth_is_capped": self.is_capped,
+            "oldest_wait_s": self.oldest_wait_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """A lane, its slots in use, what waits in it, and who froze it if it is frozen."""
+    """A lane, its slots in use, what waits in it, and who froze it if it is frozen.
+
+    `by_priority`: what waits, told apart once more; None where nobody asked.
+    """
 
     lane: Lane
     slots_used: int
     waiting: tuple[TypeLoad, ...] = ()
     frozen_by: str | None = None
+    by_priority: tuple[PriorityLoad, ...] | None = None
 
     @property
     def depth(self) -> int:
@@ -122,7 +154,7 @@ class LaneStatus:
         return self.slots_used / self.lane.max_slots if self.lane.max_slots else None
 
     def to_dict(self) -> dict[str, object]:
-        return {
+        shown: dict[str, object] = {
             **self.lane.to_dict(),
             "frozen": self.frozen_by is not None,
             "frozen_by": self.frozen_by,
@@ -133,6 +165,9 @@ class LaneStatus:
             "oldest_wait_s": self.oldest_wait_s,
             "waiting": [each.to_dict() for each in self.waiting],
         }
+        if self.by_priority is not None:
+            shown["by_priority"] = [each.to_dict() for each in self.by_priority]
+        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +229,23 @@ def active_to_dict(job: ActiveJob) -> dict[str, object]:
 
 
 def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
+    asked = worker.drain_requested_at
     return {
         "id": str(worker.id),
         "name": worker.name,
         "host": worker.host,
         "pid": worker.pid,
         "code": worker.code,
+        "transport": worker.transport,
         "job_types": worker.job_types,
         "lanes": worker.lanes,
         "concurrency": worker.concurrency,
         "running": worker.running,
+        "memory_bytes": worker.memory_bytes,
+        "is_live": worker.is_live,
         "is_leader": worker.is_leader,
+        "drain_requested_at": asked.isoformat() if asked else None,
+        "drain_requested_by": worker.drain_requested_by,
         "started_at": worker.started_at.isoformat(),
         "seen_at": worker.seen_at.isoformat(),
     }

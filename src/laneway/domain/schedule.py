@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain import cron as cron_
 from laneway.domain.cron import Timing, check_cron, check_timezone
+from laneway.domain.cron_words import words
+from laneway.domain.fires import FIRES, Fire, fire_at, fires_after
 from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE, NewJob
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key, encode
@@ -59,7 +61,10 @@ class RunNow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A rule that submits jobs of a type on a cron, where it stands, and its newest slot."""
+    """A rule that submits jobs of a type on a cron, where it stands, and its newest slot.
+
+    `as_of` is the database's clock when it was read.
+    """
 
     name: str
     job_type: str
@@ -82,6 +87,30 @@ class Schedule:
     next_at: datetime | None = None
     check_failures: int = 0
     last: Slot | None = None
+    as_of: datetime | None = field(default=None, compare=False)
+
+    @property
+    def words(self) -> str:
+        """The cron in plain words, or as it is written where no short sentence is true."""
+        return words(self.cron, self.timezone)
+
+    @property
+    def next_fires(self) -> tuple[Fire, ...]:
+        """The next three; none while it is stopped."""
+        if not self.enabled or self.next_at is None:
+            return ()
+        try:
+            timing = cron_.parse(self.cron, self.timezone)
+        except InvalidInput:
+            # Written past the checks: the scheduler will stop it.
+            return ()
+        now = self.next_at if self.as_of is None else self.as_of
+        if now <= self.next_at:
+            return (fire_at(timing, self.next_at), *fires_after(timing, self.next_at, FIRES - 1))
+        if self.missed == "skip" and now - self.next_at > GRACE:
+            return fires_after(timing, now)
+        # Due: it fires as soon as a worker is there, for all that are due by then.
+        return (fire_at(timing, self.next_at), *fires_after(timing, now, FIRES - 1))
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Schedule:
@@ -97,6 +126,7 @@ class Schedule:
             "payload": {} if self.payload is None else self.payload,
             "cron": self.cron,
             "timezone": self.timezone,
+            "words": self.words,
             "missed": self.missed,
             "catch_up": self.catch_up,
             "check_name": self.check_name,
@@ -108,11 +138,13 @@ class Schedule:
             "enabled": self.enabled,
             "error": self.error,
             "next_at": _iso(self.next_at),
+            "next_fires": [each.to_dict() for each in self.next_fires],
             "check_failures": self.check_failures,
             "last": self.last.to_dict() if self.last else None,
             "created_at": _iso(self.created_at),
             "updated_at": _iso(self.updated_at),
             "updated_by": self.updated_by,
+            "as_of": _iso(self.as_of),
         }
 
 

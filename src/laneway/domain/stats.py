@@ -4,27 +4,56 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 
 class Point(NamedTuple):
-    """Jobs of one type in one lane within one bucket of time, which begins `at`.
+    """Jobs of one type (None: all) in one lane within one bucket of time, which begins `at`.
 
-    The waits are of jobs that started for the first time and have ended since; None: there is none.
+    The waits are of jobs that started for the first time and have ended since, the runs of those
+    that ended; None: there is none.
     """
 
     at: datetime
     lane: str
-    job_type: str
+    job_type: str | None
     started: int
     completed: int
     failed: int
     cancelled: int
     wait_p50_s: float | None
     wait_p95_s: float | None
+    run_p50_s: float | None
+    run_p95_s: float | None
 
 
 class Series(NamedTuple):
     """Points oldest first; when `is_capped`, more jobs have ended than were looked at."""
 
     points: list[Point]
+    is_capped: bool
+
+
+class Failure(NamedTuple):
+    """Jobs of one type in one lane that failed by one type of error (None: none was told)."""
+
+    lane: str
+    job_type: str
+    error_type: str | None
+    failures: int
+    last_at: datetime
+    example: UUID
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            **self._asdict(),
+            "last_at": self.last_at.isoformat(),
+            "example": str(self.example),
+        }
+
+
+class Failures(NamedTuple):
+    """The most frequent first; when `is_capped`, more jobs have ended than were looked at."""
+
+    items: list[Failure]
     is_capped: bool

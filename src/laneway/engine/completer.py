@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Callable
@@ -50,6 +51,13 @@ class Completer(Service):
     @property
     def backlog(self) -> int:
         return len(self._pending) + len(self._busy) + self._in_flight
+
+    async def flush(self, within_s: float) -> None:
+        """Gives the last verdicts a chance; what is not settled then lapses and is taken back."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self.backlog:
+                    await self.settled.wait()
 
     async def cancel(self) -> None:
         await super().cancel()

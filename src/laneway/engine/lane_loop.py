@@ -47,6 +47,7 @@ class Tools:
     # Room is shared by the lanes: one looks and takes while no other does.
     claiming: asyncio.Lock
     counting: Counting
+    is_drained: Callable[[], bool]
 
 
 class LaneLoop(Service):
@@ -87,6 +88,8 @@ class LaneLoop(Service):
             # Ended faster than it can be stored: what has ended still holds slots and leases.
             return NOT_READY_S
         async with self._tools.claiming:
+            if self._tools.is_drained():
+                return None
             return await self._claim()
 
     async def _claim(self) -> float | None:

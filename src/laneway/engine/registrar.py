@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,6 +11,7 @@ from laneway.config import Settings
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
 from laneway.engine.complaints import Complaints
+from laneway.engine.memory import resident_bytes
 from laneway.engine.registry import Registry
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
@@ -23,14 +25,26 @@ TOUCH_S = 10.0
 
 
 class Registrar(Service):
-    """Tells operators that the process lives; leases say so for its jobs."""
+    """Tells operators that the process lives, and learns whether they told it to drain.
+
+    Leases say for its jobs that they live.
+    """
 
     name: ClassVar[str] = "registrar"
 
-    def __init__(self, database: Database, complaints: Complaints, worker: WorkerInfo) -> None:
+    def __init__(
+        self,
+        database: Database,
+        complaints: Complaints,
+        worker: WorkerInfo,
+        on_resumed: Callable[[], None],
+    ) -> None:
         super().__init__(complaints)
         self._database = database
         self._worker = worker
+        self._on_resumed = on_resumed
+        # Until it is resumed, nothing is claimed; what was claimed before it learned of it runs.
+        self.is_drained = False
 
     async def introduce(self, registry: Registry, settings: Settings) -> None:
         """Creates missing lanes and limits, adopts job types in no lane, publishes, registers."""
@@ -51,7 +65,7 @@ class Registrar(Service):
         if len(registry):
             await self._database.run(publish(registry.records()))
         await self._declare(registry, settings, by)
-        await self._database.run(register(self._worker))
+        await self._database.run(register(replace(self._worker, memory_bytes=resident_bytes())))
 
     async def _create_limits(self, registry: Registry, by: str) -> None:
         """A limit that a handler names binds from the first job on, also before it was tuned."""
@@ -84,7 +98,14 @@ class Registrar(Service):
                 await self._database.run(schedules.create(schedule, by, settings.payload_limits))
 
     async def run_once(self) -> float | None:
-        await self._database.run(touch(self._worker.id))
+        told = await self._database.run(touch(self._worker.id, resident_bytes()))
+        drained, was_drained = bool(told), self.is_drained
+        self.is_drained = drained
+        if drained and not was_drained:
+            log.info("worker %s was told to drain: it claims nothing more", self._worker.name)
+        elif was_drained and not drained:
+            log.info("worker %s was resumed", self._worker.name)
+            self._on_resumed()
         return TOUCH_S
 
     async def say_goodbye(self) -> None:

@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 
 from laneway import __version__
 from laneway.config import Settings
+from laneway.domain.overview import Transport
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.control import served
@@ -28,6 +29,7 @@ from laneway.engine.heartbeat import Heartbeat
 from laneway.engine.lane_loop import LaneLoop, Tools
 from laneway.engine.listening import Listening
 from laneway.engine.marker import Marker
+from laneway.engine.neighbours import Neighbours
 from laneway.engine.poller import Poller
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registrar import Registrar
@@ -64,6 +66,7 @@ class Worker:
         name: str | None = None,
         app: str | None = None,
         is_off: bool = False,
+        transport: Transport = "in_process",
     ) -> None:
         self.id: UUID = uuid4()
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -75,12 +78,11 @@ class Worker:
         self._only = only_lanes
         self._app = app
         self._is_off = is_off
+        self._transport: Transport = transport
         self._complaints = Complaints()
         self._counting = Counting()
         self._state = lanes.ControlState(0, False, {})
         self._loops: dict[str, LaneLoop] = {}
-        self._told: set[str] = set()
-        self._telling: asyncio.Task[None] | None = None
         self.is_running = False
 
     # Building ---------------------------------------------------------------------------------
@@ -91,6 +93,7 @@ class Worker:
         self._settles = Database(self._dsn, settings, role="settle", size=1)
         self._rest = Database(self._dsn, settings, role="worker", size=1)
         self._counting.watch(self._claims, self._settles, self._rest)
+        self._neighbours = Neighbours(self._rest)
         self.rooms = Rooms(
             {
                 "async": settings.concurrency,
@@ -125,9 +128,10 @@ class Worker:
             self.heartbeat,
             lambda: self._state.version,
             self.refresh,
-            self._tell_others,
+            self._neighbours.tell,
             asyncio.Lock(),
             self._counting,
+            lambda: self.registrar.is_drained,
         )
         self.poller = Poller(
             self._rest,
@@ -136,7 +140,7 @@ class Worker:
             lambda: self._state,
             self.refresh,
             self._on_work,
-            self._tell_others,
+            self._neighbours.tell,
         )
         self.watchdog = Watchdog(self._rest, settings, complaints, self.id, self._on_reclaimed)
         self.retention = Retention(
@@ -158,7 +162,9 @@ class Worker:
                 job_types=self.registry.job_types,
                 lanes=sorted(self._only) if self._only is not None else None,
                 concurrency=settings.concurrency,
+                transport=self._transport,
             ),
+            self._on_resumed,
         )
         self.listening = Listening(
             self._dsn, settings, complaints, self._on_message, self._on_listening
@@ -247,7 +253,7 @@ class Worker:
         if self.executor.active:
             # Killed children are quick to say so; threads may never be.
             await self._finish_within(STOP_S / 4, None)
-        await self._flush(STOP_S)
+        await self.completer.flush(STOP_S)
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
                 if given_back:
@@ -280,9 +286,7 @@ class Worker:
         self._counting.close()
         await self.heartbeat.stop()
         await self._pool.close()
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        await self._neighbours.close()
         for database in (self._claims, self._settles, self._rest):
             await database.close()
 
@@ -296,13 +300,6 @@ class Worker:
             for one in waits:
                 one.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-
-    async def _flush(self, within_s: float) -> None:
-        """Gives the last verdicts a chance; what is not settled then lapses and is taken back."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while self.completer.backlog:
-                    await self.completer.settled.wait()
 
     # What the parts tell each other -----------------------------------------------------------
 
@@ -327,6 +324,9 @@ class Worker:
                 loop.start()
 
     def _job_types(self) -> list[str]:
+        if self.registrar.is_drained:
+            # So that others are told of what it promotes.
+            return []
         return sorted(job_type for loop in self._loops.values() for job_type in loop.job_types)
 
     def _on_work(self, job_types: set[str]) -> None:
@@ -351,14 +351,20 @@ class Worker:
             self.scheduler.wake()
         elif word == "cancel" and rest == str(self.id):
             self.heartbeat.beat()
+        elif word == "drain" and rest == str(self.id):
+            self.registrar.wake()
 
     def _on_listening(self) -> None:
         for loop in self._loops.values():
             loop.wake()
 
+    def _on_resumed(self) -> None:
+        self.poller.wake()
+        self._on_listening()
+
     def _on_reclaimed(self, job_types: set[str]) -> None:
         self.poller.wake()
-        self._tell_others(job_types)
+        self._neighbours.tell(job_types)
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[Answer]) -> None:
         self.heartbeat.forget(verdict.claim for verdict in verdicts)
@@ -370,7 +376,7 @@ class Worker:
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:
             self._on_work(woken)
-            self._tell_others(woken)
+            self._neighbours.tell(woken)
         for loop in self._loops.values():
             if loop.is_full:
                 loop.wake()
@@ -385,15 +391,3 @@ class Worker:
         self._counting.refused(write, answer)
         reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
         self.executor.stop_by_claim(seq, attempt, reason)
-
-    def _tell_others(self, job_types: set[str]) -> None:
-        """Wakes workers elsewhere, at most once per 50 ms."""
-        self._told |= job_types
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
-
-    async def _tell(self) -> None:
-        await asyncio.sleep(0.05)
-        told, self._told = self._told, set()
-        with contextlib.suppress(LanewayError):
-            await self._rest.run(wake(wake_message(told)))

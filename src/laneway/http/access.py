@@ -140,7 +140,8 @@ def create_token(
 
 def revoke_token(token_id: UUID) -> Call[Token]:
     """Ends a token's power for good, at every replica within seconds."""
-    return Call("POST", f"/admin/tokens/{in_path(token_id)}/revoke", decode.body(Token))
+    path = f"/admin/tokens/{in_path(token_id)}/revoke"
+    return once(Call("POST", path, decode.body(Token)))
 
 
 # -- audit ------------------------------------------------------------------------------------

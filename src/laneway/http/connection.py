@@ -6,12 +6,12 @@ import json
 import re
 import ssl
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Final, Literal
 
 import httpx2
 
 from laneway import tracing
+from laneway.domain.address import is_loopback
 from laneway.errors import InvalidInput
 from laneway.http.call import Call
 from laneway.http.flow import Open, Reply
@@ -48,7 +48,7 @@ class Connection:
         """Refuses an address that would show the token to others, and a token that is none."""
         url = _checked_url(base_url)
         token = None if token is None else checked_token(token)
-        is_shown = url.scheme == "http" and not _is_loopback(url.host)
+        is_shown = url.scheme == "http" and not is_loopback(url.host)
         if token is not None and is_shown and not allow_insecure:
             raise InvalidInput(
                 "base_url",
@@ -66,7 +66,7 @@ class Connection:
         options = {"base_url": self.base_url, "headers": headers, "timeout": self.timeout}
         if self.base_url.scheme == "http":
             # What stays within the machine goes through no proxy that the environment names.
-            options["trust_env"] = not _is_loopback(self.base_url.host)
+            options["trust_env"] = not is_loopback(self.base_url.host)
             # Trusts nobody, and saves reading whom to trust.
             options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return options
@@ -93,13 +93,6 @@ def _checked_url(text: str) -> httpx2.URL:
     if url.query or url.fragment:
         raise InvalidInput("base_url", "must end with the path")
     return url
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def arguments(call: Call[Any]) -> dict[str, Any]:

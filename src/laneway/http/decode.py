@@ -12,12 +12,28 @@ from laneway.domain.freeze import Freeze, HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Job
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit, LimitStatus
-from laneway.domain.overview import ActiveJob, Gate, LaneStatus, OldSnapshot, TypeLoad, WorkerRow
+from laneway.domain.overview import (
+    ActiveJob,
+    Gate,
+    LaneStatus,
+    OldSnapshot,
+    PriorityLoad,
+    TypeLoad,
+    WorkerRow,
+)
 from laneway.domain.review import Review
-from laneway.domain.stats import Point, Series
+from laneway.domain.stats import Failure, Failures, Point, Series
+from laneway.domain.storage import Storage
 from laneway.errors import ServerError
 from laneway.http.call import Answer
-from laneway.http.models import ControlChanged, Event, Happened, JobsChanged, Opened
+from laneway.http.models import (
+    ControlChanged,
+    DatabaseState,
+    Event,
+    Happened,
+    JobsChanged,
+    Opened,
+)
 
 T = TypeVar("T")
 
@@ -70,7 +86,15 @@ def lane_status(value: Any) -> LaneStatus:
     waiting = tuple(
         read(TypeLoad, {**each, "is_capped": each["depth_is_capped"]}) for each in value["waiting"]
     )
-    return LaneStatus(read(Lane, value), value["slots_used"], waiting, value["frozen_by"])
+    told = value.get("by_priority")
+    by_priority = (
+        None
+        if told is None
+        else tuple(read(PriorityLoad, {**x, "is_capped": x["depth_is_capped"]}) for x in told)
+    )
+    return LaneStatus(
+        read(Lane, value), value["slots_used"], waiting, value["frozen_by"], by_priority
+    )
 
 
 def gate(value: Any) -> Gate:
@@ -83,8 +107,8 @@ def active(value: Any) -> ActiveJob:
 
 
 def worker(value: Any) -> WorkerRow:
-    """One of those that live: no others are told."""
-    return _row(WorkerRow, value, stopped_at=None, is_live=True)
+    """One that has not ended: no others are told."""
+    return _row(WorkerRow, value, stopped_at=None)
 
 
 def old_snapshot(value: Any) -> OldSnapshot:
@@ -120,6 +144,16 @@ def thawed(value: Any) -> list[Thawed]:
 
 def series(value: Any) -> Series:
     return Series([_row(Point, each) for each in value["points"]], value["is_capped"])
+
+
+def failures(value: Any) -> Failures:
+    return Failures([_row(Failure, each) for each in value["items"]], value["is_capped"])
+
+
+def database(value: Any) -> DatabaseState:
+    oldest = value["oldest_transaction"]
+    told = {**value, "oldest_transaction": None if oldest is None else old_snapshot(oldest)}
+    return read(DatabaseState, {**value, "storage": read(Storage, told)})
 
 
 def new_token(value: Any) -> NewToken:

@@ -11,6 +11,7 @@ from uuid import UUID
 from laneway.domain.bulk import Verb
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
+from laneway.domain.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,20 @@ class Readiness:
     status: str
     database: str
     schema: str
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """The database, and how the replica that answered is connected to it.
+
+    `connection` is direct or pooled; without `listens` the replica only polls, by its settings;
+    `listener` is listening, polling or off.
+    """
+
+    storage: Storage
+    connection: str
+    listens: bool
     listener: str
 
 

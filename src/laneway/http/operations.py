@@ -1,4 +1,4 @@
-"""Calls about lanes, workers, the pause gate, limits and charts."""
+"""Calls about lanes, workers, the pause gate and limits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
 from laneway.domain.overview import Gate, LaneStatus, Overview
-from laneway.domain.stats import Series
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, encoded, in_path, listed, once, said, words
+from laneway.http.call import Answer, Call, Listing, encoded, in_path, listed, once, said
 
 _WORKERS = "/admin/workers"
 _LANES = f"{_WORKERS}/lanes"
@@ -24,6 +23,11 @@ _LIMITS = "/admin/limits"
 def list_lanes() -> Listing[LaneStatus]:
     """The lanes in reach, each with its policy, its slots in use and what waits in it."""
     return Listing(_LANES, decode.lane_status)
+
+
+def get_lane(name: str) -> Call[LaneStatus]:
+    """One lane with its policy, its slots in use and what waits in it by type and priority."""
+    return Call("GET", _lane(name), lambda answer: decode.lane_status(answer.body))
 
 
 def create_lane(name: str, settings: Mapping[str, object] | None = None) -> Call[Lane]:
@@ -99,12 +103,12 @@ def _overview(answer: Answer) -> Overview:
 
 def pause_claims() -> Call[Gate]:
     """Shuts the pause gate: no claim commits until it is opened."""
-    return Call("POST", f"{_WORKERS}/pause", _gate)
+    return once(Call("POST", f"{_WORKERS}/pause", _gate))
 
 
 def resume_claims() -> Call[Gate]:
     """Opens the pause gate; drained lanes stay drained."""
-    return Call("POST", f"{_WORKERS}/resume", _gate)
+    return once(Call("POST", f"{_WORKERS}/resume", _gate))
 
 
 def _gate(answer: Answer) -> Gate:
@@ -117,31 +121,17 @@ def freeze_lanes(
     """Drains lanes (None: all) and answers what still runs in them, at most 10 s later."""
     body = {"lanes": _names(lanes), "deadline": deadline, "or_thaw": or_thaw}
     path = f"{_WORKERS}/freeze"
-    return Call("POST", path, lambda answer: decode.freeze(answer.body), (), encoded(body))
+    return once(Call("POST", path, lambda answer: decode.freeze(answer.body), (), encoded(body)))
 
 
 def thaw_lanes(lanes: Sequence[str] | None = None) -> Call[list[Thawed]]:
     """Makes frozen lanes (None: all) again what they were before."""
     path, body = f"{_WORKERS}/thaw", {"lanes": _names(lanes)}
-    return Call("POST", path, lambda answer: decode.thawed(answer.body), (), encoded(body))
+    return once(Call("POST", path, lambda answer: decode.thawed(answer.body), (), encoded(body)))
 
 
 def _names(lanes: Sequence[str] | None) -> list[str] | None:
     return None if lanes is None else listed(lanes, "lanes")
-
-
-def read_stats(
-    *,
-    window_s: int = 3600,
-    bucket_s: int = 60,
-    lane: str | None = None,
-    job_type: str | None = None,
-) -> Call[Series]:
-    """Starts, ends and waits over time, of the lanes in reach."""
-    given = {"window_s": window_s, "bucket_s": bucket_s, "lane": lane, "job_type": job_type}
-    return Call(
-        "GET", "/admin/stats", lambda answer: decode.series(answer.body), tuple(words(given))
-    )
 
 
 # -- limits -----------------------------------------------------------------------------------

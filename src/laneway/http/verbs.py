@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
-from laneway.http import access, jobs, operations, schedules
+from laneway.http import access, figures, jobs, operations, schedules, workers
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.flow import Flow, Stream, follow, of_job, wait
 from laneway.http.models import Event
@@ -128,6 +128,7 @@ class Verbs:
     submit = Verb(jobs.submit)
     submit_many = Verb(jobs.submit_many)
     list_jobs = ListVerb(jobs.list_jobs)
+    count_jobs = Verb(figures.count_jobs)
     get_job = Verb(jobs.get_job)
     review_job = Verb(jobs.review_job)
     explain_job = Verb(jobs.explain_job)
@@ -147,6 +148,7 @@ class Verbs:
     wait = FlowVerb(wait_for)
 
     list_lanes = ListVerb(operations.list_lanes)
+    get_lane = Verb(operations.get_lane)
     create_lane = Verb(operations.create_lane)
     tune_lane = Verb(operations.tune_lane)
     take_type = Verb(operations.take_type)
@@ -154,11 +156,16 @@ class Verbs:
     list_lane_changes = ListVerb(operations.list_lane_changes)
     roll_back_lane = Verb(operations.roll_back_lane)
     read_status = Verb(operations.read_status)
+    drain_worker = Verb(workers.drain_worker)
+    resume_worker = Verb(workers.resume_worker)
     pause_claims = Verb(operations.pause_claims)
     resume_claims = Verb(operations.resume_claims)
     freeze_lanes = Verb(operations.freeze_lanes)
     thaw_lanes = Verb(operations.thaw_lanes)
-    read_stats = Verb(operations.read_stats)
+    read_stats = Verb(figures.read_stats)
+    read_failures = Verb(figures.read_failures)
+    list_job_types = ListVerb(figures.list_job_types)
+    read_database = Verb(figures.read_database)
     list_limits = ListVerb(operations.list_limits)
     get_limit = Verb(operations.get_limit)
     put_limit = Verb(operations.put_limit)

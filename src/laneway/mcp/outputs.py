@@ -135,6 +135,7 @@ class ExplanationOut(BaseModel):
     status: Status
     reasons: list[ReasonOut]
     starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
+    runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
 
 
 class StandingOut(BaseModel):

@@ -54,10 +54,14 @@ def decisions(job_id: UUID) -> Statement[list[Decision]]:
 
 
 class Sealed(NamedTuple):
-    """The fingerprint of a job as it is now, and whether its submitter may not approve it."""
+    """The fingerprint of a job as it is now, and whether its submitter may not approve it.
+
+    `traceparent` is the span that submitted it, where one did.
+    """
 
     seal: str
     two_person: bool
+    traceparent: str | None
 
 
 def sealed(job_id: UUID) -> Statement[Sealed | None]:

@@ -29,8 +29,8 @@ class Facts(NamedTuple):
     `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up;
     `due_in_s` is None unless it is delayed, `lapsed_s` unless it runs. `key_holder` has its key or
     goes first for it; `key_ahead` wait for it before this one. Workers are counted `live`, of those
-    `knowing` its type, of those `serving` its lane. `per_s` is how many jobs of the lane ended per
-    second of late, `run_s` how long those of the type ran.
+    `knowing` its type, of those `serving` its lane, of those `drained` one by one. `per_s` is how
+    many jobs of the lane ended per second of late, `run_s` how long those of the type ran.
     """
 
     job_type: str
@@ -54,6 +54,7 @@ class Facts(NamedTuple):
     live: int
     knowing: int
     serving: int
+    drained: int
     per_s: float | None
     run_s: float | None
 

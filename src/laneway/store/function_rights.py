@@ -66,7 +66,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "cancel": (
         "execute on take_waiting", "execute on end_waiting", "select update on lease",
-        "select on outcome", "select on jobs",
+        "select on jobs_view", "execute on lane_of",
         "execute on emit",
     ),
     "reprioritize": (
@@ -153,6 +153,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "measure": (
         "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
     ),
+    "measure_lane": ("select on ready", "execute on lane_of"),
     "standing": (
         "select on jobs", "select on ready", "select on key_holders", "select on key_waiters",
         "select on job_types", "select on limits", "select on workers", "execute on lane_of",
@@ -166,6 +167,11 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
         "execute on lane_of", "execute on analysis_of", "execute on mentions",
         "execute on costs_at_most", "execute on is_within",
+    ),
+    "count_states": (
+        "select on jobs", "select on outcome", "select on lease", "select on ready",
+        "select on delayed", "select on key_waiters", "select on awaiting",
+        "execute on lane_of", "execute on analysis_of", "execute on is_within",
     ),
     "mentions": (),
     "is_within": (),

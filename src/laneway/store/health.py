@@ -20,10 +20,11 @@ from psycopg.sql import SQL, Identifier
 
 from laneway.config import Settings
 from laneway.domain.overview import OldSnapshot
+from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError
 from laneway.store.database import connection_options, run_on
 from laneway.store.failures import translated
-from laneway.store.statement import Statement
+from laneway.store.statement import Row, Statement
 
 OLDEST_SERVER = 140000
 _PROBE_S = 3.0
@@ -47,6 +48,20 @@ def oldest_snapshot() -> Statement[OldSnapshot | None]:
     return Statement(
         "health/find_oldest_snapshot", lambda rows: OldSnapshot(*rows[0]) if rows else None
     )
+
+
+class Sizes(NamedTuple):
+    """How large the database is, and our tables in it, the largest first."""
+
+    bytes: int
+    tables: list[TableSize]
+
+
+def measure_tables() -> Statement[Sizes]:
+    def decode(rows: list[Row]) -> Sizes:
+        return Sizes(rows[0][0], [TableSize(*r[1:]) for r in rows])
+
+    return Statement("health/measure_tables", decode)
 
 
 class Lapsed(NamedTuple):

@@ -9,17 +9,29 @@ from laneway.store.statement import Statement, nothing, scalar
 
 
 class Kept(NamedTuple):
-    """The first answer, and the digest of the request it was given to."""
+    """The first answer, and the digest of the request it was given to.
+
+    Without a status the request has only begun, and `body` tells how far it came.
+    """
 
     digest: bytes
-    status: int
+    status: int | None
     body: str
     location: str | None
+
+    @property
+    def is_begun(self) -> bool:
+        return self.status is None
 
 
 def lock(principal_id: UUID, key: str) -> Statement[bool]:
     """Whether this transaction is the only one that answers the key."""
     return Statement("idempotency/lock_key", scalar, {"principal": principal_id, "key": key})
+
+
+def await_turn(principal_id: UUID, key: str) -> Statement[None]:
+    """Waits until this transaction is the only one that answers the key."""
+    return Statement("idempotency/await_key", nothing, {"principal": principal_id, "key": key})
 
 
 def read(principal_id: UUID, key: str) -> Statement[Kept | None]:
@@ -36,3 +48,8 @@ def keep(principal_id: UUID, key: str, answer: Kept) -> Statement[None]:
         nothing,
         {"principal": principal_id, "key": key, **answer._asdict()},
     )
+
+
+def forget(principal_id: UUID, key: str) -> Statement[None]:
+    """What has begun may begin anew."""
+    return Statement("idempotency/forget_begun", nothing, {"principal": principal_id, "key": key})

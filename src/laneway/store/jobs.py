@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
+from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress
+from laneway.domain.operator import CancelOnly
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.store.statement import Row, Statement, one, scalar
@@ -100,9 +102,15 @@ def _met(rows: list[Row]) -> Met:
     return Met(*rows[0]) if rows else Met(None)
 
 
-def cancel(job_id: UUID, by: str | None, reason: str | None) -> Statement[Met]:
-    """Cancels a queued job, or asks the worker of a running one to stop (`concerns`: its id)."""
-    return Statement("jobs/cancel_job", _met, {"id": job_id, "by": by, "reason": reason})
+def cancel(
+    job_id: UUID, by: str | None, reason: str | None, only: CancelOnly | None = None
+) -> Statement[Met]:
+    """Cancels a queued job, or asks the worker of a running one to stop (`concerns`: its id).
+
+    `only` does nothing to a job that is found otherwise.
+    """
+    given = {"id": job_id, "by": by, "reason": reason, "only": only}
+    return Statement("jobs/cancel_job", _met, given)
 
 
 def reprioritize(job_id: UUID, priority: int) -> Statement[Met]:
@@ -226,6 +234,17 @@ def listing(wanted: JobFilter, *, limit: int = 50, before: int | None = None) ->
     return Statement("jobs/list_jobs", decode, _bounded(wanted, limit, before))
 
 
+def awaiting(wanted: JobFilter, *, limit: int = 50, after: int | None = None) -> Statement[Page]:
+    """A page of jobs that await an approval, oldest first."""
+
+    def decode(rows: list[Row]) -> Page:
+        return Page([read_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
+
+    params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
+    del params["status"], params["before"]
+    return Statement("jobs/list_awaiting", decode, params)
+
+
 class Matching(NamedTuple):
     """Ids of jobs, newest first, and where the next page starts."""
 
@@ -245,6 +264,19 @@ def matching(wanted: JobFilter, *, limit: int, before: int | None = None) -> Sta
 def count(wanted: JobFilter, *, limit: int, before: int | None = None) -> Statement[int]:
     """How many jobs match, counted up to the limit."""
     return Statement("jobs/count_jobs", scalar, _bounded(wanted, limit, before))
+
+
+def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]]:
+    """How many jobs that match are in each state; what narrows to one job's words is not asked."""
+    names = (
+        "lane", "job_type", "tag", "workspace", "since", "until", "older_than", "newer_than",
+    )  # fmt: skip
+    return Statement(
+        "jobs/count_states",
+        lambda rows: [StateCount(Status(r[0]), r[1], r[2]) for r in rows],
+        {name: getattr(wanted, name) for name in names}
+        | {"within": _terms(wanted.within), "bound": bound},
+    )
 
 
 def newest() -> Statement[int]:

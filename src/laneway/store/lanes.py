@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from laneway.domain.approval import is_analysis
 from laneway.domain.lane import ANALYSIS_LANE, Lane
-from laneway.domain.overview import ActiveJob, Gate
+from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 
@@ -136,6 +136,15 @@ def measure(bound: int = 10_000) -> Statement[list[LaneLoad]]:
     """Load per lane and waiting job type; `is_capped`: there are more than `depth`."""
     return Statement(
         "lanes/measure_lanes", lambda rows: [LaneLoad(*r) for r in rows], {"bound": bound}
+    )
+
+
+def measure_lane(lane: str, bound: int = 10_000) -> Statement[list[PriorityLoad]]:
+    """Due jobs of one lane per job type and priority, the highest first."""
+    return Statement(
+        "lanes/measure_lane",
+        lambda rows: [PriorityLoad(*r) for r in rows],
+        {"lane": lane, "bound": bound},
     )
 
 

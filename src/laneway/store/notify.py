@@ -1,7 +1,7 @@
 """LISTEN on one dedicated connection: an accelerator, never needed.
 
-Messages: `wake <job types>` (work waits), `cancel <worker id>` (look at your jobs) and `schedules`
-(one was changed).
+Messages: `wake <job types>` (work waits), `cancel <worker id>` (look at your jobs), `drain <worker
+id>` (look whether you may claim) and `schedules` (one was changed).
 """
 
 from __future__ import annotations

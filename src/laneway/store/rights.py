@@ -72,17 +72,24 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "health/count_lapsed": ("select on lease",),
     "health/find_oldest_snapshot": (),
+    "health/measure_tables": (),
     "health/read_server": (),
     "history/list_changes": ("select on control_history",),
     "history/list_own": ("select on control_history",),
     "history/restore_state": ("execute on roll_back",),
+    "idempotency/await_key": (),
+    "idempotency/forget_begun": ("select delete on idempotency",),
     "idempotency/keep_answer": ("select insert update on idempotency",),
     "idempotency/lock_key": (),
     "idempotency/read_answer": ("select on idempotency",),
+    "job_types/list_types": (
+        "select on job_types", "select on workers", "execute on lane_of",
+    ),
     "job_types/publish_types": ("select insert update on job_types",),
     "job_types/read_types": ("select on job_types",),
     "jobs/cancel_job": ("select on jobs", "execute on cancel"),
     "jobs/count_jobs": ("execute on matching",),
+    "jobs/count_states": ("execute on count_states",),
     "jobs/delete_job": ("select on jobs", "execute on remove_jobs"),
     "jobs/explain_job": (
         "select on jobs", "select on control", "select on ready", "select on delayed",
@@ -97,6 +104,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "jobs/get_job": _READ_JOB,
     "jobs/insert_batch": ("insert on jobs", "insert on ready", "insert on delayed"),
+    "jobs/list_awaiting": (
+        *_READ_JOB, "execute on mentions", "execute on costs_at_most", "execute on is_within",
+    ),
     "jobs/list_jobs": (*_READ_JOB, "execute on matching"),
     "jobs/match_jobs": ("execute on matching",),
     "jobs/place_batch": (
@@ -117,6 +127,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "lanes/adopt_type": ("execute on adopt_type",),
     "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
+    "lanes/measure_lane": ("execute on measure_lane",),
     "lanes/measure_lanes": ("execute on measure",),
     "lanes/move_type": LANE_CHANGE,
     "lanes/peek_lanes": ("execute on peek",),
@@ -153,6 +164,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "rows/check_binding": (),
     "rows/narrow_jobs": (),
     "stats/count_ends": ("select on outcome", "select on jobs", "select on lease"),
+    "stats/count_failures": ("select on outcome", "select on jobs", "execute on lane_of"),
     "steps/keep_step": ("execute on step",),
     "steps/read_steps": ("select on steps",),
     "schedules/begin_check": ("select on schedules", "select update on schedule_state"),
@@ -171,7 +183,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "schedules/release_checks": ("select update on schedule_state",),
     "schedules/run_schedule": ("execute on run_schedule",),
     "schedules/stop_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
+    "workers/drain_worker": ("select update on workers",),
     "workers/list_workers": ("select on workers", "select on slot_usage", "select on leader"),
+    "workers/lock_worker": ("select update on workers",),
     "workers/register_worker": ("select insert update on workers",),
     "workers/stop_worker": (
         "select delete on slot_usage", "select delete on limit_usage", "select update on workers",
@@ -187,10 +201,13 @@ _READER: Final = (
     "approvals/read_decisions", "approvals/read_seal",
     "control/read_gate", "freeze/read_frozen", "freeze/watch_lanes", "health/count_lapsed",
     "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
-    "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_jobs", "jobs/match_jobs",
+    "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
+    "jobs/list_jobs", "jobs/match_jobs",
     "jobs/newest_job", "jobs/wait_job", "lanes/active_jobs", "lanes/measure_lanes",
     "lanes/read_lanes", "workers/list_workers",
     "schedules/list_slots", "schedules/read_schedules", "stats/count_ends",
+    "health/measure_tables", "job_types/list_types", "jobs/count_states", "lanes/measure_lane",
+    "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
     "audit/record_act", "control/wake_workers", "events/emit_jobs", "job_types/read_types",
@@ -218,7 +235,7 @@ _WORKER: Final = (
 _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
     "audit/record_act", "control/wake_workers", "jobs/get_attempts", "jobs/get_job",
-    "jobs/list_jobs",
+    "jobs/list_awaiting", "jobs/list_jobs",
 )  # fmt: skip
 # On the connections that handlers bring to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/prove_transaction")

@@ -87,6 +87,7 @@ def _read(row: Row) -> Read:
             next_at=next_at,
             check_failures=failures,
             last=Slot(*last) if last[0] is not None else None,
+            as_of=now,
         ),
         now,
     )

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.approval import Approval, seconds_of
-from laneway.domain.overview import WorkerRow
+from laneway.domain.overview import Transport, WorkerRow
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
-from laneway.store.statement import Statement, nothing
+from laneway.store.statement import Statement, nothing, scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class WorkerInfo:
     job_types: Sequence[str]
     lanes: Sequence[str] | None
     concurrency: int
+    transport: Transport = "database"
+    memory_bytes: int | None = None
 
 
 def register(worker: WorkerInfo) -> Statement[None]:
@@ -43,12 +45,17 @@ def register(worker: WorkerInfo) -> Statement[None]:
             "job_types": list(worker.job_types),
             "lanes": list(worker.lanes) if worker.lanes is not None else None,
             "concurrency": worker.concurrency,
+            "transport": worker.transport,
+            "memory_bytes": worker.memory_bytes,
         },
     )
 
 
-def touch(worker_id: UUID) -> Statement[None]:
-    return Statement("workers/touch_worker", nothing, {"id": worker_id})
+def touch(worker_id: UUID, memory_bytes: int | None = None) -> Statement[bool | None]:
+    """Says that the process lives; answers whether it was told to drain."""
+    return Statement(
+        "workers/touch_worker", scalar, {"id": worker_id, "memory_bytes": memory_bytes}
+    )
 
 
 def stop(worker_id: UUID) -> Statement[None]:
@@ -60,8 +67,22 @@ def sweep(holder: UUID) -> Statement[None]:
     return Statement("workers/sweep_workers", nothing, {"holder": holder})
 
 
-def listing() -> Statement[list[WorkerRow]]:
-    return Statement("workers/list_workers", lambda rows: [WorkerRow(*r) for r in rows])
+def listing(worker_id: UUID | None = None) -> Statement[list[WorkerRow]]:
+    """Those of the last hour, or one however old."""
+    return Statement(
+        "workers/list_workers", lambda rows: [WorkerRow(*r) for r in rows], {"id": worker_id}
+    )
+
+
+def lock(worker_id: UUID) -> Statement[None]:
+    return Statement("workers/lock_worker", nothing, {"id": worker_id})
+
+
+def drain(worker_id: UUID, by: str, *, drained: bool) -> Statement[bool | None]:
+    """Tells a worker to claim nothing more, or to go on; None when it is gone."""
+    return Statement(
+        "workers/drain_worker", scalar, {"id": worker_id, "by": by, "drained": drained}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,12 @@ from laneway.control import (
     explain,
     freeze,
     history,
+    job_types,
     jobs,
     lanes,
     limits,
     schedules,
+    stats,
     workers,
 )
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
@@ -28,16 +30,19 @@ from laneway.domain.actor import Actor
 from laneway.domain.audit import Act, ActFilter
 from laneway.domain.bulk import Order, Preview, Tally
 from laneway.domain.change import Change
+from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import Job
-from laneway.domain.lane import Lane
+from laneway.domain.job_type import PublishedType
+from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import LimitStatus, Tuned
-from laneway.domain.overview import LaneStatus, Overview
+from laneway.domain.overview import LaneStatus, Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot
+from laneway.domain.stats import Failures
 from laneway.store.database import Database
 
 
@@ -67,6 +72,9 @@ class DatabaseDesk:
 
     async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
         return await jobs.listing(self._db, wanted, limit=limit, cursor=cursor)
+
+    async def count_jobs(self, wanted: JobFilter) -> list[StateCount]:
+        return await jobs.counts(self._db, wanted)
 
     async def review(self, job_id: UUID) -> Review:
         return await approval.review(self._db, job_id)
@@ -111,6 +119,9 @@ class DatabaseDesk:
     async def lanes(self) -> list[LaneStatus]:
         return await lanes.inspect(self._db)
 
+    async def lane(self, name: str) -> LaneStatus:
+        return await lanes.get(self._db, name)
+
     async def create_lane(self, name: str, settings: Mapping[str, object]) -> Lane:
         return await lanes.create(self._db, {"name": name, **settings}, by=self._by)
 
@@ -134,8 +145,30 @@ class DatabaseDesk:
     async def thaw(self, names: Sequence[str] | None) -> list[Thawed]:
         return await freeze.thaw(self._db, names, by=self._by)
 
+    async def drain_worker(self, worker_id: UUID) -> WorkerRow:
+        return await workers.drain(self._db, worker_id, by=self._by)
+
+    async def resume_worker(self, worker_id: UUID) -> WorkerRow:
+        return await workers.resume(self._db, worker_id, by=self._by)
+
     async def overview(self, active_limit: int = 1000) -> Overview:
         return await workers.overview(self._db, active_limit=active_limit)
+
+    async def job_types(self, lane: str | None) -> list[PublishedType]:
+        async def read(after: str | None) -> list[PublishedType]:
+            lanes = None if lane is None else [check_lane_name(lane, "lane")]
+            page = await job_types.listing(self._db, lanes=lanes, limit=PAGE, cursor=after)
+            return page.items
+
+        return await every(read, lambda each: each.name)
+
+    async def failures(
+        self, *, window_s: int, lane: str | None, job_type: str | None, limit: int
+    ) -> Failures:
+        lanes = None if lane is None else [check_lane_name(lane, "lane")]
+        return await stats.failures(
+            self._db, window_s=window_s, lanes=lanes, job_type=job_type, limit=limit
+        )
 
     # -- limits, schedules and their history --------------------------------------------------
 

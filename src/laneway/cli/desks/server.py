@@ -16,18 +16,21 @@ from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import Act, ActFilter
 from laneway.domain.bulk import Order, Preview, Tally
 from laneway.domain.change import Change
+from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import Job, check_priority
+from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane, validate_lane_change
 from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
 from laneway.domain.operator import check_page, position
-from laneway.domain.overview import LaneStatus, Overview
+from laneway.domain.overview import LaneStatus, Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot, validate_schedule_change
 from laneway.domain.states import TERMINAL
+from laneway.domain.stats import Failures
 from laneway.errors import (
     Forbidden,
     InvalidInput,
@@ -70,6 +73,9 @@ class ServerDesk:
         check_page(limit)
         position(cursor)
         return await self._client.list_jobs(wanted).page(limit=limit, cursor=cursor)
+
+    async def count_jobs(self, wanted: JobFilter) -> list[StateCount]:
+        return await self._client.count_jobs(wanted)
 
     async def review(self, job_id: UUID) -> Review:
         return await self._client.review_job(job_id)
@@ -162,6 +168,9 @@ class ServerDesk:
     async def lanes(self) -> list[LaneStatus]:
         return [each async for each in self._client.list_lanes()]
 
+    async def lane(self, name: str) -> LaneStatus:
+        return await self._client.get_lane(name)
+
     async def create_lane(self, name: str, settings: Mapping[str, object]) -> Lane:
         Lane.of({"name": name, **settings})
         return await self._client.create_lane(name, settings)
@@ -217,9 +226,25 @@ class ServerDesk:
     async def thaw(self, names: Sequence[str] | None) -> list[Thawed]:
         return await self._client.thaw_lanes(names)
 
+    async def drain_worker(self, worker_id: UUID) -> WorkerRow:
+        return await self._client.drain_worker(worker_id)
+
+    async def resume_worker(self, worker_id: UUID) -> WorkerRow:
+        return await self._client.resume_worker(worker_id)
+
     async def overview(self, active_limit: int = 1000) -> Overview:
         seen = await self._client.read_status()
         return replace(seen, active=seen.active[:active_limit], oldest_transaction=None)
+
+    async def job_types(self, lane: str | None) -> list[PublishedType]:
+        return [each async for each in self._client.list_job_types(lane=lane)]
+
+    async def failures(
+        self, *, window_s: int, lane: str | None, job_type: str | None, limit: int
+    ) -> Failures:
+        return await self._client.read_failures(
+            window_s=window_s, lane=lane, job_type=job_type, limit=limit
+        )
 
     # -- limits, schedules and their history --------------------------------------------------
 

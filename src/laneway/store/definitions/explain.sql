@@ -1,4 +1,5 @@
--- Where a waiting job stands by the rules of laneway.claim, for whichever live worker has most room.
+-- Where a waiting job stands by the rules of laneway.claim, for whichever live worker has most room of
+-- those that may claim.
 -- limits: for each limit of its type the room left (null: unbounded) and how many due jobs of its lane
 -- that a claim would look at need it before this one, counted up to the bound. key_holder: the job
 -- that has its key, or goes first for it. ahead: due jobs of its lane before it; can_run: those among
@@ -35,12 +36,12 @@ begin
             select case when bool_or(x.room is null) then null else max(x.room) end as room
               from (select w.id from laneway.workers w
                      where w.stopped_at is null and w.seen_at > v_now - interval '45 seconds'
-                       and p.job_type = any (w.job_types)
+                       and w.drain_requested_at is null and p.job_type = any (w.job_types)
                     union all
                     select null where not exists (
                         select from laneway.workers w
                          where w.stopped_at is null and w.seen_at > v_now - interval '45 seconds'
-                           and p.job_type = any (w.job_types))) who
+                           and w.drain_requested_at is null and p.job_type = any (w.job_types))) who
              cross join lateral laneway.limit_room(array[p.limit_name], who.id, v_now) x) r on true;
         select array_agg(p.job_type) into v_shut
           from unnest(v_needy, v_rooms) as p (job_type, room) where p.room = 0;
@@ -97,14 +98,14 @@ begin
     if v_me.job_type like E'\x01%' then key_holder := null; end if;
 end $$;
 
--- What the lane and the type have done lately, to guess from: ends per second in the lane, and how
--- long jobs of the type run, from the newest jobs that ended within a quarter of an hour.
+-- What the lane and the type have done lately, to guess from: ends per second in the lane within a quarter of an hour,
+-- and how long jobs of the type ran, both from the newest jobs that ended.
 create or replace function laneway.recent_pace(p_lane text, p_job_type text, out per_s double precision, out run_s double precision)
 language sql stable as $$
-    select count(*) filter (where o.lane = p_lane)
-             / greatest(extract(epoch from clock_timestamp() - min(o.finished_at) filter (where o.lane = p_lane)), 1),
-           avg(extract(epoch from o.finished_at - o.started_at)) filter (where o.job_type = p_job_type)
-      from (select x.lane, x.job_type, x.started_at, x.finished_at from laneway.outcome x
-             order by x.seq desc limit 10000) o
-     where o.finished_at > clock_timestamp() - interval '15 minutes'
+    select count(*) filter (where o.lane = p_lane and o.is_new)
+             / greatest(extract(epoch from clock_timestamp() - min(o.finished_at) filter (where o.lane = p_lane and o.is_new)), 1),
+           avg(extract(epoch from o.finished_at - o.started_at)) filter (where o.job_type = p_job_type and o.lane <> 'analysis')
+      from (select x.lane, x.job_type, x.started_at, x.finished_at,
+                   x.finished_at > clock_timestamp() - interval '15 minutes' as is_new
+              from laneway.outcome x order by x.seq desc limit 10000) o
 $$;

@@ -50,7 +50,10 @@ end $$;
 -- Not yet running: cancelled at once. Running, also an analysis: asks its worker (`worker_id`) to stop.
 -- Terminal: nothing. Busy: nothing, because another transaction holds the job, such as one in which its
 -- handler has finished it; that one may stay open for as long as it likes, so it is not waited out.
-create or replace function laneway.cancel(p_seq bigint, p_by text, p_reason text, out found_in text, out worker_id uuid)
+-- p_only: `waiting` does nothing to a job that runs, `running` nothing to one that does not.
+drop function if exists laneway.cancel(bigint, text, text);
+create or replace function laneway.cancel(
+    p_seq bigint, p_by text, p_reason text, p_only text default null, out found_in text, out worker_id uuid)
 language plpgsql volatile
 set lock_timeout = '2s'
 as $$
@@ -60,17 +63,19 @@ declare
     v_is_first boolean;
 begin
     for i in 1 .. 100 loop
-        v_was := laneway.take_waiting(p_seq);
-        if v_was.found_in is not null then
-            perform laneway.end_waiting(p_seq, 'cancelled', v_was.rank, v_was.attempt, v_was.retries, v_now,
-                                        p_by, p_reason, null);
-            found_in := v_was.found_in;
-            return;
+        if p_only is distinct from 'running' then
+            v_was := laneway.take_waiting(p_seq);
+            if v_was.found_in is not null then
+                perform laneway.end_waiting(p_seq, 'cancelled', v_was.rank, v_was.attempt, v_was.retries, v_now,
+                                            p_by, p_reason, null);
+                found_in := v_was.found_in;
+                return;
+            end if;
         end if;
         update laneway.lease l
            set cancel_requested_at = coalesce(l.cancel_requested_at, v_now),
                cancel_by = coalesce(l.cancel_by, p_by), cancel_reason = coalesce(l.cancel_reason, p_reason)
-         where l.seq = p_seq
+         where l.seq = p_seq and (p_only is null or (p_only = 'running') = (l.job_type not like E'\x01%'))
         returning l.worker_id, case when l.job_type like E'\x01%' then 'pending' else 'running' end,
                   l.cancel_requested_at = v_now
              into worker_id, found_in, v_is_first;
@@ -80,10 +85,12 @@ begin
             end if;
             return;
         end if;
-        select o.status into found_in from laneway.outcome o where o.seq = p_seq;
-        if found then return; end if;
-        perform from laneway.jobs j where j.seq = p_seq;
-        if not found then found_in := null; return; end if;
+        -- In one snapshot: what it is now, unless that is what was to be cancelled, which came meanwhile.
+        select v.status into found_in from laneway.jobs_view v where v.seq = p_seq;
+        if found_in is null or found_in in ('completed', 'failed', 'cancelled')
+           or (p_only is not null and (p_only = 'running') <> (found_in = 'running')) then
+            return;
+        end if;
     end loop;
     raise exception 'job % moved on a hundred times while it was to be cancelled', p_seq;
 exception when lock_not_available then

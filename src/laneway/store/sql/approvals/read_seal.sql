@@ -1,5 +1,5 @@
--- The fingerprint of payload and analysis as they are now, and whether two people must agree.
-select laneway.seal(j.payload, a.analysis), coalesce(t.two_person, false)
+-- The fingerprint of payload and analysis as they are now, whether two people must agree, and the trace of the submit.
+select laneway.seal(j.payload, a.analysis), coalesce(t.two_person, false), j.traceparent
   from laneway.jobs j
   left join laneway.approvals a on a.seq = j.seq
   left join laneway.job_types t on t.name = j.job_type

@@ -19,7 +19,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        extract(epoch from clock_timestamp() - l.lease_until)::double precision as lapsed_s,
        coalesce(p.published_at is not null, false) as is_published,
        coalesce(p.two_person, false) as two_person,
-       v.live, v.knowing, v.serving, f.per_s, f.run_s
+       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s
   from laneway.jobs j
  cross join laneway.control c
   left join laneway.ready w on w.seq = j.seq
@@ -35,8 +35,10 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
  cross join lateral (
     select count(*)::integer as live,
            count(*) filter (where j.job_type = any (x.job_types))::integer as knowing,
-           count(*) filter (where j.job_type = any (x.job_types)
-                              and (x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)))::integer as serving
+           count(*) filter (where y.serves)::integer as serving,
+           count(*) filter (where y.serves and x.drain_requested_at is not null)::integer as drained
       from laneway.workers x
+     cross join lateral (select j.job_type = any (x.job_types) and (
+        x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)) as serves) y
      where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds') v
  where j.id = %(id)s::uuid

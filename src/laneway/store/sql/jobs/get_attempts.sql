@@ -8,7 +8,7 @@ with one as materialized (
     select o.attempt, o.status, o.worker_id, o.lane, o.claimed_at, o.started_at, o.finished_at, o.error
       from laneway.outcome o where o.seq = (select j.seq from one j) and o.claimed_at is not null
     union all
-    select l.attempt, 'running', l.worker_id, l.lane, l.claimed_at, l.started_at, null, null
+    select l.attempt, 'running', l.worker_id, l.lane, l.claimed_at, coalesce(l.started_at, l.claimed_at), null, null
       from laneway.lease l where l.seq = (select j.seq from one j)
 ), newest as materialized (
     -- A handler may log without end: nobody reads more than this at once.

@@ -1,4 +1,5 @@
 -- Makes a worker process known under its fresh id.
-insert into laneway.workers (id, name, host, pid, code, job_types, lanes, concurrency)
-values (%(id)s, %(name)s, %(host)s, %(pid)s, %(code)s, %(job_types)s::text[], %(lanes)s::text[], %(concurrency)s)
+insert into laneway.workers (id, name, host, pid, code, transport, job_types, lanes, concurrency, memory_bytes)
+values (%(id)s, %(name)s, %(host)s, %(pid)s, %(code)s, %(transport)s, %(job_types)s::text[], %(lanes)s::text[],
+        %(concurrency)s, %(memory_bytes)s::bigint)
 on conflict (id) do update set seen_at = clock_timestamp(), stopped_at = null

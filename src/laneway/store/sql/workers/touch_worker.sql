@@ -1,2 +1,5 @@
--- The worker process lives; says nothing about its jobs.
-update laneway.workers set seen_at = clock_timestamp(), stopped_at = null where id = %(id)s::uuid
+-- The worker process lives; says nothing about its jobs, and answers whether it was told to drain.
+update laneway.workers
+   set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = %(memory_bytes)s::bigint
+ where id = %(id)s::uuid
+returning drain_requested_at is not null as is_drained

@@ -1,0 +1,79 @@
+"""Counts, job types and failures as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from laneway.cli.output import seconds, visible
+from laneway.cli.tables import columns, depth
+
+if TYPE_CHECKING:
+    from laneway.domain.counts import StateCount
+    from laneway.domain.job_type import PublishedType
+    from laneway.domain.overview import PriorityLoad
+    from laneway.domain.stats import Failure
+
+
+def counts(items: Iterable[StateCount]) -> Table:
+    table = columns("STATUS", "JOBS", right=("JOBS",))
+    for each in items:
+        table.add_row(each.status.value, depth(each.count, each.is_capped))
+    return table
+
+
+def waiting(items: Iterable[PriorityLoad]) -> Table:
+    table = columns(
+        "PRIORITY", "JOB TYPE", "DEPTH", "OLDEST", right=("PRIORITY", "DEPTH", "OLDEST")
+    )
+    for each in items:
+        table.add_row(
+            str(each.priority),
+            visible(each.job_type),
+            depth(each.depth, each.is_capped),
+            seconds(each.oldest_wait_s),
+        )
+    return table
+
+
+def types(items: Iterable[PublishedType]) -> Table:
+    table = columns(
+        "JOB TYPE", "LANE", "PRIORITY", "RETRIES", "TIMEOUT", "LIMITS", "APPROVAL", "WORKERS",
+        right=("PRIORITY", "RETRIES", "TIMEOUT"),
+    )  # fmt: skip
+    for each in items:
+        known = Text("known", "green") if each.is_known else Text("none knows it", "yellow")
+        table.add_row(
+            visible(each.name),
+            each.lane,
+            str(each.priority),
+            str(each.max_retries),
+            seconds(each.timeout_s),
+            visible(", ".join(each.limits) or "-"),
+            _approval(each),
+            known,
+        )
+    return table
+
+
+def _approval(one: PublishedType) -> str:
+    if one.approval == "below":
+        return f"over {one.approval_below:g} {visible(one.approval_unit or '')}".rstrip()
+    return one.approval
+
+
+def failures(items: Iterable[Failure]) -> Table:
+    table = columns("FAILURES", "JOB TYPE", "ERROR", "LANE", "LAST", "EXAMPLE", right=("FAILURES",))
+    for each in items:
+        table.add_row(
+            f"{each.failures:,}",
+            visible(each.job_type),
+            visible(each.error_type or "-"),
+            each.lane,
+            each.last_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            str(each.example),
+        )
+    return table

@@ -1,0 +1,27 @@
+"""The database itself: how old, how large, what holds it back."""
+
+from __future__ import annotations
+
+import asyncio
+
+from laneway.domain.storage import Storage
+from laneway.store import health, migrate
+from laneway.store.database import Database
+
+
+async def describe(db: Database) -> Storage:
+    """Versions, sizes and the oldest transaction of somebody else; nothing that opens a door."""
+    schema = await asyncio.to_thread(migrate.status, db.dsn)
+    sizes = await db.run(health.measure_tables())
+    # The functions have no number of their own.
+    applied = [name for name in schema.applied if name != migrate.definitions().name]
+    return Storage(
+        server_version=(await db.run(health.read_server())).version,
+        schema_version=applied[-1] if applied else None,
+        pending=tuple(schema.pending),
+        unknown=tuple(schema.unknown),
+        changed=tuple(schema.changed),
+        bytes=sizes.bytes,
+        tables=tuple(sizes.tables),
+        oldest_transaction=await db.run(health.oldest_snapshot()),
+    )

@@ -1,0 +1,38 @@
+"""Workers elsewhere, told of work that they may take."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from laneway.errors import LanewayError
+from laneway.store.database import Database
+from laneway.store.notify import wake, wake_message
+
+# What comes meanwhile is told together.
+TOGETHER_S = 0.05
+
+
+class Neighbours:
+    """Wakes them at most once per 50 ms; a wake-up that is lost is found by their polls."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._types: set[str] = set()
+        self._telling: asyncio.Task[None] | None = None
+
+    def tell(self, job_types: set[str]) -> None:
+        self._types |= job_types
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(TOGETHER_S)
+        types, self._types = self._types, set()
+        with contextlib.suppress(LanewayError):
+            await self._database.run(wake(wake_message(types)))
+
+    async def close(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.gather(self._telling, return_exceptions=True)

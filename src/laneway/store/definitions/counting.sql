@@ -1,0 +1,131 @@
+-- How many jobs are in each state, of those that fit. Of each state no more than p_bound + 1 rows of a table are looked
+-- at, the newest where that costs nothing, so it takes the same however many there are. is_capped: there are more
+-- jobs in the state than were looked at, so more than `counted` may fit. What p_within says as in laneway.matching;
+-- jobs of an owner it names are found by their owner.
+create or replace function laneway.count_states(
+    p_bound integer, p_lane text, p_job_type text, p_tag text, p_workspace text, p_since timestamptz,
+    p_until timestamptz, p_older_than_s double precision, p_newer_than_s double precision, p_within jsonb)
+returns table (status text, counted integer, is_capped boolean)
+language plpgsql stable
+-- Planned for the filter at hand: what is null costs nothing, not even a look at the jobs.
+set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    v_until  timestamptz := least(p_until, clock_timestamp() - make_interval(secs => p_older_than_s));
+    v_since  timestamptz := greatest(p_since, clock_timestamp() - make_interval(secs => p_newer_than_s));
+    v_owners text[] := coalesce((select array_agg(distinct t.owner) from jsonb_to_recordset(p_within) as t (owner text)
+                                  where t.owner is not null), '{}');
+    -- Whether others' jobs are looked at, and of which workspaces, if not of all.
+    v_wide   boolean := p_within is null or exists (
+                 select from jsonb_to_recordset(p_within) as t (owner text) where t.owner is null);
+    v_places text[];
+    v_by_type boolean := p_within is not null or p_lane is not null or p_job_type is not null;
+    v_by_job boolean := p_within is not null or p_workspace is not null or p_tag is not null or v_since is not null
+                 or v_until is not null;
+begin
+    select case when count(*) > count(t.workspace) then null else array_agg(distinct t.workspace) end into v_places
+      from jsonb_to_recordset(p_within) as t (owner text, workspace text) where t.owner is null;
+    if p_workspace is not null then
+        v_places := case when v_places is null or p_workspace = any (v_places) then array[p_workspace] else '{}' end;
+    end if;
+    return query
+    with recursive met as (
+        (select o.workspace from laneway.outcome o where v_wide and v_places is null order by o.workspace limit 1)
+        union all
+        select (select o.workspace from laneway.outcome o where o.workspace > m.workspace order by o.workspace limit 1)
+          from met m where m.workspace is not null
+    ), places as materialized (
+        (select m.workspace from met m where m.workspace is not null limit 1001)
+        union all
+        select p from unnest(v_places) p where v_wide
+    ), own as materialized (
+        select j.* from unnest(v_owners) n
+         cross join lateral (select x.seq, x.job_type, x.workspace from laneway.jobs x
+                              where x.created_by collate "C" = n order by x.seq desc limit p_bound + 1) j
+    ), looked as materialized (
+        select s.status, 1 as source, e.* from unnest(array['completed', 'failed', 'cancelled']) s (status)
+         cross join lateral (
+            select x.* from places p
+             cross join lateral (
+                select o.seq, case when v_by_type then o.job_type end as job_type, o.workspace,
+                       case when v_by_type then nullif(o.lane, 'analysis') end as lane
+                  from laneway.outcome o where o.workspace = p.workspace and o.status = s.status limit p_bound + 1) x
+             limit p_bound + 1) e
+        union all
+        (select 'running', 2, l.seq, l.job_type, l.workspace, l.lane from laneway.lease l
+          where v_wide and l.job_type not like E'\x01%' order by l.seq desc limit p_bound + 1)
+        union all
+        (select 'approved', 3, w.seq, w.job_type, null, null from laneway.ready w
+          where v_wide and w.job_type >= coalesce(p_job_type, E'\x02') and (p_job_type is null or w.job_type = p_job_type)
+          limit p_bound + 1)
+        union all
+        (select 'approved', 4, d.seq, d.job_type, null, null from laneway.delayed d
+          where v_wide and d.job_type not like E'\x01%' order by d.seq desc limit p_bound + 1)
+        union all
+        (select 'approved', 5, b.seq, b.job_type, b.workspace, null from laneway.key_waiters b
+          where v_wide order by b.seq desc limit p_bound + 1)
+        union all
+        (select 'awaiting_approval', 6, a.seq, a.job_type, a.workspace, null from laneway.awaiting a
+          where v_wide order by a.seq desc limit p_bound + 1)
+        union all
+        (select 'pending', 7, w.seq, w.job_type, null, null from laneway.ready w
+          where v_wide and w.job_type >= E'\x01' and w.job_type < E'\x02'
+            and (p_job_type is null or w.job_type = laneway.analysis_of(p_job_type)) limit p_bound + 1)
+        union all
+        (select 'pending', 8, d.seq, d.job_type, null, null from laneway.delayed d
+          where v_wide and d.job_type >= E'\x01' and d.job_type < E'\x02' order by d.seq desc limit p_bound + 1)
+        union all
+        (select 'pending', 9, l.seq, l.job_type, l.workspace, null from laneway.lease l
+          where v_wide and l.job_type >= E'\x01' and l.job_type < E'\x02' order by l.seq desc limit p_bound + 1)
+        union all
+        select case when o.seq is not null then o.status
+                    when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
+                    when l.seq is not null then 'running'
+                    when coalesce(w.seq, d.seq, b.seq) is not null then 'approved'
+                    when a.seq is not null then 'awaiting_approval' end,
+               0, j.seq, j.job_type, j.workspace,
+               coalesce(case when l.job_type not like E'\x01%' then l.lane end, nullif(o.lane, 'analysis'))
+          from own j
+          -- A look-up per row, whatever the statistics say.
+          left join lateral (select x.seq, x.status, x.lane from laneway.outcome x where x.seq = j.seq offset 0) o on true
+          left join lateral (select x.seq, x.job_type, x.lane from laneway.lease x where x.seq = j.seq offset 0) l on true
+          left join lateral (select x.seq, x.job_type from laneway.ready x where x.seq = j.seq offset 0) w on true
+          left join lateral (select x.seq, x.job_type from laneway.delayed x where x.seq = j.seq offset 0) d on true
+          left join lateral (select x.seq from laneway.key_waiters x where x.seq = j.seq offset 0) b on true
+          left join lateral (select x.seq from laneway.awaiting x where x.seq = j.seq offset 0) a on true
+    ), kinds as materialized (
+        -- What a lane is told by, once for all jobs that are alike.
+        select c.status, c.lane, count(*) as n, case when v_by_type then ltrim(c.job_type, E'\x01') end as job_type,
+               case when p_within is not null then coalesce(c.workspace, j.workspace) end as workspace,
+               case when p_within is not null then j.created_by end as created_by
+          from looked c
+          left join lateral (select x.workspace, x.created_by, x.tags, x.created_at from laneway.jobs x
+                              where v_by_job and x.seq = c.seq offset 0) j on true
+         where (p_job_type is null or ltrim(c.job_type, E'\x01') = p_job_type)
+           and (p_workspace is null or coalesce(c.workspace, j.workspace) = p_workspace)
+           and (p_tag is null or p_tag = any (j.tags)) and (v_since is null or j.created_at >= v_since)
+           and (v_until is null or j.created_at < v_until)
+           -- Found by their owner already.
+           and (v_owners = '{}' or c.source = 0 or j.created_by is null or j.created_by <> all (v_owners))
+         group by 1, 2, 4, 5, 6
+    ), more as materialized (
+        select c.status from looked c where c.source > 0 group by c.status, c.source having count(*) > p_bound
+    )
+    select s.status, least(k.n, p_bound)::integer,
+           k.n > p_bound or (select count(*) from own) > p_bound or s.status in (select m.status from more m)
+           or (s.n > 4 and (select count(*) from places) > 1000)
+      from unnest(array['pending', 'awaiting_approval', 'approved', 'running', 'completed', 'failed', 'cancelled'])
+               with ordinality as s (status, n)
+     cross join lateral (
+        select coalesce(sum(x.n), 0) as n from kinds x
+         where x.status = s.status
+           and (p_lane is null or coalesce(x.lane, laneway.lane_of(x.job_type)) = p_lane)
+           and (p_within is null or laneway.is_within(p_within, x.created_by, x.workspace,
+                                                      coalesce(x.lane, laneway.lane_of(x.job_type))))) k
+     order by s.n;
+end $$;

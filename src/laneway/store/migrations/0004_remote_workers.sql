@@ -1,0 +1,13 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- What each worker says of itself, and one that was told to claim nothing more.
+
+-- transport: how it reaches the database. Workers of before go on with an own login. memory_bytes: the
+-- resident set of its process when it was last seen, null where it cannot tell.
+alter table laneway.workers
+    add column transport           text collate "C" not null default 'database'
+                                   check (transport in ('in_process', 'database', 'grpc')),
+    add column memory_bytes        bigint check (memory_bytes >= 0),
+    add column drain_requested_at  timestamptz,
+    add column drain_requested_by  text,
+    add check ((drain_requested_at is null) = (drain_requested_by is null));

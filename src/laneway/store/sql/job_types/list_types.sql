@@ -1,0 +1,11 @@
+-- Job types that were published, by name, and whether a worker that lives knows them; one page.
+select t.name, laneway.lane_of(t.name), t.arguments::text, t.priority, t.max_retries, t.timeout_s, t.isolation, t.stale,
+       t.limits, t.has_analysis, t.approval, t.approval_below::double precision, t.approval_unit, t.two_person,
+       t.approval_expires_s, t.max_age_s, t.published_at,
+       exists (select from laneway.workers w
+                where w.stopped_at is null and w.seen_at > clock_timestamp() - interval '45 seconds'
+                  and t.name = any (w.job_types))
+  from laneway.job_types t
+ where t.published_at is not null and (%(after)s::text is null or t.name > %(after)s::text)
+   and (%(lanes)s::text[] is null or laneway.lane_of(t.name) = any (%(lanes)s::text[]))
+ order by t.name limit %(limit)s::integer

@@ -1,0 +1,117 @@
+"""How many jobs are in each state: within reach, as filtered, up to a bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laneway.control import jobs
+from laneway.domain.approval import Approval
+from laneway.domain.filter import JobFilter
+from laneway.domain.permissions import Reach, Term
+from laneway.domain.states import Status
+from laneway.store import jobs as store
+from laneway.store.database import Database
+from tests.api.conftest import Ask, People, Principal
+from tests.control.scene import Scene
+
+COUNTS = "/jobs/counts"
+
+
+async def told(ask: Ask, who: Principal, **params: Any) -> dict[str, int]:
+    """The states in which there is any job."""
+    answer = await ask(who, "GET", COUNTS, params=params)
+    assert answer.status_code == 200, answer.text
+    items = answer.json()["items"]
+    assert [each["status"] for each in items] == list(Status)
+    assert not any(each["is_capped"] for each in items)
+    return {each["status"]: each["count"] for each in items if each["count"]}
+
+
+def one_of_each(scene: Scene, **fields: Any) -> None:
+    """A job in every state, and an approved one in each of the places where it may wait."""
+    scene.publish("gated", approval=Approval())
+    scene.publish("costly", has_analysis=True)
+    scene.submit("gated", **fields)
+    scene.submit("costly", **fields)
+    scene.submit("greet", delay=60.0, **fields)
+    scene.completed("ingestion", **fields)
+    scene.failed("restore", **fields)
+    scene.run(store.cancel(scene.submit("restore", **fields), "me", None))
+    scene.running("polarity", concurrency_key="k", **fields)
+    scene.submit("polarity", concurrency_key="k", **fields)
+    scene.claim("polarity")
+    scene.submit("greet", **fields)
+
+
+ALL = {
+    "pending": 1, "awaiting_approval": 1, "approved": 3, "running": 1, "completed": 1, "failed": 1,
+    "cancelled": 1,
+}  # fmt: skip
+
+
+async def test_every_state_has_its_count(ask: Ask, people: People, scene: Scene) -> None:
+    one_of_each(scene)
+    assert await told(ask, people.new("vera", "viewer")) == ALL
+
+
+async def test_only_jobs_in_reach_are_counted(ask: Ask, people: People, scene: Scene) -> None:
+    one_of_each(scene, workspace="theirs", created_by="somebody")
+    one_of_each(scene, workspace="ours", created_by="sue")
+    assert await told(ask, people.new("vera", "viewer", workspace="ours")) == ALL
+    assert await told(ask, people.new("sue", "submitter", scope="own")) == ALL
+    assert await told(ask, people.new("new", "submitter", scope="own")) == {}
+    # By both kinds of reach, each job once.
+    both = people.new("somebody", "submitter", scope="own")
+    people.grant(both.id, "viewer", workspace="theirs")
+    assert await told(ask, both) == ALL
+    lane = people.new("larry", "viewer", lanes=["interactive"])
+    assert await told(ask, lane) == {"approved": 2, "running": 2, "completed": 2}
+
+
+async def test_counts_agree_with_lists(ask: Ask, people: People, scene: Scene) -> None:
+    one_of_each(scene, workspace="ours", tags=("a",))
+    one_of_each(scene, workspace="theirs")
+    vera = people.new("vera", "viewer")
+    choices: list[dict[str, Any]] = [
+        {"lane": "interactive"},
+        {"job_type": "costly"},
+        {"job_type": "greet", "lane": "default"},
+        {"workspace": "ours"},
+        {"tag": "a"},
+        {"newer_than": 3600, "older_than": 0},
+        {"older_than": 3600},
+        {"since": "2200-01-01T00:00:00Z"},
+    ]
+    for choice in choices:
+        listed = {}
+        for status in Status:
+            page = await ask(vera, "GET", "/jobs", params={**choice, "status": status})
+            if found := len(page.json()["items"]):
+                listed[status.value] = found
+        assert await told(ask, vera, **choice) == listed, choice
+
+
+async def test_what_would_read_every_job_is_refused(ask: Ask, people: People) -> None:
+    vera = people.new("vera", "viewer")
+    for params in ({"q": "x"}, {"status": "failed"}, {"lane": "No!"}, {"job_type": "\0"}):
+        assert (await ask(vera, "GET", COUNTS, params=params)).status_code == 422, params
+
+
+async def test_counting_stops_at_the_bound_and_says_so(database: Database, scene: Scene) -> None:
+    for _ in range(3):
+        scene.completed(created_by="ann")
+    scene.failed()
+
+    async def seen(within: Reach | None = None, **wanted: Any) -> dict[Status, tuple[int, bool]]:
+        found = await jobs.counts(database, JobFilter(within=within, **wanted), bound=2)
+        return {each.status: (each.count, each.is_capped) for each in found}
+
+    every = await seen()
+    assert (every[Status.COMPLETED], every[Status.FAILED]) == ((2, True), (1, False))
+    own = await seen(Reach((Term(owner="ann"),)))
+    assert own[Status.COMPLETED] == (2, True)
+    other = await seen(job_type="other")
+    assert (other[Status.COMPLETED], other[Status.FAILED]) == ((0, True), (0, False))
+    # Nobody learns how many there are where they may not look.
+    theirs = await seen(Reach((Term(workspace="ours"),)), workspace="default")
+    assert set(theirs.values()) == {(0, False)}

@@ -1,0 +1,81 @@
+"""One worker drained and resumed over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+
+ADMIN = "/admin/workers"
+Acts = Callable[[], list[tuple[Any, ...]]]
+
+
+async def test_a_drained_worker_is_told_in_the_status_until_it_is_resumed(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    path = f"{ADMIN}/{scene.register()}"
+    olga, vera = people.new("olga", "operator"), people.new("vera", "viewer")
+    drained = await ask(olga, "POST", f"{path}/drain")
+    assert (drained.status_code, drained.json()["drain_requested_by"]) == (200, "olga")
+    (told,) = (await ask(vera, "GET", f"{ADMIN}/status")).json()["workers"]
+    assert told == {**drained.json(), "seen_at": told["seen_at"]}
+    assert (told["transport"], told["memory_bytes"]) == ("database", None)
+    assert (await ask(olga, "POST", f"{path}/resume")).json()["drain_requested_at"] is None
+
+
+async def test_a_drain_with_a_key_is_done_once(
+    ask: Ask, people: People, scene: Scene, acts: Acts
+) -> None:
+    path = f"{ADMIN}/{scene.register()}"
+    olga = people.new("olga", "operator")
+    key = {"Idempotency-Key": "k"}
+    first = await ask(olga, "POST", f"{path}/drain", headers=key)
+    await ask(olga, "POST", f"{path}/resume")
+    again = await ask(olga, "POST", f"{path}/drain", headers=key)
+    assert again.json() == first.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert len(acts()) == 2
+    (told,) = (await ask(olga, "GET", f"{ADMIN}/status")).json()["workers"]
+    assert told["drain_requested_at"] is None
+
+
+async def test_a_worker_that_is_gone_or_was_never_there_is_not_drained(
+    ask: Ask, people: People, scene: Scene, acts: Acts
+) -> None:
+    olga = people.new("olga", "operator")
+    path = f"{ADMIN}/{scene.register()}/drain"
+    scene.conn.execute("update laneway.workers set stopped_at = seen_at")
+    gone = await ask(olga, "POST", path)
+    assert (gone.status_code, gone.json()["code"]) == (409, "refused")
+    assert (await ask(olga, "POST", f"{ADMIN}/{uuid4()}/drain")).status_code == 404
+    assert (await ask(olga, "POST", f"{ADMIN}/nobody/drain")).status_code == 422
+    assert acts() == []
+
+
+@pytest.mark.parametrize(
+    "serves, status, kept",
+    [
+        (("interactive",), 200, ["done"]),
+        (("interactive", "system"), 403, ["refused"]),
+        (None, 403, ["refused"]),
+        (("system",), 404, []),
+    ],
+)
+async def test_whoever_drains_a_worker_reaches_every_lane_that_it_serves(
+    ask: Ask,
+    people: People,
+    scene: Scene,
+    acts: Acts,
+    serves: tuple[str, ...] | None,
+    status: int,
+    kept: list[str],
+) -> None:
+    otto = people.new("otto", "operator", lanes=["interactive"])
+    path = f"{ADMIN}/{scene.register(serves=serves)}/drain"
+    assert (await ask(otto, "POST", path)).status_code == status
+    assert [act[4] for act in acts()] == kept

@@ -1,0 +1,50 @@
+"""Approvals to decide on: who has waited longest comes first, page by page."""
+
+from __future__ import annotations
+
+from laneway.domain.approval import Approval
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+
+INBOX = {"status": "awaiting_approval", "order": "oldest"}
+
+
+async def test_the_oldest_comes_first_page_by_page(ask: Ask, people: People, scene: Scene) -> None:
+    scene.publish("gated", approval=Approval())
+    ids = [str(scene.submit("gated")) for _ in range(5)]
+    scene.submit("greet")
+    ann = people.new("ann", "approver")
+    seen: list[str] = []
+    cursor = None
+    while True:
+        given = {**INBOX, "limit": 2, **({} if cursor is None else {"cursor": cursor})}
+        answer = await ask(ann, "GET", "/jobs", params=given)
+        assert answer.status_code == 200, answer.text
+        seen += [each["id"] for each in answer.json()["items"]]
+        cursor = answer.json()["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == ids
+
+
+async def test_it_is_narrowed_as_other_lists_are(ask: Ask, people: People, scene: Scene) -> None:
+    scene.publish("gated", approval=Approval())
+    scene.submit("gated", workspace="theirs", tags=("a",))
+    first = str(scene.submit("gated", workspace="ours", tags=("a",)))
+    scene.submit("gated", workspace="ours")
+    ann = people.new("ann", "approver", workspace="ours")
+    for choice in ({"tag": "a"}, {"tag": "a", "job_type": "gated", "lane": "default"}):
+        answer = await ask(ann, "GET", "/jobs", params={**INBOX, **choice})
+        assert [each["id"] for each in answer.json()["items"]] == [first]
+    answer = await ask(ann, "GET", "/jobs", params={**INBOX, "tag": "b"})
+    assert answer.json() == {"items": [], "next_cursor": None}
+
+
+async def test_only_approvals_have_that_order(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "approver")
+    for status in ({}, {"status": "failed"}):
+        answer = await ask(ann, "GET", "/jobs", params={"order": "oldest", **status})
+        assert answer.status_code == 422
+        assert answer.json()["errors"] == [
+            {"field": "order", "rule": "oldest is for status awaiting_approval only"}
+        ]

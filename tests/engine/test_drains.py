@@ -1,0 +1,181 @@
+"""One worker that was told to drain: it claims nothing more, what it runs finishes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laneway import Context
+from laneway.control import workers
+from laneway.domain.overview import WorkerRow
+from laneway.engine.memory import resident_bytes
+from laneway.engine.worker import Worker
+from laneway.store.leases import ClaimAnswer
+from tests.engine.workshop import Workshop, until
+
+
+class Held:
+    """Handlers that are inside until they are let go."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self.inside = 0
+        self.go = asyncio.Event()
+
+        @shop.lw.handler("job")
+        async def job(ctx: Context) -> None:
+            self.inside += 1
+            await self.go.wait()
+
+
+async def listening(shop: Workshop) -> Worker:
+    worker = await shop.hire()
+    await until(lambda: worker.heartbeat.is_ready)
+    await until(lambda: worker.listening._listener.is_listening)
+    return worker
+
+
+async def has_learned(worker: Worker) -> None:
+    """Returns when it knows, and the claims that were under way then are over."""
+    worker.registrar.wake()
+    await until(lambda: worker.registrar.is_drained)
+    await claims_nothing(worker)
+
+
+async def claims_nothing(worker: Worker) -> None:
+    for loop in worker._loops.values():
+        assert await loop.run_once() is None
+
+
+async def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_until_resumed(
+    shop: Workshop,
+) -> None:
+    held = Held(shop)
+    worker = await listening(shop)
+    first = await shop.lw.submit("job")
+    await until(lambda: held.inside == 1)
+
+    drained = await shop.lw.operate(workers.drain, worker.id, by="ann")
+    assert (drained.drain_requested_by, drained.running) == ("ann", 1)
+    await until(lambda: worker.registrar.is_drained)
+    await has_learned(worker)
+    second = await shop.lw.submit("job")
+    held.go.set()
+    await first.wait(10)
+    await claims_nothing(worker)
+    assert shop.status(second) == "approved"
+
+    await shop.lw.operate(workers.resume, worker.id, by="ann")
+    await second.wait(10)
+    assert not worker.registrar.is_drained
+
+
+async def test_others_take_the_jobs_of_a_drained_worker(shop: Workshop) -> None:
+    held = Held(shop)
+    held.go.set()
+    drained, other = await listening(shop), await listening(shop)
+    await shop.lw.operate(workers.drain, drained.id, by="ann")
+    await has_learned(drained)
+
+    jobs = await shop.lw.submit_many([("job", {})] * 20)
+    done = [await shop.ended(job) for job in jobs]
+    assert {job.attempts[0].claimed_by for job in done} == {other.id}
+
+
+async def test_a_drained_worker_tells_others_of_delayed_jobs_that_came_due(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Held(shop)
+    worker = await listening(shop)
+    await shop.lw.operate(workers.drain, worker.id, by="ann")
+    await has_learned(worker)
+    told: list[set[str]] = []
+    monkeypatch.setattr(worker.poller, "_on_foreign_work", told.append)
+    await shop.lw.submit("job", delay=3600)
+    shop.do("update laneway.delayed set run_at = clock_timestamp()")
+    worker.poller.wake()
+    await until(lambda: told == [{"job"}])
+
+
+async def test_without_notifications_it_learns_of_it_when_it_says_that_it_lives(
+    shop: Workshop,
+) -> None:
+    held = Held(shop)
+    held.go.set()
+    worker = await shop.hire_unlike({"listen": False})
+    await until(lambda: worker.heartbeat.is_ready)
+    await shop.lw.operate(workers.drain, worker.id, by="ann")
+    await has_learned(worker)
+    job = await shop.lw.submit("job")
+    await claims_nothing(worker)
+    assert shop.status(job) == "approved"
+
+    await shop.lw.operate(workers.resume, worker.id, by="ann")
+    worker.registrar.wake()
+    await job.wait(10)
+
+
+async def test_a_claim_under_way_when_the_worker_learns_of_it_stands(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(shop)
+    worker = await listening(shop)
+    (loop,) = worker._loops.values()
+    follow = loop._follow
+
+    async def late(answer: ClaimAnswer, *rest: object) -> float | None:
+        if answer.assignments:
+            # The claim has committed; its answer arrives after the news.
+            await shop.lw.operate(workers.drain, worker.id, by="ann")
+            await until(lambda: worker.registrar.is_drained)
+        return await follow(answer, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "_follow", late)
+    job = await shop.lw.submit("job")
+    await until(lambda: held.inside == 1)
+    assert worker.registrar.is_drained
+    held.go.set()
+    assert (await shop.ended(job)).status.value == "completed"
+    assert await loop.run_once() is None
+
+
+async def test_a_drained_worker_that_fell_silent_comes_back_drained(shop: Workshop) -> None:
+    Held(shop)
+    worker = await listening(shop)
+    await shop.lw.operate(workers.drain, worker.id, by="ann")
+    await until(lambda: worker.registrar.is_drained)
+    silence = "update laneway.workers set seen_at = seen_at - interval '5 minutes'"
+    shop.do(f"{silence}, stopped_at = seen_at")
+
+    await worker.registrar.run_once()
+    assert worker.registrar.is_drained
+    assert (await workers.get(shop.lw.database, worker.id)).is_live
+
+    # Told while it was silent, it learns of it when it is heard again.
+    shop.do(silence)
+    await shop.lw.operate(workers.resume, worker.id, by="ann")
+    await worker.registrar.run_once()
+    assert not worker.registrar.is_drained
+
+
+async def test_a_worker_says_how_it_reaches_the_database_and_what_memory_it_holds(
+    shop: Workshop,
+) -> None:
+    Held(shop)
+    worker = await shop.hire()
+    apart = await shop.hire_unlike({}, transport="database")
+    told = {each.id: each for each in await _live(shop)}
+    assert (told[worker.id].transport, told[apart.id].transport) == ("in_process", "database")
+    shop.do("update laneway.workers set memory_bytes = 1")
+    await worker.registrar.run_once()
+    (row,) = [each for each in await _live(shop) if each.id == worker.id]
+    held = resident_bytes()
+    if held is None:
+        assert row.memory_bytes is None
+    else:
+        assert row.memory_bytes is not None
+        assert held / 2 < row.memory_bytes < held * 2
+
+
+async def _live(shop: Workshop) -> list[WorkerRow]:
+    return (await workers.overview(shop.lw.database)).live
