@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -318,8 +319,14 @@ def served(
 
 
 def check_host(settings: Settings) -> None:
-    """Refuses to tell a worker's metrics to whoever reaches another address than loopback."""
-    if settings.metrics_token is None and not is_loopback(settings.metrics_host):
+    """Refuses to tell a worker's metrics to whoever reaches another address than loopback.
+
+    And to tell them to nobody, by a token that no request can bear.
+    """
+    token = settings.metrics_token
+    if token is not None and not re.fullmatch(r"[!-~]+", token.get_secret_value()):
+        raise ConfigError("metrics_token: must be visible ASCII characters without blanks")
+    if token is None and not is_loopback(settings.metrics_host):
         raise ConfigError(
             f"metrics_host: on {settings.metrics_host} metrics are told to those"
             " with a token only: set LANEWAY_METRICS_TOKEN"

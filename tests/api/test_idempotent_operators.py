@@ -263,6 +263,32 @@ async def test_a_freeze_that_another_took_back_is_not_said_to_be_quiet(
     assert (await freeze_of(ask, olga)).json()["is_quiet"] is True
 
 
+async def test_a_freeze_that_the_first_took_back_meanwhile_is_answered_as_the_first_was(
+    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olga = people.new("olga", "operator")
+    scene.running("ingestion")
+    wait, turns = freezing.wait, [Waiting(), Waiting()]
+    first_turn, second_turn = turns
+
+    async def until_told(*given: Any) -> Any:
+        # The deadline has come when the test lets it go on.
+        turn = turns.pop(0)
+        return await wait(*given, clock=lambda: 1000.0 * turn.goes_on.is_set(), pause=turn.pause)
+
+    monkeypatch.setattr(freezing, "wait", until_told)
+    first = freeze_of(ask, olga, or_thaw=True)
+    await first_turn.until(1)
+    again = freeze_of(ask, olga, or_thaw=True)
+    await second_turn.until(1)
+    first_turn.goes_on.set()
+    answered = await first
+    second_turn.goes_on.set()
+    replayed = await again
+    assert (answered.json()["is_thawed"], replayed.content) == (True, answered.content)
+    assert replayed.headers["idempotent-replayed"] == "true"
+
+
 async def test_many_freezes_that_wait_hold_no_connection(
     narrow: Ask, people: People, scene: Scene, waiting: Waiting
 ) -> None:

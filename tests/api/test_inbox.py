@@ -6,7 +6,7 @@ from laneway.domain.approval import Approval
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
 
-INBOX = {"status": "awaiting_approval", "order": "oldest"}
+INBOX = {"status": "awaiting_approval", "oldest_first": True}
 
 
 async def test_the_oldest_comes_first_page_by_page(ask: Ask, people: People, scene: Scene) -> None:
@@ -27,6 +27,21 @@ async def test_the_oldest_comes_first_page_by_page(ask: Ask, people: People, sce
     assert seen == ids
 
 
+async def test_who_reaches_own_jobs_only_sees_those_page_by_page(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    scene.publish("gated", approval=Approval())
+    scene.submit("gated", created_by="bert")
+    first, second = (str(scene.submit("gated", created_by="ann")) for _ in range(2))
+    scene.submit("greet", created_by="ann")
+    ann = people.new("ann", "submitter")
+    answer = (await ask(ann, "GET", "/jobs", params={**INBOX, "limit": 1})).json()
+    assert [each["id"] for each in answer["items"]] == [first]
+    given = {**INBOX, "cursor": answer["next_cursor"]}
+    answer = (await ask(ann, "GET", "/jobs", params=given)).json()
+    assert ([each["id"] for each in answer["items"]], answer["next_cursor"]) == ([second], None)
+
+
 async def test_it_is_narrowed_as_other_lists_are(ask: Ask, people: People, scene: Scene) -> None:
     scene.publish("gated", approval=Approval())
     scene.submit("gated", workspace="theirs", tags=("a",))
@@ -43,8 +58,8 @@ async def test_it_is_narrowed_as_other_lists_are(ask: Ask, people: People, scene
 async def test_only_approvals_have_that_order(ask: Ask, people: People) -> None:
     ann = people.new("ann", "approver")
     for status in ({}, {"status": "failed"}):
-        answer = await ask(ann, "GET", "/jobs", params={"order": "oldest", **status})
+        answer = await ask(ann, "GET", "/jobs", params={"oldest_first": True, **status})
         assert answer.status_code == 422
         assert answer.json()["errors"] == [
-            {"field": "order", "rule": "oldest is for status awaiting_approval only"}
+            {"field": "oldest_first", "rule": "is for status awaiting_approval only"}
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from laneway.control import stats
+from laneway.domain.approval import analysis_of
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
@@ -97,6 +98,21 @@ def failing(scene: Scene, job_type: str, error: str) -> str:
 
 
 FAILURES = f"{STATS}/failures"
+
+
+async def test_a_failed_analysis_counts_where_its_job_would_have_run(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    scene.publish("restore", has_analysis=True)
+    job_id = scene.submit("restore")
+    (claim,) = scene.claim(analysis_of("restore"))
+    scene.settle(claim, "giveup", error='{"type": "OSError", "message": "no"}')
+    vera = people.new("vera", "viewer", lanes=["system"])
+    (failure,) = (await ask(vera, "GET", FAILURES)).json()["items"]
+    assert (failure["lane"], failure["example"]) == ("system", str(job_id))
+    failed = {"status": "failed", "lane": failure["lane"], "job_type": failure["job_type"]}
+    listed = (await ask(vera, "GET", "/jobs", params=failed)).json()["items"]
+    assert [job["id"] for job in listed] == [str(job_id)]
 
 
 async def test_failures_are_told_by_type_and_error_without_their_words(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 
 from laneway.store.migrate import migrations
 from tests.api.conftest import Ask, People
@@ -50,6 +51,18 @@ async def test_a_transaction_that_pins_dead_rows_is_told(
         other.execute("select 1 from laneway.jobs")
         seen = (await ask(vera, "GET", PAGE)).json()
     assert seen["oldest_transaction"]["application"] == "forgotten"
+
+
+async def test_it_opens_no_connection_beside_those_of_the_replica(
+    ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vera = people.new("vera", "viewer")
+
+    def refused(*given: object, **more: object) -> None:
+        raise AssertionError("a connection of its own")
+
+    monkeypatch.setattr(psycopg, "connect", refused)
+    assert (await ask(vera, "GET", PAGE)).status_code == 200
 
 
 async def test_no_part_of_the_dsn_is_told(ask: Ask, people: People, dsn: str) -> None:

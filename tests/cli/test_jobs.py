@@ -210,7 +210,7 @@ def test_explain_names_codes(run: Run, scene: Scene) -> None:
 
 
 def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(run: Run, scene: Scene) -> None:
-    for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json")):
+    for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json"), ("counts",)):
         found = run("jobs", *args, "--lane", "typo")
         assert found.exit_code == 0
         assert found.stderr.startswith("there is no lane typo\n")

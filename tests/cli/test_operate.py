@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from laneway.cli.desks.database import DatabaseDesk
+from laneway.errors import DatabaseUnavailable
 from tests.cli.conftest import Run
 from tests.control.scene import Scene
 
@@ -58,6 +60,34 @@ def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], co
     refused = run("lanes", *args)
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert len(refused.stderr) > 10
+
+
+def test_a_lane_that_was_set_is_said_to_be_whatever_becomes_of_its_history(
+    run: Run, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*given: object, **more: object) -> None:
+        raise DatabaseUnavailable("gone")
+
+    monkeypatch.setattr(DatabaseDesk, "history", lost)
+    done = run("lanes", "set", "system", "--max-slots", 3)
+    assert (done.exit_code, done.stderr) == (0, "lane system: set max_slots\n")
+
+
+@pytest.mark.parametrize(
+    "command, told",
+    [
+        (["workers", "types"], "no worker has published a job type of the lane {}\n"),
+        (["failures"], "no such job has failed in that time\n"),
+    ],
+)
+def test_where_nothing_is_found_it_is_said_of_what(
+    run: Run, scene: Scene, command: list[str], told: str
+) -> None:
+    scene.publish("ingestion")
+    scene.failed("ingestion")
+    typo = run("admin", *command, "--lane", "typo")
+    assert typo.stderr == "there is no lane typo\n" + told.format("typo")
+    assert run("admin", *command, "--lane", "system").stderr == told.format("system")
 
 
 def test_pause_and_resume_move_the_gate(run: Run, scene: Scene) -> None:

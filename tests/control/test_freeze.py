@@ -143,6 +143,23 @@ async def test_or_thaw_leaves_frozen_what_another_has_frozen(db: Database, scene
     assert [each.lane for each in await frozen(db)] == ["system"]
 
 
+async def test_or_thaw_leaves_frozen_what_another_has_frozen_since(
+    db: Database, scene: Scene
+) -> None:
+    scene.running("ingestion")
+
+    async def again() -> None:
+        await thaw(db, ["interactive"], by="bob")
+        await freeze(db, ["interactive"], by="bob", deadline=0)
+
+    pace = Pace(again)
+    await freeze(
+        db, ["interactive"], by="ann", deadline=1, or_thaw=True, clock=pace.clock, pause=pace.pause
+    )
+    assert [(each.lane, each.frozen_by) for each in await frozen(db)] == [("interactive", "bob")]
+    assert "interactive" not in await enabled(db)
+
+
 async def test_or_thaw_takes_it_back_when_whoever_waits_is_stopped(
     db: Database, scene: Scene
 ) -> None:

@@ -51,6 +51,7 @@ from laneway.store import (
     lanes,
     leases,
     limits,
+    migrate,
     notify,
     own,
     requests,
@@ -403,6 +404,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.measure_lane("interactive"))
     cast.run(job_types.listing(["x"], limit=10))
     cast.run(health.measure_tables())
+    cast.run(migrate.standing())
 
 
 def prepare_control(cast: Cast) -> None:

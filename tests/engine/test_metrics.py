@@ -187,6 +187,15 @@ def test_metrics_off_loopback_need_a_token(tmp_path: Path, monkeypatch: pytest.M
     assert "x" * 16 not in repr(settings)
 
 
+@pytest.mark.parametrize(
+    "token", ["with a blank in it", "ends-in-a-new-line\n", "näher-am-ende-16"]
+)
+def test_a_token_that_no_request_can_bear_is_refused(token: str) -> None:
+    with pytest.raises(ConfigError, match="metrics_token: must be visible ASCII") as refused:
+        check_host(Settings.load(metrics_port=0, metrics_token=token))
+    assert token.strip() not in str(refused.value)
+
+
 async def test_a_process_whose_port_is_taken_works_without_telling(shop: Workshop) -> None:
     port = two_ports()
     with (

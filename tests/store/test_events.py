@@ -270,7 +270,12 @@ def test_what_was_pruned_or_not_watched_cannot_be_resumed(desk: Desk) -> None:
     mandate = leader(desk)
     assert desk.run(prune_events(mandate, KEEP)) == 0
     assert prune_hours_later(desk, mandate) == 1
-    assert not desk.run(events.can_resume([claim.seq, 0], since))
+    deadline = time.monotonic() + PATIENCE
+    while desk.run(events.can_resume([claim.seq, 0], since)):
+        # A transaction of another test was under way then: what it may have written is still there.
+        assert time.monotonic() < deadline
+        desk.do("update laneway.event_log set new_at = new_at - interval '1 h'")
+        desk.run(prune_events(mandate, KEEP))
     watch(desk, claim.seq)
     again = desk.run(events.of_job(claim.seq, first.id))
     assert (again.is_known, [e.name for e in again.events]) == (False, ["job.state"])
@@ -322,8 +327,9 @@ def rows_read(desk: Desk) -> int:
     )
 
 
-def test_neither_logging_nor_reading_walks_over_what_is_there(desk: Desk) -> None:
-    """However many jobs have ended and events are kept, and without statistics."""
+@pytest.mark.parametrize("known", ["", "analyze laneway.events", "analyze"])
+def test_neither_logging_nor_reading_walks_over_what_is_there(desk: Desk, known: str) -> None:
+    """However many jobs have ended and events are kept, whatever the statistics know of it."""
     many = 20_000
     desk.do(
         "insert into laneway.jobs (id, job_type, payload)"
@@ -337,6 +343,8 @@ def test_neither_logging_nor_reading_walks_over_what_is_there(desk: Desk) -> Non
         "insert into laneway.events (seq, name, state)"
         " select seq, 'job.completed', '{}' from laneway.jobs"
     )
+    if known:
+        desk.do(known)
     claims = [desk.running() for _ in range(5)]
     watch(desk, 0, claims[0].seq)
     desk.begin()

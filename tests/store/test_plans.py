@@ -467,6 +467,43 @@ def test_counting_states_looks_at_a_bounded_number_of_jobs_of_each(desk: Desk, c
     spent(desk, look)
 
 
+def test_counting_asks_for_the_lane_of_jobs_that_are_alike_once(desk: Desk) -> None:
+    wanted = JobFilter(within=Reach((Term(lanes=frozenset({"default"})),)))
+
+    def look() -> None:
+        desk.do("update laneway.jobs set created_by = 'p' || seq where seq in ("
+                "select w.seq from laneway.ready w order by w.job_type, w.fresh, w.rank, w.seq"
+                " limit 200)")  # fmt: skip
+        before = counters(desk)
+        desk.run(jobs.count_states(wanted, bound=100))
+        after = Spent(before, counters(desk))
+        assert after.scans["worker_lanes"] <= 4 * len(TYPES)
+
+    spent(desk, look)
+
+
+def test_the_oldest_of_ones_own_are_found_without_reading_what_others_wait_for(
+    filled: tuple[str, Desk],
+) -> None:
+    mine = jobs.awaiting(JobFilter(within=Reach((Term(owner="ann"),))), limit=50)
+    with Desk(filled[0], prepare_threshold=0) as desk:
+
+        def look() -> None:
+            desk.do("insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
+                    " select g, 'type0', 'default', 0, now() + interval '1 day'"
+                    " from generate_series(1, 5000) g")  # fmt: skip
+            for _ in range(7):
+                desk.run(mine)
+            before = counters(desk)
+            desk.run(mine)
+            after = Spent(before, counters(desk))
+            own = (MILLION + LEASES) // OWN
+            assert after["awaiting"] <= own
+            assert after["jobs"] <= 2 * own
+
+        spent(desk, look)
+
+
 def test_measuring_one_lane_stops_counting_at_its_bound(desk: Desk) -> None:
     used = spent(desk, lambda: desk.run(lanes.measure_lane("default", bound=500)))
     # Ten types of one priority each: a step per type, a count and the head of each.

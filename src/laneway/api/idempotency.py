@@ -84,14 +84,17 @@ class Once:
         self._is_begun = True
         return begun
 
-    async def give_up(self, act: TakeBack) -> None:
-        """Takes back what was begun, unless it was answered meanwhile: it may be sent again."""
+    async def give_up(self, act: TakeBack) -> Response | None:
+        """Takes back what was begun: it may be sent again. The answer, if one was given since."""
         key = self._given
         async with self._who.database.joined() as db:
             kept = await self._kept(db, key, waits=True)
-            if kept is not None and kept.is_begun:
+            if kept is not None and not kept.is_begun:
+                return _replay(kept)
+            if kept is not None:
                 await act(db, kept.body)
                 await db.run(store.forget(self._who.access.principal_id, key))
+        return None
 
     @property
     def _given(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -265,8 +265,8 @@ class JobQuery(JobChoice):
     cursor: str | None = Field(
         default=None, max_length=512, description="The `next_cursor` of the page before"
     )
-    order: Literal["newest", "oldest"] = Field(
-        default="newest", description="`oldest` first with status awaiting_approval only"
+    oldest_first: bool = Field(
+        default=False, description="With status awaiting_approval only: the inbox of an approver"
     )
 
 

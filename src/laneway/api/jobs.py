@@ -44,9 +44,8 @@ _ID: Final = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
     """Jobs in reach, newest first; fewer than asked for where they are large.
 
-    With `status=awaiting_approval`, `order=oldest` begins with who has waited longest.
+    With `status=awaiting_approval`, `oldest_first=true` begins with who has waited longest.
     """
-    oldest_first = query.order == "oldest"
     wanted = query.within(who.access.reach("jobs:read"))
     items: list[bytes] = []
     cursor = query.cursor
@@ -54,7 +53,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     while is_more:
         limit = min(_AT_ONCE, query.limit - len(items))
         page = await verbs.listing(
-            who.database, wanted, limit=limit, cursor=cursor, oldest_first=oldest_first
+            who.database, wanted, limit=limit, cursor=cursor, oldest_first=query.oldest_first
         )
         items += [render(shown(who, job)) for job in page.items]
         cursor = page.next_cursor

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from laneway.api.lane_models import JobType, LaneName
-from laneway.api.paging import Limit
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, over_lanes
 from laneway.control import stats
+from laneway.domain.operator import LONGEST_PAGE
 
 router = APIRouter(tags=["workers"])
 
@@ -107,7 +107,7 @@ async def read_failures(
     window_s: Annotated[int, Query(ge=60, le=stats.LONGEST_WINDOW_S)] = 3600,
     lane: LaneName | None = None,
     job_type: JobType | None = None,
-    limit: Limit = 20,
+    top: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="At most so many")] = 20,
 ) -> Any:
     """What jobs of the lanes in reach failed of, by job type and type of error."""
     found = await stats.failures(
@@ -115,7 +115,7 @@ async def read_failures(
         window_s=window_s,
         lanes=await _lanes(caller, lane),
         job_type=job_type,
-        limit=limit,
+        limit=top,
     )
     return {
         "window_s": window_s,

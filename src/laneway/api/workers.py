@@ -127,9 +127,15 @@ async def _freeze_once(who: Caller, once: Once, wanted: FreezeOrder) -> Response
     hold = Hold(*json.loads(begun))
     try:
         seen = await freezing.wait(who.database, hold, wanted.deadline)
-    except (asyncio.CancelledError, LanewayError) as error:
-        # What stays drained is waited for by the next, unless this was the answer.
-        if wanted.or_thaw or isinstance(error, Refused):
+    except Refused:
+        # Who has answered before may be the one who resumed them.
+        answer = await once.give_up(take_back)
+        if answer is None:
+            raise
+        return answer
+    except (asyncio.CancelledError, LanewayError):
+        # What stays drained is waited for by the next.
+        if wanted.or_thaw:
             await once.give_up(take_back)
         raise
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from laneway.cli import inputs, session
 from laneway.cli.inputs import Json
-from laneway.cli.output import note, show, show_json, show_json_lines
-from laneway.cli.selection import Chosen, filtered
+from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.cli.selection import Chosen, filtered, say_unknown_lane
+
+if TYPE_CHECKING:
+    from laneway.cli.session import Desk
+    from laneway.domain.counts import StateCount
+    from laneway.domain.job_type import PublishedType
+    from laneway.domain.stats import Failures
 
 Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only of this lane.")]
 
@@ -17,7 +23,14 @@ Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only of this lan
 @filtered
 def counts(chosen: Chosen, json: Json = False) -> None:
     """Count the jobs in each state, up to some 10,000."""
-    found = session.run(lambda desk: desk.count_jobs(chosen.wanted))
+
+    async def verb(desk: Desk) -> list[StateCount]:
+        counted = await desk.count_jobs(chosen.wanted)
+        if not any(each.count for each in counted):
+            await say_unknown_lane(desk, chosen.options["lane"])
+        return counted
+
+    found = session.run(verb)
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -28,11 +41,19 @@ def counts(chosen: Chosen, json: Json = False) -> None:
 
 def types(lane: Lane = None, json: Json = False) -> None:
     """Job types that workers have published; those that no live worker knows are told apart."""
-    found = session.run(lambda desk: desk.job_types(lane))
+
+    async def verb(desk: Desk) -> list[PublishedType]:
+        published = await desk.job_types(lane)
+        if not published:
+            await say_unknown_lane(desk, lane)
+        return published
+
+    found = session.run(verb)
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
-        note("no worker has published a job type")
+        of_lane = "" if lane is None else f" of the lane {visible(lane)}"
+        note(f"no worker has published a job type{of_lane}")
     else:
         from laneway.cli import figure_tables
 
@@ -52,14 +73,21 @@ def failures(
     json: Json = False,
 ) -> None:
     """What jobs failed of lately, by job type and error, the most frequent first."""
-    found = session.run(
-        lambda desk: desk.failures(window_s=int(window), lane=lane, job_type=job_type, limit=limit)
-    )
+
+    async def verb(desk: Desk) -> Failures:
+        failed = await desk.failures(
+            window_s=int(window), lane=lane, job_type=job_type, limit=limit
+        )
+        if not failed.items:
+            await say_unknown_lane(desk, lane)
+        return failed
+
+    found = session.run(verb)
     if json:
         show_json({"is_capped": found.is_capped, "items": [each.to_dict() for each in found.items]})
         return
     if not found.items:
-        note("no job has failed")
+        note("no such job has failed in that time")
     else:
         from laneway.cli import figure_tables
 

@@ -120,7 +120,7 @@ def ls(
     async def verb(desk: Desk) -> Page[Job]:
         found = await desk.list_jobs(wanted, limit=limit, cursor=cursor)
         if not found.items:
-            await say_unknown_lane(desk, chosen)
+            await say_unknown_lane(desk, chosen.options["lane"])
         return found
 
     page = session.run(verb)

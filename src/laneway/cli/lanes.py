@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -117,30 +116,33 @@ def set_(
 ) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
     change = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
-    changed, made = session.run(lambda desk: _tune(desk, lane, change))
-    if made is None:
-        _said(changed, "is so already", json)
-        return
-    from laneway.cli import tables
-
-    _said(changed, tables.difference(made), json)
+    changed, done = session.run(lambda desk: _tune(desk, lane, change))
+    _said(changed, done, json)
 
 
-async def _tune(desk: Desk, name: str, change: Mapping[str, object]) -> tuple[Lane, Change | None]:
-    """The lane, and the change as its history has it; None: there was nothing to change."""
-    newest = 0
-    # What is wrong with the name or the order is said by the verb itself.
-    with suppress(LanewayError):
-        before = await desk.history(["lane"], name, limit=1, before=None)
-        newest = before[0].id if before else 0
+async def _tune(desk: Desk, name: str, change: Mapping[str, object]) -> tuple[Lane, str]:
+    """The lane, and what was made of it as far as its history tells."""
+    before = await _changes(desk, name, limit=1)
     lane = await desk.tune_lane(name, change)
-    since = await desk.history(["lane"], name, limit=20, before=None)
-    ours = (each for each in since if each.id > newest and _holds(each, change))
-    return lane, next(ours, None)
+    since = await _changes(desk, name, limit=20)
+    if before is None or since is None:
+        return lane, f"set {', '.join(sorted(change))}"
+    newest = before[0].id if before else 0
+    told = lane.to_dict()
+    for each in since:
+        if each.id > newest and all((each.after or {}).get(n) == told[n] for n in change):
+            from laneway.cli import tables
+
+            return lane, tables.difference(each)
+    return lane, "is so already"
 
 
-def _holds(made: Change, change: Mapping[str, object]) -> bool:
-    return all((made.after or {}).get(name) == value for name, value in change.items())
+async def _changes(desk: Desk, name: str, *, limit: int) -> list[Change] | None:
+    """None where they are not told: the verb says what is wrong, and what it did stands."""
+    try:
+        return await desk.history(["lane"], name, limit=limit, before=None)
+    except LanewayError:
+        return None
 
 
 @app.command()

@@ -145,11 +145,10 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-async def say_unknown_lane(desk: Desk, chosen: Chosen) -> None:
-    """Says so when the filter names a lane that is not there, or cannot be seen."""
+async def say_unknown_lane(desk: Desk, lane: str | None) -> None:
+    """Says so when a filter names a lane that is not there, or cannot be seen."""
     from laneway.errors import Forbidden
 
-    lane = chosen.options["lane"]
     if lane is None:
         return
     try:
@@ -181,7 +180,7 @@ def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoRet
 async def _preview(desk: Desk, order: Order, chosen: Chosen) -> Preview:
     found = await desk.preview(order)
     if not found.matched:
-        await say_unknown_lane(desk, chosen)
+        await say_unknown_lane(desk, chosen.options["lane"])
     return found
 
 

@@ -63,7 +63,7 @@ async def freeze(
     except (asyncio.CancelledError, LanewayError):
         # Also before the answer came: the database may have drained them by then.
         if or_thaw:
-            await _thaw(db, ours, by)
+            await take_back(db, Hold((), ours), by=by)
         raise
     return await end(db, hold, seen, by=by, or_thaw=or_thaw)
 
@@ -100,8 +100,9 @@ async def end(db: Database, hold: Hold, seen: Freeze, *, by: str, or_thaw: bool)
 
 
 async def take_back(db: Database, hold: Hold, *, by: str) -> None:
-    """Thaws what this freeze has frozen."""
-    await _thaw(db, hold.ours, by)
+    """Thaws what this freeze has frozen, but not what somebody else has thawed and frozen since."""
+    held = {each.lane: each.frozen_by for each in await db.run(store.frozen())}
+    await _thaw(db, [name for name in hold.ours if held.get(name) == by], by)
 
 
 async def _freeze(db: Database, named: Sequence[str] | None, by: str) -> list[str]:

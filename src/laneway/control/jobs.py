@@ -51,7 +51,7 @@ async def listing(
     wanted.check()
     place = operator.position(cursor)
     if oldest_first and wanted.status is not Status.AWAITING_APPROVAL:
-        raise InvalidInput("order", "oldest is for status awaiting_approval only")
+        raise InvalidInput("oldest_first", "is for status awaiting_approval only")
     page = await db.run(
         store.awaiting(wanted, limit=limit, after=place)
         if oldest_first

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from laneway.domain.storage import Storage
 from laneway.store import health, migrate
 from laneway.store.database import Database
@@ -11,7 +9,7 @@ from laneway.store.database import Database
 
 async def describe(db: Database) -> Storage:
     """Versions, sizes and the oldest transaction of somebody else; nothing that opens a door."""
-    schema = await asyncio.to_thread(migrate.status, db.dsn)
+    schema = await db.run(migrate.standing())
     sizes = await db.run(health.measure_tables())
     # The functions have no number of their own.
     applied = [name for name in schema.applied if name != migrate.definitions().name]

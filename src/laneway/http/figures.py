@@ -59,7 +59,7 @@ def read_failures(
     *, window_s: int = 3600, lane: str | None = None, job_type: str | None = None, limit: int = 20
 ) -> Call[Failures]:
     """What jobs of the lanes in reach failed of, by job type and type of error."""
-    given = {"window_s": window_s, "lane": lane, "job_type": job_type, "limit": limit}
+    given = {"window_s": window_s, "lane": lane, "job_type": job_type, "top": limit}
     path = f"{_STATS}/failures"
     return Call("GET", path, lambda answer: decode.failures(answer.body), tuple(words(given)))
 

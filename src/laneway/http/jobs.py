@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
 from uuid import UUID
 
 from laneway.domain.approval import seconds_of
@@ -93,15 +92,16 @@ def list_jobs(
     since: datetime | None = None,
     until: datetime | None = None,
     q: str | None = None,
-    order: Literal["newest", "oldest"] | None = None,
+    oldest_first: bool = False,
 ) -> Listing[Job]:
     """Jobs in reach, newest first; all that is given must hold, here or in the filter.
 
-    `order="oldest"` is for those that await an approval.
+    `oldest_first` is for those that await an approval.
     """
     own = {
         "status": status, "lane": lane, "job_type": job_type, "tag": tag, "worker": worker,
-        "workspace": workspace, "since": since, "until": until, "q": q, "order": order,
+        "workspace": workspace, "since": since, "until": until, "q": q,
+        "oldest_first": oldest_first or None,
     }  # fmt: skip
     given = {**wishes(wanted or JobFilter()), **said(own)}
     return Listing("/jobs", decode.job, words(given))

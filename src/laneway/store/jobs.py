@@ -242,6 +242,8 @@ def awaiting(wanted: JobFilter, *, limit: int = 50, after: int | None = None) ->
 
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     del params["status"], params["before"]
+    owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
+    params["owner"] = owners.pop() if len(owners) == 1 else None
     return Statement("jobs/list_awaiting", decode, params)
 
 

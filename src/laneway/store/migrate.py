@@ -21,6 +21,7 @@ import psycopg
 from laneway.errors import SchemaMismatch
 from laneway.store.failures import translated
 from laneway.store.grants import kept
+from laneway.store.statement import Statement
 
 LOCK = 5577006791947779411
 BOOTSTRAP = """
@@ -177,6 +178,17 @@ def status(dsn: str) -> MigrationStatus:
     """What is applied, what is missing, what the database has that this code does not know."""
     with _connected(dsn) as conn:
         applied = _applied(conn)
+    return _compared(applied)
+
+
+def standing() -> Statement[MigrationStatus]:
+    """The same of a database that has our schema, on a connection that is there."""
+    return Statement(
+        "health/read_migrations", lambda rows: _compared({r[0]: (r[1], r[2], r[3]) for r in rows})
+    )
+
+
+def _compared(applied: Applied) -> MigrationStatus:
     ours = {m.number: m for m in migrations()}
     pending = [m.name for m in ours.values() if m.number not in applied]
     if not applied or not _is_applied(applied, definitions()):

@@ -73,6 +73,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/count_lapsed": ("select on lease",),
     "health/find_oldest_snapshot": (),
     "health/measure_tables": (),
+    "health/read_migrations": ("select on migrations",),
     "health/read_server": (),
     "history/list_changes": ("select on control_history",),
     "history/list_own": ("select on control_history",),
@@ -105,7 +106,8 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/get_job": _READ_JOB,
     "jobs/insert_batch": ("insert on jobs", "insert on ready", "insert on delayed"),
     "jobs/list_awaiting": (
-        *_READ_JOB, "execute on mentions", "execute on costs_at_most", "execute on is_within",
+        *_READ_JOB, "select on jobs_view", "select on awaiting", "select on jobs",
+        "execute on mentions", "execute on costs_at_most", "execute on is_within",
     ),
     "jobs/list_jobs": (*_READ_JOB, "execute on matching"),
     "jobs/match_jobs": ("execute on matching",),
@@ -206,8 +208,8 @@ _READER: Final = (
     "jobs/newest_job", "jobs/wait_job", "lanes/active_jobs", "lanes/measure_lanes",
     "lanes/read_lanes", "workers/list_workers",
     "schedules/list_slots", "schedules/read_schedules", "stats/count_ends",
-    "health/measure_tables", "job_types/list_types", "jobs/count_states", "lanes/measure_lane",
-    "stats/count_failures",
+    "health/measure_tables", "health/read_migrations", "job_types/list_types",
+    "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
     "audit/record_act", "control/wake_workers", "events/emit_jobs", "job_types/read_types",

@@ -102,7 +102,8 @@ begin
         -- What a lane is told by, once for all jobs that are alike.
         select c.status, c.lane, count(*) as n, case when v_by_type then ltrim(c.job_type, E'\x01') end as job_type,
                case when p_within is not null then coalesce(c.workspace, j.workspace) end as workspace,
-               case when p_within is not null then j.created_by end as created_by
+               -- Of others it says nothing who submitted them, and there may be as many as jobs.
+               case when j.created_by = any (v_owners) then j.created_by end as created_by
           from looked c
           left join lateral (select x.workspace, x.created_by, x.tags, x.created_at from laneway.jobs x
                               where v_by_job and x.seq = c.seq offset 0) j on true

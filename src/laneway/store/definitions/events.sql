@@ -129,8 +129,10 @@ begin
         select p.seq, 'job.' || case when p.status in ('completed', 'failed', 'cancelled') then p.status else 'state' end,
                p.workspace, p.lane, p.job_type, p.created_by, p.state
           from laneway.present(v_silent) p
-          join laneway.watches w on w.seq = p.seq
-         where not exists (select from laneway.events x where x.seq = p.seq and x.id >= w.since_id);
+         cross join lateral (select y.since_id from laneway.watches y where y.seq = p.seq offset 0) w
+          left join lateral (select x.id from laneway.events x
+                              where x.seq = p.seq and x.id >= w.since_id order by x.id limit 1) e on true
+         where e.id is null;
         if found then
             -- Another may log a change of it at this moment: that is put right when it has ended.
             update laneway.watches w set settled = false, mark = null where w.seq = any (v_silent);

@@ -4,8 +4,8 @@ with newest as materialized (
     select o.seq, o.status, o.lane, o.job_type, o.finished_at
       from laneway.outcome o order by o.seq desc limit %(bound)s::integer
 ), failed as materialized (
-    -- Those that failed before they ran have no lane of their own.
-    select n.seq, n.finished_at, n.job_type, coalesce(n.lane, laneway.lane_of(n.job_type)) as lane,
+    -- Those that failed before they ran, or in their analysis, count where they would have run.
+    select n.seq, n.finished_at, n.job_type, coalesce(nullif(n.lane, 'analysis'), laneway.lane_of(n.job_type)) as lane,
            -- A look-up per row: an error is read of what failed only.
            (select left(o.error ->> 'type', 200) from laneway.outcome o where o.seq = n.seq) as error_type
       from newest n
