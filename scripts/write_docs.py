@@ -42,8 +42,9 @@ def _shown(default: object) -> str:
 HTTP_HEAD = """# HTTP
 
 Every route of [the server](../howto/server.md). `GET /openapi.json` of a running one says the same
-with all fields, for programs. Lists take `limit` (at most 200) and `cursor`; POST routes of jobs
-take an `Idempotency-Key`. `/mcp` is no route of it but a protocol of its own,
+with all fields, for programs. Lists take `limit` (at most 200) and `cursor`; POST routes
+take an `Idempotency-Key`, but for logging in and out and for new tokens.
+`/mcp` is no route of it but a protocol of its own,
 [for assistants](../howto/mcp.md).
 
 | method and path | |

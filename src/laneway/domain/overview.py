@@ -97,23 +97,13 @@ class TypeLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityLoad:
-    """Due jobs of one job type and priority; when `is_capped`, there are more than `depth`."""
+class PriorityLoad(TypeLoad):
+    """The same of one priority alone."""
 
-    job_type: str
     priority: int
-    depth: int
-    is_capped: bool
-    oldest_wait_s: float | None
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "job_type": self.job_type,
-            "priority": self.priority,
-            "depth": self.depth,
-            "depth_is_capped": self.is_capped,
-            "oldest_wait_s": self.oldest_wait_s,
-        }
+        return {**TypeLoad.to_dict(self), "priority": self.priority}
 
 
 @dataclass(frozen=True, slots=True)

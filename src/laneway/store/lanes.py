@@ -143,7 +143,7 @@ def measure_lane(lane: str, bound: int = 10_000) -> Statement[list[PriorityLoad]
     """Due jobs of one lane per job type and priority, the highest first."""
     return Statement(
         "lanes/measure_lane",
-        lambda rows: [PriorityLoad(*r) for r in rows],
+        lambda rows: [PriorityLoad(r[0], r[2], r[3], r[4], priority=r[1]) for r in rows],
         {"lane": lane, "bound": bound},
     )
 
