@@ -2,7 +2,7 @@
 
 `dsn`            a fresh database with Laneway's schema, cloned from a template
 `empty_dsn`      a fresh database with nothing in it
-`postgres`       the server both live on, shared by all xdist workers: never restart it
+`postgres`       the server both live on, one for each xdist process: never restart it
 `own_postgres`   a server of one's own, to be restarted, killed and ruined
 
 LANEWAY_PG_BIN chooses PostgreSQL's programs, LANEWAY_TEST_DATABASE_URL a server that runs already.
@@ -11,6 +11,7 @@ LANEWAY_PG_BIN chooses PostgreSQL's programs, LANEWAY_TEST_DATABASE_URL a server
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import inspect
 import os
 import shutil
@@ -18,7 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -40,6 +41,7 @@ TEST_SETTINGS = {
     "dynamic_shared_memory_type": "mmap",
 }
 _SHARED = "LANEWAY_TEST_DATA_DIR"
+_OF_PROCESS = "pg-"
 _GRACE = 3.0
 
 T = TypeVar("T")
@@ -107,17 +109,16 @@ def _quickest_place() -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """The server of this test run."""
-    external = os.environ.get("LANEWAY_TEST_DATABASE_URL")
-    shared = None if external else EmbeddedPostgres(_short_dir() / "pg", settings=TEST_SETTINGS)
-    try:
-        dsn = external or (shared.start() if shared else "")
-        with psycopg.connect(dsn, autocommit=True, application_name="tests") as admin:
-            yield Server(dsn, admin)
-    finally:
-        if shared:
-            shared.stop()
+def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """The server of this process's tests: another test's open transaction would hold up pruning."""
+    with ExitStack() as stack:
+        dsn = os.environ.get("LANEWAY_TEST_DATABASE_URL")
+        if not dsn:
+            seed: Path = request.getfixturevalue("cluster_seed")
+            path = stack.enter_context(copy_of(seed, f"{_OF_PROCESS}{os.getpid()}"))
+            dsn = stack.enter_context(EmbeddedPostgres(path, settings=TEST_SETTINGS)).dsn
+        admin = psycopg.connect(dsn, autocommit=True, application_name="tests")
+        yield Server(dsn, stack.enter_context(admin))
 
 
 @pytest.fixture(scope="session")
@@ -149,12 +150,15 @@ def empty_dsn(postgres: Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def cluster_seed() -> Iterator[Path]:
+def cluster_seed() -> Path:
     """A data directory that has been used once: copying it is quicker than initdb."""
-    with short_data_dir() as seed:
-        with EmbeddedPostgres(seed, settings=TEST_SETTINGS):
-            pass
-        yield seed
+    seed = _short_dir() / "seed"
+    with (_short_dir() / "seed.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first process makes it for all
+        if not seed.exists():
+            with EmbeddedPostgres(seed, settings=TEST_SETTINGS):
+                pass
+    return seed
 
 
 @pytest.fixture
@@ -172,9 +176,9 @@ def own_postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
 
 
 @contextmanager
-def short_data_dir() -> Iterator[Path]:
+def short_data_dir(name: str = "") -> Iterator[Path]:
     """A directory that does not exist yet, at a short path that every account can reach."""
-    path = _short_dir() / uuid4().hex[:12]
+    path = _short_dir() / (name or uuid4().hex[:12])
     try:
         yield path
     finally:
@@ -182,9 +186,9 @@ def short_data_dir() -> Iterator[Path]:
 
 
 @contextmanager
-def copy_of(cluster_seed: Path) -> Iterator[Path]:
+def copy_of(cluster_seed: Path, name: str = "") -> Iterator[Path]:
     """A data directory like the given one, on which no server may be running."""
-    with short_data_dir() as path:
+    with short_data_dir(name) as path:
         subprocess.run(["cp", "-a", str(cluster_seed), str(path)], check=True)
         yield path
 
@@ -226,12 +230,12 @@ async def leaves_no_task() -> AsyncIterator[None]:
         pytest.fail("tasks left pending:\n" + "\n".join(told), pytrace=False)
 
 
-# Live for the whole session by design: Python's own, and the guardian of the shared server.
+# Live for the whole session by design: Python's own, and the guardian of this process's server.
 _LASTING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 def _children() -> set[psutil.Process]:
-    lasting = (*_LASTING, str(_short_dir() / "pg"))
+    lasting = (*_LASTING, str(_short_dir() / _OF_PROCESS))
     return {
         child
         for child in psutil.Process().children(recursive=True)
