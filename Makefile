@@ -18,7 +18,7 @@ demo: env-runtime ## See it work: embedded PostgreSQL, a worker and a sample wor
 	@$(RUN) laneway demo $(if $(ONCE),--once)
 
 .PHONY: test check
-test: lint types imports tests ## Everything that must pass: lint, types, import contracts, tests
+test: lint types imports sdk-typescript tests ## Everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
 check: test
 
 .PHONY: lint
@@ -37,6 +37,10 @@ imports: env ## Who may import whom
 .PHONY: tests
 tests: env ## The tests alone (ARGS="tests/store -k claim")
 	$(PYTEST) $(ARGS)
+
+.PHONY: sdk-typescript
+sdk-typescript: env ## Build and test the TypeScript SDK (installs its packages into sdk/typescript)
+	@scripts/sdk_typescript.sh test
 
 .PHONY: test-matrix
 test-matrix: env ## Store, engine and migration tests on PostgreSQL 14 and 18
@@ -67,6 +71,10 @@ bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 bench-api: env ## Measure the server: submits, streams, status, access (ARGS="post status", ARGS=--quick)
 	@$(RUN) bench.api.run $(ARGS)
 
+.PHONY: bench-rpc
+bench-rpc: env ## Measure remote workers beside those with a database (ARGS="drain start", ARGS=--quick)
+	@$(RUN) bench.rpc.run $(ARGS)
+
 .PHONY: format
 format: env ## Rewrite the code in the house style
 	$(RUN) ruff check --fix-only .
@@ -75,6 +83,10 @@ format: env ## Rewrite the code in the house style
 .PHONY: docs
 docs: env ## Write the documents that are drawn from the code
 	.venv/bin/python scripts/write_docs.py
+
+.PHONY: rpc
+rpc: env ## Write the code that is made from proto/
+	.venv/bin/python scripts/write_rpc.py
 
 .PHONY: lock
 lock: env ## Renew requirements/ (ARGS=--upgrade: take the newest of everything)
@@ -89,4 +101,5 @@ env-runtime:
 .PHONY: clean
 clean: ## Remove .venv, downloads and caches
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf sdk/typescript/node_modules sdk/typescript/dist sdk/typescript/src/_generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

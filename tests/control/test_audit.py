@@ -110,6 +110,10 @@ async def frozen(db: Database, scene: Scene) -> None:
     await freeze.freeze(db, ["system"], by="setup", deadline=0)
 
 
+async def frozen_by_ann(db: Database, scene: Scene) -> None:
+    await freeze.freeze(db, ["system"], by="ann", deadline=0)
+
+
 async def bert(db: Database, scene: Scene) -> str:
     return (await access.create_principal(db, "bert", "person", by="setup")).name
 
@@ -258,12 +262,12 @@ CASES: dict[str, Case] = {
         lambda: given(["nowhere"]), before={"enabled": ["system"]}, after={"frozen": ["system"]},
     ),
     "freeze.take_back": Case(
-        freeze.take_back, ("lane.thawed", "lane"), lambda _: given(HOLD), None, frozen,
+        freeze.take_back, ("lane.thawed", "lane"), lambda _: given(HOLD), None, frozen_by_ann,
         {"frozen": ["system"]}, {"enabled": ["system"]},
     ),
     "freeze.end": Case(
         freeze.end, ("lane.thawed", "lane"), lambda _: given(HOLD, BUSY, or_thaw=True), None,
-        frozen, {"frozen": ["system"]}, {"enabled": ["system"]},
+        frozen_by_ann, {"frozen": ["system"]}, {"enabled": ["system"]},
     ),
     "freeze.thaw": Case(
         freeze.thaw, ("lane.thawed", "lane"), lambda _: given(["system"]),
@@ -364,7 +368,7 @@ async def test_an_accepted_verb_leaves_exactly_one_act(
     prepared = len(await acts(db))
     # Without its act there is no change: nobody knows this door, and the same call does it later.
     with pytest.raises(psycopg.errors.CheckViolation):
-        await case.verb(db, *args, **kwargs, by=Actor("eve", door="window"))  # type: ignore[arg-type]
+        await case.verb(db, *args, **kwargs, by=Actor("ann", door="window"))  # type: ignore[arg-type]
     assert len(await acts(db)) == prepared
     await case.verb(db, *args, **kwargs, by=ANN)
     act, *older = await acts(db)

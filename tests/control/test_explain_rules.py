@@ -44,7 +44,11 @@ def claim(scene: Scene, room: int) -> dict[UUID, leases.Assignment]:
         Range(name, 1, fresh, MIN_RANK, 0, MAX_RANK) for name in NEEDS for fresh in (False, True)
     ]
     statement = leases.claim(scene.worker_id, "default", state.version, room, ranges, [room])
-    return {one.claim.job_id: one for one in scene.run(statement).assignments}
+    answer = scene.run(statement)
+    while answer.parked and not answer.assignments:
+        # What stood in the way was put aside: a worker asks again.
+        answer = scene.run(statement)
+    return {one.claim.job_id: one for one in answer.assignments}
 
 
 def could_start(scene: Scene, job_id: UUID) -> bool:

@@ -103,12 +103,16 @@ async def test_a_superseded_attempt_and_the_lapse_behind_it_are_counted(
 async def test_a_stopped_worker_leads_no_more_and_holds_nothing(
     shop: Workshop, tally: None
 ) -> None:
+    begun = asyncio.Event()
+
     @shop.lw.handler("stuck")
     async def stuck(ctx: Context) -> None:
+        begun.set()
         await asyncio.Event().wait()
 
     worker = await shop.hire()
-    await shop.running(await stuck.submit())
+    await stuck.submit()
+    await begun.wait()
     await until(lambda: PROCESS.epochs)
     await worker.stop(0.0)
     assert (PROCESS.epochs, PROCESS.running["default"]) == ({}, 0)
