@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from uuid import UUID, uuid4
 
-from laneway.domain.approval import ANALYSIS_PREFIX, analysis_of
+from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
@@ -24,6 +24,7 @@ from laneway.errors import DatabaseUnavailable
 from laneway.rpc.assigned import Assigned, Assignments
 from laneway.rpc.caller import Caller
 from laneway.rpc.hello import Hello
+from laneway.rpc.offer import Offer, offers_of
 from laneway.rpc.outbox import Beat, OutAssignment, Outbox, Parcel, split
 from laneway.rpc.rotation import Rotation
 from laneway.rpc.silence import Silence
@@ -40,13 +41,6 @@ End = Literal["replaced", "stopping", "closed"]
 
 RETRY_S: Final = 0.2
 STOP_S: Final = 2.0
-
-
-class Offer(NamedTuple):
-    """A job type, or the analyses of one, that the worker of a stream runs."""
-
-    job_type: str
-    isolation: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +82,7 @@ class Dispatcher:
         self._shared = shared
         self._timeouts_ms = {name: int(timeout * 1000) for name, timeout in timeouts.items()}
         self._on_close = on_close
-        self._offers = _offers(hello)
+        self._offers = offers_of(hello)
         self._isolations = {one.job_type: one.isolation for one in self._offers}
         self.room = StreamRoom(
             hello.max_in_flight,
@@ -387,14 +381,3 @@ class Dispatcher:
         await self.stop_claiming(self.end)
         self._release_unsent()
         self._on_close(self)
-
-
-def _offers(hello: Hello) -> list[Offer]:
-    offers = [Offer(one.name, one.isolation) for one in hello.types]
-    # Whatever its handler needs, a plan is made on the worker's event loop or in a thread.
-    offers += [
-        Offer(analysis_of(one.name), "async" if one.isolation == "async" else "thread")
-        for one in hello.types
-        if one.has_analysis
-    ]
-    return offers
