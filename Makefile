@@ -4,9 +4,9 @@
 
 .DEFAULT_GOAL := help
 RUN := .venv/bin/python -m
-# Tests wait more than they work: three times as many processes as cores, and a PostgreSQL for each; more than
+# Tests wait more than they work: twice as many processes as cores, and a PostgreSQL for each; more than
 # eight only get in each other's way.
-PYTEST := $(RUN) pytest -n $$(.venv/bin/python -c 'import os; print(min(8, 3 * (os.cpu_count() or 1)))')
+PYTEST := $(RUN) pytest --dist loadgroup -n $$(.venv/bin/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 export PYTHON
 
 .PHONY: help
