@@ -6,8 +6,10 @@
 RUN := .venv/bin/python -m
 # Tests wait more than they work: twice as many processes as cores, and a PostgreSQL for each; more than
 # eight only get in each other's way.
-PYTEST := $(RUN) pytest -n $$(.venv/bin/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
+PYTEST := $(RUN) pytest --dist loadfile --no-loadscope-reorder -n $$(.venv/bin/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 export PYTHON
+# Tests start a thousand programs; without this each might compile anew all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help: ## List the tasks
@@ -18,7 +20,7 @@ demo: env-runtime ## See it work: embedded PostgreSQL, a worker and a sample wor
 	@$(RUN) laneway demo $(if $(ONCE),--once)
 
 .PHONY: test check
-test: lint types imports tests ## Everything that must pass: lint, types, import contracts, tests
+test: lint types imports sdk-typescript tests ## Everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
 check: test
 
 .PHONY: lint
@@ -37,6 +39,10 @@ imports: env ## Who may import whom
 .PHONY: tests
 tests: env ## The tests alone (ARGS="tests/store -k claim")
 	$(PYTEST) $(ARGS)
+
+.PHONY: sdk-typescript
+sdk-typescript: env ## Build and test the TypeScript SDK (installs its packages into sdk/typescript)
+	@scripts/sdk_typescript.sh test
 
 .PHONY: test-matrix
 test-matrix: env ## Store, engine and migration tests on PostgreSQL 14 and 18
@@ -67,6 +73,10 @@ bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 bench-api: env ## Measure the server: submits, streams, status, access (ARGS="post status", ARGS=--quick)
 	@$(RUN) bench.api.run $(ARGS)
 
+.PHONY: bench-rpc
+bench-rpc: env ## Measure remote workers beside those with a database (ARGS="drain start", ARGS=--quick)
+	@$(RUN) bench.rpc.run $(ARGS)
+
 .PHONY: format
 format: env ## Rewrite the code in the house style
 	$(RUN) ruff check --fix-only .
@@ -75,6 +85,10 @@ format: env ## Rewrite the code in the house style
 .PHONY: docs
 docs: env ## Write the documents that are drawn from the code
 	.venv/bin/python scripts/write_docs.py
+
+.PHONY: rpc
+rpc: env ## Write the code that is made from proto/
+	.venv/bin/python scripts/write_rpc.py
 
 .PHONY: lock
 lock: env ## Renew requirements/ (ARGS=--upgrade: take the newest of everything)
@@ -89,4 +103,5 @@ env-runtime:
 .PHONY: clean
 clean: ## Remove .venv, downloads and caches
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf sdk/typescript/node_modules sdk/typescript/dist sdk/typescript/src/_generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

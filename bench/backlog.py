@@ -6,7 +6,7 @@ from bench import load, timing
 from bench.figures import Figures
 from bench.scale import Scale, say
 from bench.server import Database, Server
-from bench.workers import Workers
+from bench.workers import Crew, Workers
 
 DRAIN_S = 120.0
 WARM_UP = 1000
@@ -15,9 +15,12 @@ WARM_UP = 1000
 class Queue:
     """A database in which so many jobs stay waiting behind those that a run drains."""
 
-    def __init__(self, server: Server, name: str, waiting: int, drained: int) -> None:
+    def __init__(
+        self, server: Server, name: str, waiting: int, drained: int, crew: Crew = Workers
+    ) -> None:
         self.database: Database = server.database(name)
         self._waiting = waiting
+        self._crew = crew
         self._drained = drained
 
     def run(self) -> float:
@@ -25,7 +28,7 @@ class Queue:
         database = self.database
         database.shut_gate()
         self._fill_up()
-        with Workers(database) as workers:
+        with self._crew(database) as workers:
             # Once for its connections and plans, once for the clock.
             self._drain(workers, WARM_UP)
             self._fill_up()
@@ -48,9 +51,9 @@ class Queue:
         load.fill(self.database, self._waiting + self._drained - there)
 
 
-def measure(server: Server, figures: Figures, scale: Scale) -> None:
-    small = Queue(server, "bench_small", scale.backlog_small, scale.backlog_drain)
-    large = Queue(server, "bench_large", scale.backlog_large, scale.backlog_drain)
+def measure(server: Server, figures: Figures, scale: Scale, crew: Crew = Workers) -> None:
+    small = Queue(server, "bench_small", scale.backlog_small, scale.backlog_drain, crew)
+    large = Queue(server, "bench_large", scale.backlog_large, scale.backlog_drain, crew)
     few: list[float] = []
     many: list[float] = []
     for turn in range(scale.runs):

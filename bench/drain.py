@@ -10,7 +10,7 @@ from bench import load, raw, timing
 from bench.figures import Figures
 from bench.scale import Scale, say
 from bench.server import Database, Server
-from bench.workers import Workers
+from bench.workers import Crew, Workers
 
 DRAIN_S = 180.0
 
@@ -26,13 +26,17 @@ def copy(database: Database, count: int) -> float:
 
 
 def workers(
-    database: Database, count: int, processes: int = 1, max_slots: int | None = None
+    database: Database,
+    count: int,
+    processes: int = 1,
+    max_slots: int | None = None,
+    crew: Crew = Workers,
 ) -> float:
     """Jobs per second of idle, warm worker processes that find all the jobs at once."""
     database.empty()
     database.tune_default(max_slots=max_slots)
     try:
-        with Workers(database, processes) as running:
+        with crew(database, processes) as running:
             running.warm_up()
             database.shut_gate()
             first, last = load.fill(database, count)

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.figures import Figures
 from bench.scale import Scale, say
 from bench.server import Server
-from bench.workers import Workers
+from bench.workers import Crew, Workers
 
 NAME = "bench_idle"
 # A statement of any protocol is logged once when it is executed; what functions do inside is not.
@@ -22,13 +22,17 @@ def _executed(log: Path) -> int:
 
 
 def measure(server: Server, figures: Figures, scale: Scale) -> None:
+    figures.put(idle_statements_per_s=statements_per_s(server, scale, Workers))
+
+
+def statements_per_s(server: Server, scale: Scale, crew: Crew) -> float:
     database = server.database(NAME)
     database.conn.execute(f"alter database {NAME} set log_statement = 'all'")
     database.conn.execute("set log_statement = 'none'")
     # The vacuums of the server itself are no statements of ours, but they do commit.
     database.settle_down()
     commits = "select xact_commit from pg_stat_database where datname = current_database()"
-    with Workers(database):
+    with crew(database):
         # A backend tells of its last commits only after ten idle seconds.
         time.sleep(scale.idle_before_s)
         logged, committed = _executed(server.log_path), int(database.value(commits))
@@ -38,5 +42,5 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         logged = _executed(server.log_path) - logged
         committed = int(database.value(commits)) - committed
     say(f"idle: {logged} statements and {committed} commits in {seconds:.0f} s")
-    figures.put(idle_statements_per_s=logged / seconds)
     server.drop(database)
+    return logged / seconds

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import backlog, drain, idle, life, memory, snapshot, start, submit
-from bench.figures import LATEST, Figures
+from bench.figures import LATEST, TARGETS, Figures, Targets
 from bench.scale import QUICK, Scale, say
 from bench.server import Server
 
@@ -68,7 +68,7 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def main(sections: Sections = SECTIONS, latest: Path = LATEST) -> int:
+def main(sections: Sections = SECTIONS, latest: Path = LATEST, targets: Targets = TARGETS) -> int:
     chosen = _arguments(sections)
     scale = QUICK if chosen.quick else Scale()
     if chosen.runs is not None:
@@ -77,7 +77,7 @@ def main(sections: Sections = SECTIONS, latest: Path = LATEST) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     # Figures of different runs do not belong into one file.
-    figures = Figures(None if chosen.quick or chosen.names else latest)
+    figures = Figures(None if chosen.quick or chosen.names else latest, targets)
     try:
         with Server() as server:
             for name, (measure, made) in sections.items():

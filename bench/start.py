@@ -14,7 +14,7 @@ from bench.app import STAMP
 from bench.figures import Figures
 from bench.scale import Scale, say
 from bench.server import Database, Server
-from bench.workers import ROOT, Workers, environment
+from bench.workers import ROOT, Crew, Workers, environment
 from laneway import Laneway
 
 INTERVAL_S = 0.05
@@ -56,11 +56,11 @@ def latencies_ms(database: Database, count: int) -> list[float]:
         time.sleep(0.1)
 
 
-def measure(server: Server, figures: Figures, scale: Scale) -> None:
+def measure(server: Server, figures: Figures, scale: Scale, crew: Crew = Workers) -> None:
     database = server.database("bench_start")
     latencies: list[float] = []
     for _ in range(scale.start_rounds):
-        with Workers(database) as workers:
+        with crew(database) as workers:
             workers.warm_up()
             latencies += latencies_ms(database, scale.starts)
     cuts = quantiles(latencies, n=100, method="inclusive")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -53,8 +54,7 @@ class Workers:
         end, self._leash = os.pipe()
         try:
             with self._log.open("wb") as log:
-                for _ in range(self._count):
-                    self._processes.append(self._start(log.fileno(), end))
+                self._processes = self._start_all(log.fileno(), end)
             self._await_ready()
         except BaseException:
             self._stop()
@@ -70,6 +70,9 @@ class Workers:
         traceback: TracebackType | None,
     ) -> None:
         self._stop()
+
+    def _start_all(self, log: int, leash: int) -> list[subprocess.Popen[bytes]]:
+        return [self._start(log, leash) for _ in range(self._count)]
 
     def _start(self, log: int, leash: int) -> subprocess.Popen[bytes]:
         command = ["-m", "laneway", "worker", "bench.app:lw", f"--concurrency={self._concurrency}"]
@@ -106,13 +109,13 @@ class Workers:
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + READY_S
-        while self._listening() < self._count:
+        while self._ready() < self._count:
             self.check()
             if time.monotonic() > deadline:
                 raise WorkerFailed(f"no {self._count} workers after {READY_S:g} s")
             time.sleep(0.05)
 
-    def _listening(self) -> int:
+    def _ready(self) -> int:
         return int(
             self._database.value(
                 "select count(*) from pg_stat_activity where datname = current_database()"
@@ -123,12 +126,15 @@ class Workers:
 
     def warm_up(self) -> None:
         """Has every process run a few jobs: its connections are open, its statements planned."""
+        self._warm_up(self._count)
+
+    def _warm_up(self, count: int) -> None:
         while True:
-            _, last = load.fill(self._database, WARM_UP * self._count)
+            _, last = load.fill(self._database, WARM_UP * count)
             self._database.conn.execute("select pg_notify('laneway', 'wake *')")
             self.await_drained(last, 60.0)
             seen = self._database.value("select count(distinct worker_id) from laneway.outcome")
-            if seen >= self._count:
+            if seen >= count:
                 return
 
     def await_drained(self, last: int, within_s: float) -> None:
@@ -165,3 +171,7 @@ class Workers:
             if time.monotonic() > deadline:
                 raise WorkerFailed(f"after {within_s:g} s not yet: {condition}")
             time.sleep(0.02)
+
+
+# Makes the workers of a database: so many.
+Crew = Callable[..., Workers]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from laneway import metrics
@@ -94,8 +97,99 @@ def render_metrics() -> str:
     return METRICS_HEAD + "\n".join(parts)
 
 
+PROTO = Path(__file__).resolve().parent.parent / "proto" / "laneway" / "v1" / "dispatch.proto"
+
+RPC_HEAD = """# gRPC
+
+What [remote workers](../howto/remote-workers.md) and the server say to each other: package
+`laneway.v1`, file `proto/laneway/v1/dispatch.proto`. It is for whoever writes a worker in another
+language; the conformance suite (`tests/conformance`) tells whether it is right.
+
+"""
+_RPC = re.compile(r"rpc (\w+)\((\w+)\) returns \((stream )?(\w+)\);")
+_FIELD = re.compile(r"(?:(optional|repeated) )?(map<[^>]+>|[\w.]+) (\w+) = (\d+);")
+_VALUE = re.compile(r"(\w+) = (\d+);")
+
+
+@dataclass
+class Part:
+    """A service, a message or an enum, with what stands above each line of it."""
+
+    kind: str
+    name: str
+    said: str
+    lines: list[tuple[str, str]]
+
+
+def render_grpc() -> str:
+    """docs/reference/grpc.md, from the text of the protocol; generated code has no comments."""
+    text = PROTO.read_text("utf-8")
+    parts = list(_parts(text))
+    return RPC_HEAD + "\n".join([_intro(text), *(_drawn(part) for part in parts)])
+
+
+def _intro(text: str) -> str:
+    said = text.partition("\nsyntax")[0]
+    paragraphs = "\n".join(line.removeprefix("//").strip() for line in said.splitlines())
+    return _escaped(paragraphs) + "\n"
+
+
+def _parts(text: str) -> Iterator[Part]:
+    part: Part | None = None
+    said: list[str] = []
+    choice = ""
+    for raw in text.partition("package ")[2].splitlines():
+        line = raw.strip()
+        if line.startswith("//"):
+            said.append(line.removeprefix("//").strip())
+            continue
+        opened = re.match(r"(service|message|enum) (\w+) \{(\})?", line)
+        if opened:
+            part = Part(opened[1], opened[2], " ".join(said), [])
+            if opened[3]:
+                yield part
+        elif line.startswith("oneof "):
+            choice = line.split()[1]
+        elif line == "}" and choice:
+            choice = ""
+        elif line == "}" and part is not None:
+            yield part
+        elif part is not None and line:
+            part.lines.append((_line(line, choice), " ".join(said)))
+        said = []
+
+
+def _line(line: str, choice: str) -> str:
+    if found := _RPC.fullmatch(line):
+        name, request, stream, response = found.groups()
+        return f"| `{name}` | `{request}` → {'stream of ' if stream else ''}`{response}` |"
+    if found := _FIELD.fullmatch(line):
+        label, kind, name, number = found.groups()
+        kind = f"{label} {kind}" if label else kind
+        return f"| {number} | `{name}` | `{kind}`{f', one of `{choice}`' if choice else ''} |"
+    found = _VALUE.fullmatch(line)
+    if found is None:
+        raise ValueError(f"{PROTO.name}: no idea what this line is: {line}")
+    return f"| {found[2]} | `{found[1]}` | |"
+
+
+def _drawn(part: Part) -> str:
+    said = f"{_escaped(part.said)}\n\n" if part.said else ""
+    if not part.lines:
+        return f"## {part.name}\n\n{said}".rstrip("\n") + "\n"
+    columns = 3 if part.kind == "service" else 4
+    head = "|" + " |" * columns + "\n|" + " --- |" * columns
+    rows = [f"{shown} {_escaped(told)} |" for shown, told in part.lines]
+    return f"## {part.name}\n\n{said}{head}\n" + "\n".join(rows).replace("|  |", "| |") + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
 DRAWN = {
     "state-machine.md": render_markdown,
+    "reference/grpc.md": render_grpc,
     "reference/http.md": render_http,
     "reference/metrics.md": render_metrics,
     "reference/settings.md": render_settings,

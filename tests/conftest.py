@@ -32,6 +32,10 @@ import pytest
 
 from laneway.embedded.postgres import EmbeddedPostgres
 
+# As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
+# that are started while it is busy.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 TEST_SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",

@@ -19,6 +19,7 @@ from laneway.control import access
 from laneway.store.database import Database as Pool
 
 _SAYS = re.compile(r"serving http://127\.0\.0\.1:(\d+)")
+_SAYS_REMOTE = re.compile(r"serving remote workers on 127\.0\.0\.1:(\d+)")
 OWN = ("-m", "laneway", "server", "--port=0")
 BARE = ("-m", "bench.api.bare")
 
@@ -29,6 +30,8 @@ class Replica:
 
     port: int
     pid: int
+    # For remote workers; 0: there is none.
+    grpc_port: int = 0
 
     @property
     def url(self) -> str:
@@ -57,13 +60,17 @@ def serving(
     )
     assert process.stdout is not None
     try:
+        grpc_port = 0
         for line in process.stdout:
+            if (remote := _SAYS_REMOTE.search(line)) is not None:
+                grpc_port = int(remote[1])
             found = _SAYS.search(line)
             if found is not None:
-                yield Replica(int(found[1]), process.pid)
+                yield Replica(int(found[1]), process.pid, grpc_port)
                 break
         else:
-            raise AssertionError(f"{command} did not serve: see {database.home}/replicas.log")
+            said = (database.home / "replicas.log").read_text(errors="replace")[-2000:]
+            raise AssertionError(f"{command} did not serve:\n{said}")
     finally:
         process.terminate()
         try:

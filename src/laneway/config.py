@@ -10,7 +10,6 @@ embedded PostgreSQL. Nothing here ever prints a password.
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -41,7 +40,8 @@ from laneway.domain.dsn import check_dsn, redact_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import escape_text
-from laneway.errors import ConfigError, InvalidInput
+from laneway.errors import ConfigError
+from laneway.seeds import read_lanes
 
 CONFIG_FILE: Final = "laneway.toml"
 _PREFIX: Final = "LANEWAY_"
@@ -57,76 +57,6 @@ def _on_off(value: object) -> object:
             word, word
         )
     return value
-
-
-def _lanes(value: object) -> object:
-    """Lanes from TOML or JSON text, a path to a file of either, or their parsed content."""
-    try:
-        if isinstance(value, str):
-            value = _lane_data(value)
-        lanes = tuple(_each_lane(value))
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    owner: dict[str, str] = {}
-    for i, lane in enumerate(lanes):
-        if any(lane.name == other.name for other in lanes[:i]):
-            raise ValueError(f"names the lane {lane.name} twice")
-        for job_type in lane.job_types:
-            if job_type in owner:
-                raise ValueError(
-                    f"puts the job type {job_type} into two lanes: {owner[job_type]}, {lane.name}"
-                )
-            owner[job_type] = lane.name
-    return lanes
-
-
-def _lane_data(text: str) -> object:
-    text = text.strip()
-    if not text:
-        return ()
-    if not text.startswith(("[", "{")) and "\n" not in text and "=" not in text:
-        try:
-            text = Path(text).expanduser().read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            raise ValueError(f"names a file that cannot be read ({reason})") from None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"is neither JSON nor TOML ({str(error)[:100]})") from None
-
-
-def _each_lane(data: object) -> Iterator[Lane]:
-    if isinstance(data, Mapping) and set(data) == {"lanes"}:
-        data = data["lanes"]
-    if isinstance(data, Mapping):
-        for name, settings in data.items():
-            if not isinstance(settings, Mapping):
-                raise InvalidInput(str(name), "must be a table of lane settings")
-            yield _lane({"name": name, **settings})
-    elif isinstance(data, (list, tuple)):
-        for settings in data:
-            yield settings if isinstance(settings, Lane) else _lane(settings)
-    else:
-        raise InvalidInput("lanes", "must be a list of lanes, or a table of them by name")
-
-
-def _lane(settings: object) -> Lane:
-    if not isinstance(settings, Mapping):
-        raise InvalidInput("lanes", "must hold a table of settings for each lane")
-    # TOML has no null, so a word says it.
-    if settings.get("max_slots") == "unbounded":
-        settings = {**settings, "max_slots": None}
-    try:
-        return Lane.of(settings)
-    except InvalidInput as error:
-        name = settings.get("name")
-        field = error.field if name is None else f"lane {name}, {error.field}"
-        raise InvalidInput(field, error.rule) from None
 
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -149,6 +79,7 @@ class Settings(BaseSettings):
     pg_variables: bool = Field(
         default=False, description="without a database_url, connect as PGHOST, PGSERVICE … say"
     )
+    embedded: bool = Field(default=True, description="off: never start embedded PostgreSQL")
     listen_dsn: _Dsn = Field(
         default=None, description="a direct connection for LISTEN, past a pooler"
     )
@@ -184,7 +115,7 @@ class Settings(BaseSettings):
         default=5, description="own submits wake workers this often"
     )
 
-    lanes: Annotated[tuple[InstanceOf[Lane], ...], NoDecode, BeforeValidator(_lanes)] = Field(
+    lanes: Annotated[tuple[InstanceOf[Lane], ...], NoDecode, BeforeValidator(read_lanes)] = Field(
         default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
     )
     leader_ttl: _Seconds = Field(
@@ -196,6 +127,25 @@ class Settings(BaseSettings):
 
     server_host: str = Field(default="127.0.0.1", description="address the server listens on")
     server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
+
+    grpc: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
+        default="off", description="on: the server is there for remote workers too"
+    )
+    grpc_host: str = Field(default="127.0.0.1", description="address for remote workers")
+    grpc_port: int = Field(default=8421, ge=0, le=65535, description="its port; 0: any free one")
+    grpc_cert: Path | None = Field(
+        default=None, description="file of the certificate chain (PEM); needed off loopback"
+    )
+    grpc_key: Path | None = Field(default=None, description="file of its private key (PEM)")
+    grpc_message_bytes: int = Field(
+        default=16 * 1024 * 1024, ge=1024 * 1024, le=2**31 - 1, description="size of one message"
+    )
+    max_remote_workers: PositiveInt = Field(
+        default=1000, description="remote workers connected to one server"
+    )
+    max_remote_workers_per_principal: PositiveInt = Field(
+        default=200, description="of one principal, at one server"
+    )
 
     requests_per_second: int = Field(
         default=5000, ge=0, description="of one token or session, twice that at once; 0: no limit"

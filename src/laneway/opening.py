@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from laneway.config import Settings
 from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.errors import NeedsDatabase
 from laneway.store.database import Database
 from laneway.store.migrate import migrate
 
@@ -19,6 +20,11 @@ def resolve_dsn(settings: Settings) -> str:
     """What to connect to; without a setting, embedded PostgreSQL is started and migrated."""
     if settings.conninfo is not None:
         return settings.conninfo
+    if not settings.embedded:
+        raise NeedsDatabase(
+            "there is no database here (LANEWAY_DATABASE_URL), and embedded PostgreSQL is off:"
+            " a remote worker submits through a server (laneway.http)"
+        )
     server = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin)
     log.warning(
         "no LANEWAY_DATABASE_URL or DATABASE_URL: using embedded PostgreSQL in %s,"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -12,23 +11,20 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
 from importlib import import_module
-from socket import socket
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from laneway import __version__
 from laneway.client import Client, JobHandle
 from laneway.config import Settings
-from laneway.control import access, sessions
 from laneway.control.schedules import Schedules
-from laneway.domain.address import is_loopback
 from laneway.domain.schedule import Schedule
 from laneway.engine.checks import TIMEOUT_S, make_check
 from laneway.engine.logs import configure
-from laneway.engine.process import run_loop, run_worker_process, stop_worker
+from laneway.engine.process import run_worker_process
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.supervisor import Supervisor, command
 from laneway.engine.worker import Worker
-from laneway.errors import ConfigError, InvalidInput, Refused
+from laneway.errors import ConfigError, InvalidInput
 from laneway.opening import resolve_dsn
 from laneway.store.database import Database
 from laneway.store.migrate import check
@@ -206,7 +202,7 @@ class Laneway(Client):
         from laneway.api.mounted import Mounted
 
         if self.mounted is None:
-            make = partial(_make_api, lambda: self.database.dsn, self.settings, self)
+            make = partial(make_api, lambda: self.database.dsn, self.settings, self)
             self.mounted = Mounted(make, self.close)
         return self.mounted
 
@@ -275,7 +271,7 @@ def run_worker(
         check_host(settings)
     if processes is None or is_supervised:
         dsn = loaded.database.dsn
-        with _metrics_of(settings, is_supervised=is_supervised):
+        with metrics_of(settings, is_supervised=is_supervised):
             make = partial(Worker, dsn, settings, loaded.handlers, only_lanes=only, app=app)
             return run_worker_process(lambda: make(transport="database"), grace)
     options = [f"--{name}={value}" for name, value in sizes.items() if value is not None]
@@ -286,7 +282,10 @@ def run_worker(
     return Supervisor(command(app, options), processes, loaded.database.dsn, settings).run()
 
 
-def _metrics_of(settings: Settings, *, is_supervised: bool) -> AbstractContextManager[object]:
+def metrics_of(
+    settings: Settings, *, is_supervised: bool = False
+) -> AbstractContextManager[object]:
+    """Tells the metrics of this process, if a port is set for them."""
     if settings.metrics_port is None:
         return nullcontext()
     from laneway.metrics import of_settings
@@ -295,7 +294,7 @@ def _metrics_of(settings: Settings, *, is_supervised: bool) -> AbstractContextMa
     return of_settings(settings, settings.metrics_port, must_listen=not is_supervised)
 
 
-def _make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
+def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
     """The API with its doors, on a database of its own."""
     from laneway.api.app import make_app
     from laneway.mcp.door import install
@@ -304,88 +303,3 @@ def _make_api(dsn: str | Callable[[], str], settings: Settings, client: Client |
     app = make_app(settings, Database(dsn, settings, role="server", size=size), client)
     install(app)
     return app
-
-
-def run_server(
-    say: Callable[[str], None],
-    app: str | None = None,
-    *,
-    by: str,
-    host: str | None = None,
-    port: int | None = None,
-) -> int:
-    """Runs the server, and with an application a worker of it beside, until told to stop."""
-    from laneway.api.logs import mark_requests
-    from laneway.api.server import listen
-
-    loaded = None if app is None else load_app(app)
-    settings = Settings.load() if loaded is None else loaded.settings
-    configure(settings)
-    mark_requests()
-    host = settings.server_host if host is None else host
-    port = settings.server_port if port is None else port
-    if settings.conninfo is None and not is_loopback(host):
-        raise ConfigError(
-            f"server_host: embedded PostgreSQL is for development and not served on {host}:"
-            " set LANEWAY_DATABASE_URL"
-        )
-    bound = listen(host, port)
-    with bound:
-        dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
-        check(dsn, __version__)
-        worker = None
-        if loaded is not None:
-            is_off = settings.worker == "off"
-            worker = Worker(dsn, settings, loaded.handlers, app=app, is_off=is_off)
-        return run_loop(_serve(say, dsn, settings, bound, by=by, client=loaded, worker=worker))
-
-
-async def _serve(
-    say: Callable[[str], None],
-    dsn: str,
-    settings: Settings,
-    bound: socket,
-    *,
-    by: str,
-    client: Laneway | None,
-    worker: Worker | None,
-) -> int:
-    from laneway.api.server import Serving, url_of
-
-    app = _make_api(dsn, settings, client)
-    database: Database = app.state.database
-    try:
-        serving = Serving(app, bound, settings.shutdown_grace)
-        serving.heed_signals()
-        # What is there now stays: looking through it over and over takes a tenth of a busy server.
-        gc.collect()
-        gc.freeze()
-        url = url_of(bound)
-        if is_loopback(bound.getsockname()[0]):
-            link = await sessions.bootstrap(database, by)
-            if link is not None:
-                say(f"log in within ten minutes, once: {url}/login?link={link}")
-        elif not await access.list_principals(database, limit=1):
-            raise Refused(
-                "nobody could log in yet: start the server once on 127.0.0.1,"
-                " or run `laneway principals create`, before others can reach it"
-            )
-        say(f"serving {url} (a token for a program: laneway tokens create PRINCIPAL --name NAME)")
-        if worker is None:
-            await serving.run()
-        else:
-            await worker.start()
-            await asyncio.gather(
-                serving.run(), _stop_when_told(worker, serving.told, serving.hurry)
-            )
-    finally:
-        if client is not None:
-            await client.close()
-        await database.close()
-    log.info("server stopped")
-    return 0
-
-
-async def _stop_when_told(worker: Worker, told: asyncio.Event, hurry: asyncio.Event) -> None:
-    await told.wait()
-    await stop_worker(worker, None, hurry)

@@ -104,12 +104,13 @@ class People:
         *,
         permissions: Sequence[str] | None = None,
         lanes: Sequence[str] | None = None,
+        job_types: Sequence[str] | None = None,
     ) -> str:
         secret = new_secret()
         self._conn.execute(
             "insert into laneway.tokens"
-            " (id, principal_id, name, hint, digest, permissions, lanes, created_by)"
-            " values (%s, %s, 'test', %s, %s, %s, %s, 'tests')",
+            " (id, principal_id, name, hint, digest, permissions, lanes, job_types, created_by)"
+            " values (%s, %s, 'test', %s, %s, %s, %s, %s, 'tests')",
             [
                 uuid4(),
                 principal_id,
@@ -117,6 +118,7 @@ class People:
                 secret.digest,
                 list(permissions) if permissions is not None else None,
                 list(lanes) if lanes is not None else None,
+                list(job_types) if job_types is not None else None,
             ],
         )
         return secret.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -141,6 +142,28 @@ async def test_a_narrow_token_makes_no_wide_one(ask: Ask, people: People) -> Non
     assert (await ask(narrow, "POST", "/admin/tokens", json=alike)).status_code == 201
 
 
+async def test_who_may_claim_some_types_gives_no_token_for_others(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    bound = replace(admin, token=people.token(admin.id, job_types=["greet", "shout"]))
+    body = {"principal": "admin", "name": "t"}
+    for given, status in (
+        ({}, 403),
+        ({"job_types": ["greet", "other"]}, 403),
+        ({"job_types": ["greet"]}, 201),
+        ({"permissions": ["jobs:read"]}, 201),
+    ):
+        answer = await ask(bound, "POST", "/admin/tokens", json={**body, **given})
+        assert answer.status_code == status, given
+    grant = {"principal": "admin", "role": "remote_worker", "scope": "all", "lanes": ["system"]}
+    assert (await ask(bound, "POST", "/admin/grants", json=grant)).status_code == 403
+    role = {"name": "claimer", "permissions": ["workers:claim"]}
+    assert (await ask(bound, "POST", "/admin/roles", json=role)).status_code == 403
+    made = await ask(admin, "POST", "/admin/tokens", json={**body, "job_types": ["b", "a", "b"]})
+    assert made.json()["job_types"] == ["a", "b"]
+    listed = (await ask(admin, "GET", "/admin/tokens")).json()["items"]
+    assert ["a", "b"] in [each["job_types"] for each in listed]
+
+
 BAD: list[tuple[str, dict[str, Any]]] = [
     ("principals", {"name": "x", "kind": "robot"}),
     ("principals", {"name": " x", "kind": "person"}),
@@ -152,6 +175,8 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("grants", {"principal": "x", "role": "viewer", "scope": "all", "lanes": []}),
     ("tokens", {"principal": "x", "name": "x", "expires_in": 0}),
     ("tokens", {"principal": "x", "name": "x", "digest": "x"}),
+    ("tokens", {"principal": "x", "name": "x", "job_types": []}),
+    ("tokens", {"principal": "x", "name": "x", "job_types": ["\x01a"]}),
 ]
 
 

@@ -16,9 +16,9 @@ from fastapi.routing import APIRoute
 from laneway.api.app import make_app
 from laneway.api.description import describe
 from laneway.api.logs import RequestIds
-from laneway.api.throttle import Throttle
 from laneway.config import Settings
 from laneway.control import sessions
+from laneway.control.throttle import Throttle
 from laneway.engine.logs import JsonLines, TextLines
 from laneway.store import jobs as job_store
 from laneway.store.database import Database

@@ -13,13 +13,12 @@ import pytest
 from fastapi import FastAPI
 from psycopg.sql import SQL, Identifier
 
-from laneway.api import auth
 from laneway.api.app import make_app
-from laneway.api.auth import FRESH_S
 from laneway.api.envelope import STRANGERS_BYTES
-from laneway.api.throttle import Buckets, Throttle
 from laneway.config import Settings
-from laneway.control import sessions
+from laneway.control import gatekeeper, sessions
+from laneway.control.gatekeeper import FRESH_S
+from laneway.control.throttle import Buckets, Throttle
 from laneway.errors import RateLimited
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
@@ -263,7 +262,7 @@ async def test_a_logout_ends_the_session_at_every_replica(
     browser: httpx2.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert FRESH_S < 5
-    monkeypatch.setattr(auth, "FRESH_S", 0.0)
+    monkeypatch.setattr(gatekeeper, "FRESH_S", 0.0)
     other = make_app(database.settings, database)
     cookie = {"Cookie": f"laneway_session={browser.cookies['laneway_session']}"}
     transport = httpx2.ASGITransport(other)

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 
 import laneway
 from laneway.api.description import describe
-from laneway.api.throttle import Throttle
 from laneway.config import Settings
+from laneway.control.throttle import Throttle
 from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, PLACES
 from tests.api.test_app import served

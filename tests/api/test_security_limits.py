@@ -13,8 +13,8 @@ from fastapi import FastAPI
 
 from laneway.api.app import make_app
 from laneway.api.description import describe
-from laneway.api.throttle import Throttle
 from laneway.config import Settings
+from laneway.control.throttle import Throttle
 from laneway.store.database import Database
 from laneway.store.statement import Statement, scalar
 from tests.api.conftest import Ask, People

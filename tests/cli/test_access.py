@@ -54,9 +54,10 @@ def test_a_token_in_json_holds_its_secret_this_once(run: Run) -> None:
     run("principals", "create", "bot", "--kind", "service")
     (made,) = lines(
         run("tokens", "create", "bot", "--name", "ci", "--expires-in", "never",
-            "--permissions", "jobs:submit", "--lanes", "default", "--json")
+            "--permissions", "jobs:submit", "--lanes", "default", "--job-types", "b,a", "--json")
     )  # fmt: skip
     assert made["token"].startswith(made["hint"])
+    assert made["job_types"] == ["a", "b"]
     assert (made["expires_at"], made["permissions"], made["lanes"]) == (
         None,
         ["jobs:submit"],

@@ -32,7 +32,7 @@ def sections() -> dict[str, str]:
     found = {}
     for part in parts:
         title, _, body = part.partition("\n")
-        if named := re.fullmatch(r"`(laneway [a-z ]+)`", title):
+        if named := re.fullmatch(r"`(laneway [a-z -]+)`", title):
             found[named[1]] = body
     return found
 

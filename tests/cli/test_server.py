@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 import httpx2
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from tests.cli.conftest import PROGRAM, Run
 
@@ -47,7 +50,7 @@ def started(dsn: str, *args: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[
         try:
             assert process.stdout is not None
             said: list[str] = []
-            while not said or not said[-1].startswith("serving"):
+            while not said or not said[-1].startswith("serving http"):
                 said.append(process.stdout.readline())
                 assert said[-1], "ended before it served"
             yield process, said
@@ -84,6 +87,25 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     assert (tmp_path / "stderr").read_text().endswith("server stopped\n")
+
+
+def test_remote_workers_are_served_beside_if_wanted(dsn: str, tmp_path: Path) -> None:
+    args = ("server", "--grpc", "--grpc-port", "0")
+    with started(dsn, *args, cwd=tmp_path) as (process, said):
+        where = re.search(r"serving remote workers on (\S+)", "".join(said))
+        assert where
+        with grpc.insecure_channel(where[1]) as channel:
+            stub = HealthStub(channel)
+            assert stub.Check(HealthCheckRequest(), timeout=20).status == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+
+
+def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run) -> None:
+    answer = run("server", "--port", 0, "--grpc", "--grpc-host", ANYWHERE)
+    assert answer.exit_code == 2
+    assert "grpc_cert" in answer.stderr
 
 
 def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:

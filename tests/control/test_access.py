@@ -288,6 +288,8 @@ REFUSALS: list[tuple[type[Exception], Verb]] = [
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", lanes=["A b"], by="root")),
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", lanes=["a"], by="root")),
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", expires_in=0, by="root")),
+    (InvalidInput, lambda db: access.create_token(db, "ann", "t", job_types=[" a"], by="root")),
+    (InvalidInput, lambda db: access.create_token(db, "ann", "t", job_types="a", by="root")),
     (NotFound, lambda db: access.revoke_token(db, uuid4(), by="root")),
     (NotFound, lambda db: sessions.create_login_link(db, "nobody", by="root")),
     (Unauthenticated, lambda db: sessions.open_session(db, "lwl_" + "a" * 43, by="browser")),

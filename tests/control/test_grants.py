@@ -71,6 +71,7 @@ from laneway.store.rights import OWNING_ROLES, ROLES, STATEMENTS
 from laneway.store.schedules import SlotEntry
 from laneway.store.statement import Statement, nothing
 from tests.control.access_play import play_access
+from tests.control.remote_play import play_remote
 from tests.control.scene import Scene
 
 ROLE = Identifier("laneway_test_role")
@@ -502,6 +503,7 @@ def play_server(cast: Cast, props: dict[str, Any]) -> None:
     play_approver(cast, props["gated"])
     assert cast.run(jobs.retry(props["gated"][2])).found_in == "cancelled"
     play_worker(cast, None)
+    play_remote(cast)
     assert cast.run(jobs.reprioritize(props["waiting"], 5)).found_in == "approved"
     assert cast.run(jobs.reprioritize(props["old"], 5)).found_in == "completed"
     assert cast.run(jobs.retry(props["failed"])).found_in == "failed"

@@ -76,3 +76,17 @@ async def test_readers_of_a_killed_server_go_on_elsewhere(clusters: Clusters) ->
     result = await play_row(ROWS["C19"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["stream_gaps"] == 0
+
+
+async def test_remote_workers_go_on_when_their_replica_is_killed(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C21"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.figures["replica_kills"] == 1
+    assert result.figures["replica_lost"] == 0
+
+
+@pytest.mark.crash
+async def test_remote_workers_outlive_a_restart_of_postgresql(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C22"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.acked_lost == 0

@@ -294,4 +294,20 @@ TWINS = (
         "C19",
         patches={"events_between": (("z.xid = x.xid", "false"),)},
     ),
+    Twin(
+        "who reconnects has lost its jobs",
+        "C21",
+        "C21",
+        setup="""
+        create function laneway.twin_forget() returns trigger language plpgsql as $$
+        begin
+            update laneway.lease set lease_until = clock_timestamp() - interval '1 s'
+             where worker_id = new.id;
+            return null;
+        end $$;
+        create trigger twin_forget after update of session on laneway.workers
+            for each row when (old.session is distinct from new.session)
+            execute function laneway.twin_forget();
+        """,
+    ),
 )

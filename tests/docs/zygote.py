@@ -15,7 +15,7 @@ import socket
 import sys
 from pathlib import Path
 
-LASTING = ("worker", "demo", "top", "up", "server")
+LASTING = ("worker", "remote-worker", "demo", "top", "up", "server")
 
 COMMAND = """\
 #!{python} -IS

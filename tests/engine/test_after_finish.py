@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -13,9 +14,10 @@ import pytest
 
 from laneway import Analysis, Cancel, Context, Snooze, SyncContext
 from laneway.engine import limits
+from laneway.engine.ledger import DatabaseLedger
 from laneway.errors import Refused
-from laneway.store import leases
 from laneway.store.database import Database
+from laneway.store.leases import Answer, Verdict
 from laneway.store.statement import Statement
 from tests.engine import held
 from tests.engine.workshop import SOON, Workshop, until
@@ -252,12 +254,13 @@ async def test_a_stopping_worker_releases_a_handler_with_an_open_finish(bank: Wo
 async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(verdicts: list[leases.Verdict]) -> Any:
-        return leases.settle(
-            [v._replace(result="{") if v.kind == "analyzed" else v for v in verdicts]
-        )
+    settle = DatabaseLedger.settle
 
-    monkeypatch.setattr("laneway.engine.completer.settle", unreadable)
+    async def unreadable(ledger: DatabaseLedger, verdicts: Sequence[Verdict]) -> list[Answer]:
+        given = [v._replace(result="{") if v.kind == "analyzed" else v for v in verdicts]
+        return await settle(ledger, given)
+
+    monkeypatch.setattr(DatabaseLedger, "settle", unreadable)
 
     @shop.lw.handler("job", approval=True)
     async def job(ctx: Context) -> None: ...

@@ -153,7 +153,7 @@ async def test_a_verdict_postgresql_will_not_take_fails_the_attempt_and_spares_t
     assert failed.error is not None
     assert (failed.status, failed.error.type) == ("failed", "InvalidResult")
     assert shop.count("completed") == 19
-    assert f"result: job {failed.id}: PostgreSQL refused the result" in caplog.text
+    assert f"result: job {failed.id}: the result was refused" in caplog.text
 
 
 async def test_a_verdict_that_can_be_stored_in_no_form_lets_the_lease_lapse(

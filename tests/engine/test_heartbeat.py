@@ -14,9 +14,9 @@ import pytest
 
 from laneway import Context
 from laneway.engine.heartbeat_child import Beater, Teller
+from laneway.engine.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import Answer
-from laneway.store.statement import Statement
 from tests.engine.crew import Crew
 from tests.engine.workshop import Workshop, until
 
@@ -187,13 +187,13 @@ async def test_a_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases
 
 
 class Script:
-    """A session that answers as it is told to."""
+    """Renews, and answers as it is told to."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.error: Exception | None = None
 
-    def run(self, statement: Statement[Any]) -> list[Answer]:
+    def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
         if self.error is not None:
             raise self.error
         return self.answers
@@ -210,7 +210,7 @@ class Notes(Teller):
 class Bench:
     def __init__(self) -> None:
         self.script, self.notes = Script(), Notes()
-        self.beater = Beater(self.script, 1 / 3, self.notes)  # type: ignore[arg-type]
+        self.beater = Beater(self.script.renew, 1 / 3, self.notes)
 
 
 @pytest.fixture

@@ -337,11 +337,14 @@ def test_a_job_type_has_one_handler() -> None:
 def test_what_is_said_to_the_heartbeat_process_is_what_it_hears() -> None:
     stream = io.BytesIO(
         wire.pack(wire.HOLD, [(1, 2), (3, 4)], 30.0, 0.5)
+        + wire.pack(wire.NAMED, [(1, 2), (3, 4)], 5.0, 0.5, [b"a" * 16, b"b" * 16])
         + wire.pack(wire.BEAT)
         + wire.pack(wire.FORGET, [(2**62, 7)])
         + wire.pack(wire.HOLD, [(5, 6)], 2.0)[:-3]
     )
-    assert wire.receive(stream) == (wire.HOLD, [(1, 2), (3, 4)], 30.0, 0.5)
-    assert wire.receive(stream) == (wire.BEAT, [], 0.0, 0.0)
-    assert wire.receive(stream) == (wire.FORGET, [(2**62, 7)], 0.0, 0.0)
+    assert wire.receive(stream) == (wire.HOLD, [(1, 2), (3, 4)], 30.0, 0.5, [])
+    named = [b"a" * 16, b"b" * 16]
+    assert wire.receive(stream) == (wire.NAMED, [(1, 2), (3, 4)], 5.0, 0.5, named)
+    assert wire.receive(stream) == (wire.BEAT, [], 0.0, 0.0, [])
+    assert wire.receive(stream) == (wire.FORGET, [(2**62, 7)], 0.0, 0.0, [])
     assert wire.receive(stream) is None

@@ -78,6 +78,8 @@ class FakeReporter:
 class FakeRequests:
     """Answers only what was always asked: is it stored?"""
 
+    has_database = True
+
     def __init__(self, reporter: FakeReporter) -> None:
         self.reporter = reporter
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from laneway import Context, Laneway, RetryPolicy
+from laneway import Context, Laneway, RetryPolicy, SyncContext
 from laneway.store import jobs as store
 from tests.engine.workshop import Workshop, until
 
@@ -162,3 +163,18 @@ async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> Non
     await asyncio.sleep(3)
     # It does ask: polling alone must find work. `make bench` counts at the server.
     assert 2 <= asked <= 6 + 2
+
+
+async def test_a_kind_of_room_that_one_claim_used_up_is_claimed_for_again_when_it_is_free(
+    workshop: Callable[..., Workshop],
+) -> None:
+    shop = workshop(threads=1)
+    shop.lane("default", poll_interval_ms=120000)
+
+    @shop.lw.handler("blocking")
+    def blocking(ctx: SyncContext) -> None:
+        return None
+
+    await ready(shop)
+    await shop.lw.submit_many([("blocking", {})] * 4)
+    await until(lambda: shop.count("completed") == 4, timeout=10)

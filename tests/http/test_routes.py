@@ -210,16 +210,18 @@ async def test_access_is_given_and_taken(client: AsyncClient, app: FastAPI) -> N
     ann = await client.create_principal("ann", "service")
     role = await client.create_role("reader", ["jobs:read"])
     grant = await client.grant_role("ann", "reader", "all", lanes=["default"])
-    made = await client.create_token("ann", "laptop", expires_in=60)
+    made = await client.create_token("ann", "laptop", expires_in=60, job_types=["greet"])
 
     assert ann.id in {each.id async for each in client.list_principals()}
     assert role.name in {each.name async for each in client.list_roles()}
     assert [each async for each in client.list_grants(principal="ann")] == [grant]
     assert made.token in [each async for each in client.list_tokens(principal="ann")]
+    assert made.token.job_types == ("greet",)
     transport = httpx2.ASGITransport(app)
     async with AsyncClient("http://test", made.secret, transport=transport) as hers:
         me = await hers.get_me()
         assert (me.name, me.allows("jobs:read"), me.allows("jobs:submit")) == ("ann", True, False)
+        assert me.job_types == ["greet"]
         with pytest.raises(Forbidden, match="jobs:submit"):
             await hers.submit("greet")
     assert (await client.switch_principal("ann", disabled=True)).is_disabled

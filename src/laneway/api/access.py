@@ -232,7 +232,7 @@ async def create_token(who: Keeper, request: Request, new: NewToken) -> Any:
     So no answer is kept for an Idempotency-Key here: the same request again makes another token.
     """
     excess = await delegation.excess_of_token(
-        who.database, who.access, new.principal, new.permissions, new.lanes
+        who.database, who.access, new.principal, new.permissions, new.lanes, new.job_types
     )
     await _check(who, request, excess, new.principal)
     made = await verbs.create_token(
@@ -242,6 +242,7 @@ async def create_token(who: Keeper, request: Request, new: NewToken) -> Any:
         new.permissions,
         new.lanes,
         new.expires_in,
+        job_types=new.job_types,
         by=who.actor,
     )
     return {**made.token.to_dict(), "secret": made.secret}

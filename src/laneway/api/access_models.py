@@ -8,9 +8,15 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from laneway.api.lane_models import LaneName
+from laneway.api.lane_models import JobType, LaneName
 from laneway.api.paging import Request
-from laneway.domain.access import LONGEST_LIFE_S, MOST_LANES, PRINCIPAL_BYTES, TOKEN_LIFE_S
+from laneway.domain.access import (
+    LONGEST_LIFE_S,
+    MOST_JOB_TYPES,
+    MOST_LANES,
+    PRINCIPAL_BYTES,
+    TOKEN_LIFE_S,
+)
 
 Permission = Literal[
     "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
@@ -22,6 +28,10 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=PRINCIPAL_BYTES
 RoleName = LaneName
 Lanes = Annotated[
     list[LaneName], Field(min_length=1, max_length=MOST_LANES, description="null: any lane")
+]
+JobTypes = Annotated[
+    list[JobType],
+    Field(min_length=1, max_length=MOST_JOB_TYPES, description="What it may claim; null: any type"),
 ]
 Kind = Literal["person", "service"]
 Scope = Literal["own", "workspace", "all"]
@@ -105,6 +115,7 @@ class NewToken(Request):
     name: Name = Field(description="What people call it")
     permissions: Permissions | None = None
     lanes: Lanes | None = None
+    job_types: JobTypes | None = None
     expires_in: float | None = Field(
         default=TOKEN_LIFE_S, ge=1, le=LONGEST_LIFE_S, description="Seconds; null: never"
     )
@@ -125,6 +136,7 @@ class TokenOut(BaseModel):
     revoked_at: datetime | None
     revoked_by: str | None
     last_used_at: datetime | None
+    job_types: list[str] | None = Field(description="What it may claim; null: any type")
 
 
 class NewTokenOut(TokenOut):

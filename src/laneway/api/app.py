@@ -31,16 +31,16 @@ from laneway.api import (
     submission,
     workers,
 )
-from laneway.api.auth import Gatekeeper
 from laneway.api.bulk import BulkRuns
 from laneway.api.envelope import Envelope
 from laneway.api.health import Readiness
 from laneway.api.hub import Hub
 from laneway.api.metrics import ClusterFigures
-from laneway.api.throttle import Throttle
 from laneway.api.together import Together
 from laneway.client import Client
 from laneway.config import Settings
+from laneway.control.gatekeeper import Gatekeeper
+from laneway.control.throttle import Throttle
 from laneway.store.database import Database
 
 # In this order where two match: /jobs/bulk and /jobs/counts are no jobs.

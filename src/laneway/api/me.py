@@ -32,6 +32,9 @@ class MeOut(BaseModel):
     permissions: dict[str, list[TermOut]] = Field(
         description="By permission, the jobs it covers: those that any of the terms holds for"
     )
+    job_types: list[str] | None = Field(
+        description="What workers:claim is narrowed to by this token; null: any type"
+    )
     csrf: str | None = Field(
         description="What a browser's session must send as X-CSRF-Token with every change"
     )
@@ -40,6 +43,7 @@ class MeOut(BaseModel):
 @router.get("/me", operation_id="get_me", response_model=MeOut, responses=answers())
 async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
     """Who asks, and what it may do."""
+    types = who.access.token_job_types
     reaches = {name: who.access.reach(name) for name in PERMISSIONS}
     return MeOut(
         id=who.access.principal_id,
@@ -50,5 +54,6 @@ async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
             for name, reach in reaches.items()
             if not reach.is_empty
         },
+        job_types=None if types is None else sorted(types),
         csrf=who.access.csrf,
     )

@@ -13,8 +13,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from laneway.api.answer import location
 from laneway.api.auth import COOKIE, Caller, address_of, caller, check_origin
 from laneway.api.problems import answers, refusals
-from laneway.api.throttle import Throttle
 from laneway.control import sessions as verbs
+from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor
 from laneway.errors import InvalidInput, Unauthenticated
 

@@ -59,7 +59,16 @@ def grants(items: Iterable[RoleGrant]) -> Table:
 
 def tokens(items: Iterable[Token]) -> Table:
     table = columns(
-        "ID", "PRINCIPAL", "NAME", "BEGINS", "STATE", "EXPIRES", "USED", "PERMISSIONS", "LANES"
+        "ID",
+        "PRINCIPAL",
+        "NAME",
+        "BEGINS",
+        "STATE",
+        "EXPIRES",
+        "USED",
+        "PERMISSIONS",
+        "LANES",
+        "CLAIMS",
     )
     for each in items:
         table.add_row(
@@ -72,6 +81,7 @@ def tokens(items: Iterable[Token]) -> Table:
             _day(each.last_used_at),
             _listed(each.permissions, "all of its roles"),
             _listed(each.lanes, "all"),
+            _listed(each.job_types, "all"),
         )
     return table
 

@@ -19,6 +19,7 @@ from laneway.cli import (
     mcp,
     output,
     principals,
+    remote_worker,
     roles,
     schedules,
     server,
@@ -31,9 +32,9 @@ from laneway.cli.exits import report
 from laneway.cli.groups import Group
 
 ORDER = (
-    "demo", "up", "server", "worker", "jobs", "lanes", "limits", "schedules", "pause", "resume",
-    "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens", "mcp", "db",
-    "doctor", "bench",
+    "demo", "up", "server", "worker", "remote-worker", "jobs", "lanes", "limits", "schedules",
+    "pause", "resume", "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens",
+    "mcp", "db", "doctor", "bench",
 )  # fmt: skip
 # What works on a database itself, and so not through a server.
 HERE = frozenset({"demo", "up", "server", "worker", "db", "doctor", "bench"})
@@ -133,7 +134,10 @@ def root(
     output.use_color(not no_color)
     session.use_principal(by)
     session.use_server(None)
-    if server:
+    if server and ctx.invoked_subcommand == "remote-worker":
+        if _is_typed(ctx, "server"):
+            raise typer.BadParameter("for remote-worker it is HOST:PORT, behind the command's name")
+    elif server:
         _check_server_use(ctx)
         session.use_server(session.Server(server, token, allow_insecure))
         return
@@ -178,6 +182,7 @@ app.command()(freeze.thaw)
 app.command()(workers.top)
 app.command()(audit.audit)
 app.command()(worker.worker)
+app.command()(remote_worker.remote_worker)
 app.command()(server.server)
 app.command()(server.up)
 app.command()(worker.demo)

@@ -21,21 +21,66 @@ Port = Annotated[
     int | None,
     typer.Option(min=0, max=65535, envvar="LANEWAY_SERVER_PORT", help="8420 by default."),
 ]
+Grpc = Annotated[
+    bool, typer.Option("--grpc", envvar="LANEWAY_GRPC", help="Serve remote workers too.")
+]
+GrpcHost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        envvar="LANEWAY_GRPC_HOST",
+        help="Where they find it; with a certificate, others than this machine.",
+    ),
+]
+GrpcPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, envvar="LANEWAY_GRPC_PORT", help="8421 by default."),
+]
 
 
-def server(host: Host = None, port: Port = None) -> None:
+def server(
+    host: Host = None,
+    port: Port = None,
+    grpc: Grpc = False,
+    grpc_host: GrpcHost = None,
+    grpc_port: GrpcPort = None,
+) -> None:
     """Serve the HTTP API until stopped by SIGTERM or Ctrl-C."""
-    from laneway.wiring import run_server
+    from laneway.serving import run_server
 
-    raise typer.Exit(run_server(line, by=session.principal(), host=host, port=port))
+    raise typer.Exit(
+        run_server(
+            line,
+            by=session.principal(),
+            host=host,
+            port=port,
+            grpc=grpc,
+            grpc_host=grpc_host,
+            grpc_port=grpc_port,
+        )
+    )
 
 
 def up(
     app: Annotated[str, typer.Argument(metavar="APP", help="Where the handlers are: module:name.")],
     host: Host = None,
     port: Port = None,
+    grpc: Grpc = False,
+    grpc_host: GrpcHost = None,
+    grpc_port: GrpcPort = None,
 ) -> None:
     """Serve the HTTP API and run jobs with the handlers of APP, in one process."""
-    from laneway.wiring import run_server
+    from laneway.serving import run_server
 
-    raise typer.Exit(run_server(line, app, by=session.principal(), host=host, port=port))
+    raise typer.Exit(
+        run_server(
+            line,
+            app,
+            by=session.principal(),
+            host=host,
+            port=port,
+            grpc=grpc,
+            grpc_host=grpc_host,
+            grpc_port=grpc_port,
+        )
+    )

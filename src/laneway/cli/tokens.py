@@ -34,6 +34,10 @@ def create(
     lanes: Annotated[
         str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
     ] = None,
+    job_types: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="A remote worker gets jobs of these types only."),
+    ] = None,
     expires_in: Annotated[
         Any,
         typer.Option(
@@ -47,8 +51,11 @@ def create(
 
     narrowed = None if permissions is None else inputs.names(permissions)
     chosen = None if lanes is None else inputs.names(lanes)
+    types = None if job_types is None else inputs.names(job_types)
     life = TOKEN_LIFE_S if expires_in is None else None if expires_in == _NEVER else expires_in
-    made = session.run(lambda desk: desk.create_token(principal, name, narrowed, chosen, life))
+    made = session.run(
+        lambda desk: desk.create_token(principal, name, narrowed, chosen, life, types)
+    )
     if json:
         show_json({**made.token.to_dict(), "token": made.secret})
         return

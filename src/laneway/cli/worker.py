@@ -13,7 +13,8 @@ from laneway.cli.exits import ExitCode, fail
 from laneway.cli.output import line, may_color
 
 
-def _log_format(text: str) -> str:
+def log_form(text: str) -> str:
+    """text or json."""
     if text not in ("text", "json"):
         raise typer.BadParameter("must be text or json")
     return text
@@ -69,7 +70,7 @@ def worker(
         str | None,
         typer.Option(
             metavar="text|json",
-            parser=_log_format,
+            parser=log_form,
             envvar="LANEWAY_LOG_FORMAT",
             help="How log lines are written.",
         ),

@@ -18,6 +18,7 @@ from laneway.domain.access import (
     Role,
     RoleGrant,
     Token,
+    check_job_types,
     check_kind,
     check_lanes,
     check_life,
@@ -242,17 +243,19 @@ async def create_token(
     lanes: Iterable[str] | None = None,
     expires_in: float | None = TOKEN_LIFE_S,
     *,
+    job_types: Iterable[str] | None = None,
     by: str,
 ) -> NewToken:
     """A token that may do what its principal may, narrowed if so said.
 
-    `expires_in` is in seconds; None, for ever, must be said.
+    `expires_in` is in seconds; None, for ever, must be said. `job_types` narrows what it may claim.
     """
     check_words(by, None)
     check_principal_name(principal, "principal")
     check_token_name(name)
     narrowed = None if permissions is None else check_role_permissions(permissions)
     chosen = check_lanes(lanes)
+    types = check_job_types(job_types)
     life = check_life(expires_in)
     secret = new_secret()
     async with audited(db, by, "token.created", KIND, principal) as deed:
@@ -262,7 +265,7 @@ async def create_token(
         await _check_known(deed, chosen)
         made = await deed.run(
             store.create_token(
-                found.id, name, secret.hint, secret.digest, narrowed, chosen, life, by
+                found.id, name, secret.hint, secret.digest, narrowed, chosen, life, by, types
             )
         )
         deed.after = made.to_dict()

@@ -36,9 +36,10 @@ async def excess_of_token(
     principal: str,
     permissions: Iterable[str] | None = None,
     lanes: Iterable[str] | None = None,
+    job_types: Iterable[str] | None = None,
 ) -> str | None:
     """A permission that a token of the principal would have beyond what the giver has."""
-    taker = _taker(principal, await _grants(db, principal), permissions, lanes)
+    taker = _taker(principal, await _grants(db, principal), permissions, lanes, job_types)
     return excess(giver, taker)
 
 
@@ -54,6 +55,7 @@ def _taker(
     grants: tuple[Grant, ...],
     permissions: Iterable[str] | None = None,
     lanes: Iterable[str] | None = None,
+    job_types: Iterable[str] | None = None,
 ) -> Access:
     return Access(
         _NOBODY,
@@ -62,6 +64,7 @@ def _taker(
         grants,
         token_permissions=None if permissions is None else frozenset(permissions),
         token_lanes=None if lanes is None else frozenset(lanes),
+        token_job_types=None if job_types is None else frozenset(job_types),
     )
 
 

@@ -154,10 +154,12 @@ async def check_clock(db: Database) -> Check:
 
 async def check_workers(db: Database) -> Check:
     name = "workers"
-    live = [worker for worker in await db.run(workers.listing()) if worker.is_live]
+    there = [worker for worker in await db.run(workers.listing()) if worker.is_live]
+    # A server that leads is there without running anything.
+    live = [worker for worker in there if worker.concurrency > 0]
     if not live:
         return _warn(name, "no worker is alive: nothing is run", "laneway worker APP")
-    leader = next((worker.name for worker in live if worker.is_leader), None)
+    leader = next((worker.name for worker in there if worker.is_leader), None)
     leads = f"led by {leader}" if leader else "no leader yet"
     return _ok(name, f"{len(live)} alive, {leads}, {sum(w.running for w in live)} jobs running")
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from laneway.domain.job import NAME_BYTES
-from laneway.domain.lane import check_lane_name
+from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.permissions import SCOPES, Scope, check_permissions
 from laneway.domain.text import check_name, check_text
 from laneway.errors import InvalidInput
@@ -19,6 +19,7 @@ KINDS: Final = ("person", "service")
 PRINCIPAL_BYTES: Final = 2 * NAME_BYTES
 TOKEN_NAME_BYTES: Final = 256
 MOST_LANES: Final = 100
+MOST_JOB_TYPES: Final = 1000
 
 TOKEN_LIFE_S: Final = 90 * 86400.0
 LONGEST_LIFE_S: Final = 10 * 366 * 86400.0
@@ -124,6 +125,7 @@ class Token:
     revoked_at: datetime | None
     revoked_by: str | None
     last_used_at: datetime | None
+    job_types: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -139,6 +141,7 @@ class Token:
             "revoked_at": _told(self.revoked_at),
             "revoked_by": self.revoked_by,
             "last_used_at": _told(self.last_used_at),
+            "job_types": _listed(self.job_types),
         }
 
 
@@ -184,6 +187,20 @@ def check_lanes(given: object) -> tuple[str, ...] | None:
     names = {check_lane_name(each, "lanes") for each in given}
     if not 1 <= len(names) <= MOST_LANES:
         raise InvalidInput("lanes", f"must be 1 to {MOST_LANES} names; leave it out for any lane")
+    return tuple(sorted(names))
+
+
+def check_job_types(given: object) -> tuple[str, ...] | None:
+    """Names of job types, each once, or None for any."""
+    if given is None:
+        return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput("job_types", "must be a list of names")
+    names = {check_job_type(each, "job_types") for each in given}
+    if not 1 <= len(names) <= MOST_JOB_TYPES:
+        raise InvalidInput(
+            "job_types", f"must be 1 to {MOST_JOB_TYPES} names; leave it out for any type"
+        )
     return tuple(sorted(names))
 
 

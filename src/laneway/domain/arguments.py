@@ -179,6 +179,16 @@ def validate_against_schema(schema: Mapping[str, object], payload: object) -> No
         raise InvalidInput(json_path("payload", keys), _counted(rule, len(errors)))
 
 
+def check_schema(schema: Mapping[str, object], field: str) -> None:
+    """Refuses what `validate_against_schema` could not check anything by."""
+    try:
+        _validator(json.dumps(schema, sort_keys=True))
+    except InvalidInput as error:
+        raise InvalidInput(field, error.rule) from None
+    except Exception as error:
+        raise InvalidInput(field, f"cannot be read ({type(error).__name__})") from None
+
+
 class _SchemaGenerator(GenerateJsonSchema):
     """Says no more than validation enforces: a set takes an array with repeated items."""
 

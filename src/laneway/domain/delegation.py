@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.domain.permissions import PERMISSIONS, Access, Term
+from laneway.domain.permissions import CLAIM, PERMISSIONS, Access, Term
 
 
 def excess(giver: Access, taker: Access) -> str | None:
@@ -12,7 +12,12 @@ def excess(giver: Access, taker: Access) -> str | None:
         for term in taker.reach(permission).terms:
             if not any(_includes(each, term) for each in own):
                 return permission
-    return None
+    return CLAIM if taker.allows(CLAIM) and not _claims_within(giver, taker) else None
+
+
+def _claims_within(giver: Access, taker: Access) -> bool:
+    own, given = giver.token_job_types, taker.token_job_types
+    return own is None or (given is not None and given <= own)
 
 
 def _includes(wide: Term, narrow: Term) -> bool:

@@ -24,6 +24,7 @@ SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
 }
 # Permissions by which rows of jobs are read or written.
 _ON_JOBS: Final = ("jobs:", "workers:", "schedules:")
+CLAIM: Final = "workers:claim"
 SCOPES: Final = ("own", "workspace", "all")
 Scope = Literal["own", "workspace", "all"]
 
@@ -103,6 +104,8 @@ class Access:
     token_permissions: frozenset[str] | None = None
     token_lanes: frozenset[str] | None = None
     csrf: str | None = None
+    # Narrows what it may claim, and nothing else.
+    token_job_types: frozenset[str] | None = None
     # All that any grant reaches into, where it gives anything on jobs; None: not only some.
     workspaces: frozenset[str] | None = field(init=False, repr=False, compare=False)
     # Asked several times for each request.
@@ -123,7 +126,8 @@ class Access:
 
     def allows_everywhere(self, permission: str) -> bool:
         """Whether it covers everything: for what belongs to no workspace and no lane."""
-        return self.reach(permission).is_whole
+        is_narrowed = permission == CLAIM and self.token_job_types is not None
+        return self.reach(permission).is_whole and not is_narrowed
 
     def reach(self, permission: str) -> Reach:
         """The jobs it covers."""

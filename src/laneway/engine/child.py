@@ -58,6 +58,7 @@ class Child:
         look_like(hello)
         self._limits = PayloadLimits(**hello["limits"])
         self._finder = Finder(hello["app"])
+        self._has_database: bool = hello["has_database"]
         self._logs: tuple[str | None, str] | None = hello["logs"]
         if hello["memory_mb"] is not None:
             keep_to_one_arena()
@@ -151,7 +152,15 @@ class Child:
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, limits)
         except InvalidInput as error:
             return verdicts.of_bad_payload(run, error)
-        line = ChildLine(job, self._outbox, payload, checkpoint, resources, limits)
+        line = ChildLine(
+            job,
+            self._outbox,
+            payload,
+            checkpoint,
+            resources,
+            limits,
+            has_database=self._has_database,
+        )
         ctx = Context(line) if handler.is_async else SyncContext(line)
         try:
             if isinstance(ctx, Context):

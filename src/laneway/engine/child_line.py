@@ -187,12 +187,14 @@ class ChildLine:
         checkpoint: Any,
         resources: SimpleNamespace,
         limits: PayloadLimits,
+        *,
+        has_database: bool,
     ) -> None:
         self._job = job
         self._outbox = outbox
         self._began = time.monotonic()
         self.claim: Claim = job.assignment.claim
-        self.has_database = True
+        self.has_database = has_database
         self.payload = payload
         self.checkpoint = checkpoint
         self.resources = resources

@@ -1,4 +1,4 @@
-"""Passes verdicts to the database in batches, again and again until each is accepted or fenced."""
+"""Passes verdicts to the ledger in batches, again and again until each is accepted or fenced."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import ClassVar
 from laneway.domain.text import visible
 from laneway.engine.complaints import Complaints
 from laneway.engine.failures import Failures
+from laneway.engine.ledger import Ledger
 from laneway.engine.service import Service
 from laneway.engine.verdicts import ROLLED_BACK
 from laneway.errors import DatabaseUnavailable
-from laneway.store.database import Database
-from laneway.store.leases import Answer, Verdict, settle
+from laneway.store.leases import Answer, Verdict
 
 log = logging.getLogger("laneway")
 
@@ -31,12 +31,12 @@ class Completer(Service):
 
     def __init__(
         self,
-        database: Database,
+        ledger: Ledger,
         complaints: Complaints,
         on_settled: Callable[[list[Verdict], list[Answer]], None],
     ) -> None:
         super().__init__(complaints)
-        self._database = database
+        self._ledger = ledger
         self._on_settled = on_settled
         self._pending: list[Verdict] = []
         self._in_flight = 0
@@ -86,7 +86,7 @@ class Completer(Service):
 
     async def _settle(self, batch: list[Verdict]) -> None:
         try:
-            answers = await self._database.run(settle(batch))
+            answers = await self._ledger.settle(batch)
         except DatabaseUnavailable:
             raise
         except Exception as error:
@@ -119,7 +119,7 @@ class Completer(Service):
             return answers
         asked = {(v.claim.seq, v.claim.attempt) for v in ended}
         rest = [a for a in answers if (a.seq, a.attempt) not in asked]
-        return rest + await self._database.run(settle(ended))
+        return rest + await self._ledger.settle(ended)
 
     async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:
         refused = _refused(verdict, error)
@@ -128,7 +128,7 @@ class Completer(Service):
             said = json.loads(refused.error or "{}")["message"]
             self._complaints.tell("result", f"job {verdict.claim.job_id}: {visible(said)}")
         try:
-            return await self._database.run(settle([refused]))
+            return await self._ledger.settle([refused])
         except DatabaseUnavailable:
             raise
         except Exception as again:
@@ -150,7 +150,7 @@ def _tell_late(batch: list[Verdict], answers: list[Answer]) -> None:
 
 
 def _refused(verdict: Verdict, error: Exception) -> Verdict:
-    message = f"PostgreSQL refused the result: {str(error).splitlines()[0]}"
+    message = f"the result was refused: {str(error).splitlines()[0]}"
     return verdict._replace(
         kind="fail" if verdict.kind in ("finish", "analyzed") else verdict.kind,
         result=None,

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from laneway.domain.approval import ANALYSIS_PREFIX
-from laneway.engine.registry import Handler
+from laneway.engine.lane_loop import Claimable
 from laneway.store.lanes import ControlState
+
+H = TypeVar("H", bound=Claimable)
 
 
 def served(
-    state: ControlState, handlers: Iterable[Handler], only: frozenset[str] | None
-) -> dict[str, list[Handler]]:
+    state: ControlState, handlers: Iterable[H], only: frozenset[str] | None
+) -> dict[str, list[H]]:
     """Lane → the handlers this worker runs in it; `only` narrows to the lanes named.
 
     Who serves the lane of a type serves its analyses too, whether or not it names their lane.
     """
-    lanes: dict[str, list[Handler]] = {}
+    lanes: dict[str, list[H]] = {}
     for handler in handlers:
         lane = state.lane_of(handler.job_type)
         own = state.lane_of(handler.job_type.removeprefix(ANALYSIS_PREFIX))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from laneway import tracing
@@ -61,6 +61,13 @@ class Counting:
         ends = self._held.pop((claim.seq, claim.attempt), None)
         if ends is not None:
             ends.add("fenced", None)
+
+    def left(self, claims: Iterable[Claim]) -> None:
+        """Attempts whose end is told elsewhere, or to nobody."""
+        for claim in claims:
+            ends = self._held.pop((claim.seq, claim.attempt), None)
+            if ends is not None:
+                ends.add("left", None)
 
     def refused(self, write: str, answer: str) -> None:
         """Counts a write about an attempt that is over."""

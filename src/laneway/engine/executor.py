@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from functools import partial
 from types import SimpleNamespace
@@ -56,6 +56,7 @@ class Executor:
         *,
         name: str = "",
         on_void: Callable[[Claim], None] = lambda claim: None,
+        on_left: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self._registry = registry
         self._rooms = rooms
@@ -69,6 +70,7 @@ class Executor:
         self._marker = marker
         self._name = name
         self._on_void = on_void
+        self._on_left = on_left
         self._is_traced = False
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
@@ -77,8 +79,16 @@ class Executor:
         self.quiet = asyncio.Event()
         self.quiet.set()
 
-    def start(self, assignments: Iterable[Assignment], lane: str) -> None:
-        """Starts what was claimed; its room is taken already."""
+    def start(
+        self,
+        assignments: Iterable[Assignment],
+        lane: str,
+        timeouts: Mapping[Claim, float] | None = None,
+    ) -> None:
+        """Starts what was claimed; its room is taken already.
+
+        `timeouts`, in seconds, are for handlers that have none of their own.
+        """
         self.quiet.clear()
         self._is_traced = tracing.is_on()
         on_loop: deque[Run] = deque()
@@ -86,10 +96,12 @@ class Executor:
             run = Run(assignment, self._registry[assignment.job_type], lane)
             self.active[run.claim.seq, run.claim.attempt] = run
             if assignment.forged:
-                self._end(run, verdicts.of_forged(run))
+                self._end(run, verdicts.of_forged(run.claim))
                 continue
-            if run.handler.timeout is not None:
-                self._time(run, run.handler.timeout)
+            if timeouts is not None and run.timeout is None:
+                run.timeout = timeouts.get(run.claim)
+            if run.timeout is not None:
+                self._time(run, run.timeout)
             if run.handler.isolation == "async":
                 on_loop.append(run)
                 continue
@@ -313,8 +325,14 @@ class Executor:
             self._pool.kill(run)
             return
         if not run.ended:
+            self._on_left(run)
             self._conclude(run, verdicts.of_stop(run))
             run.break_off()
+
+    @property
+    def left_behind(self) -> Counter[str]:
+        """How many handlers go on though their jobs have ended, by isolation."""
+        return Counter(run.handler.isolation for run in self.active.values() if run.ended)
 
     def _conclude(self, run: Run, verdict: Verdict | None) -> None:
         run.ended = True

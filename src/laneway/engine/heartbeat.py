@@ -11,8 +11,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
-from typing import ClassVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, cast
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
@@ -27,20 +27,33 @@ RESTART_S = 0.1
 LONGEST_TICK_S = 5.0
 
 
+def renewed_in(dsn: str, settings: Settings) -> dict[str, Any]:
+    """What the child needs to renew leases in a database."""
+    return {
+        "dsn": dsn,
+        "options": {
+            **connection_options(dsn, settings, "heartbeat"),
+            # A dead peer must be noticed while there is still time to renew elsewhere.
+            "tcp_user_timeout": 5_000,
+        },
+    }
+
+
 class Heartbeat(Service):
     """Tells the child what to renew and hands on what it learns; starts it again if it dies."""
 
     name: ClassVar[str] = "heartbeat"
+    child: ClassVar[str] = "laneway.engine.heartbeat_child"
 
     def __init__(
         self,
-        dsn: str,
+        renewal: Mapping[str, Any],
         settings: Settings,
         complaints: Complaints,
         on_answer: Callable[[int, int, str], None],
     ) -> None:
         super().__init__(complaints)
-        self._dsn = dsn
+        self._renewal = renewal
         self._settings = settings
         self._on_answer = on_answer
         self._held: dict[Pair, float] = {}
@@ -58,7 +71,7 @@ class Heartbeat(Service):
         """From now on renew these, before anybody runs them; `age_s` of the lease is gone."""
         pairs = [(c.seq, c.attempt) for c in claims]
         self._held.update(dict.fromkeys(pairs, lease_s))
-        self._send(pack(HOLD, pairs, lease_s, age_s))
+        self._send(self._pack(pairs, lease_s, age_s))
 
     def forget(self, claims: Iterable[Claim]) -> None:
         pairs = [(c.seq, c.attempt) for c in claims]
@@ -69,6 +82,12 @@ class Heartbeat(Service):
     def beat(self) -> None:
         """Renew all now: somebody may have asked for a cancellation."""
         self._send(pack(BEAT))
+
+    def _pack(self, pairs: list[Pair], lease_s: float, age_s: float = 0.0) -> bytes:
+        return pack(HOLD, pairs, lease_s, age_s)
+
+    def _drop(self, pair: Pair) -> None:
+        self._held.pop(pair, None)
 
     def _send(self, data: bytes) -> None:
         process = self._process
@@ -81,7 +100,7 @@ class Heartbeat(Service):
         self._process = process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "laneway.engine.heartbeat_child",
+            self.child,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C in a terminal is for the worker: leases are kept while it drains.
@@ -126,7 +145,7 @@ class Heartbeat(Service):
                 self._complaints.tell("heartbeat", seq)
             case _:
                 if kind != "cancel_requested":
-                    self._held.pop((seq, attempt), None)
+                    self._drop((seq, attempt))
                 self._on_answer(seq, attempt, kind)
 
     def _give_up_overdue(self) -> None:
@@ -137,26 +156,20 @@ class Heartbeat(Service):
         # The child may have died just before a renewal.
         left = 1 - self._settings.heartbeat_fraction
         for pair in [pair for pair, lease_s in self._held.items() if gone_s > lease_s * left]:
-            del self._held[pair]
+            self._drop(pair)
             self._on_answer(*pair, "lost")
 
     def _greet(self) -> None:
         """The connection goes through the pipe: others can read a command line."""
         config = {
-            "dsn": self._dsn,
-            "options": {
-                **connection_options(self._dsn, self._settings, "heartbeat"),
-                # A dead peer must be noticed while there is still time to renew elsewhere.
-                "tcp_user_timeout": 5_000,
-            },
+            **self._renewal,
             "fraction": self._settings.heartbeat_fraction,
             "silence_s": self._settings.loop_timeout,
         }
         self._send(json.dumps(config).encode() + b"\n")
         for lease_s in set(self._held.values()):
-            self._send(
-                pack(HOLD, (p for p, held_s in self._held.items() if held_s == lease_s), lease_s)
-            )
+            pairs = [pair for pair, held_s in self._held.items() if held_s == lease_s]
+            self._send(self._pack(pairs, lease_s))
         if self._held:
             self.beat()
 

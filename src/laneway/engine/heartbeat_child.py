@@ -16,12 +16,12 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, Pair, receive
+from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, NAMED, Pair, receive
 from laneway.errors import LanewayError
-from laneway.store.leases import heartbeat
-from laneway.store.session import Session
+from laneway.store.leases import Answer, heartbeat
 
 CHUNK = 1000
 BUSY_S = 0.1
@@ -29,6 +29,11 @@ STILL_OURS_S = 1.0
 FROZEN = frozenset("TtZXx")
 AGAIN_S = 0.2
 HUNG = 3
+SHORTEST_S = 0.25
+
+# Renews pairs, held under these job ids if any, within so many seconds; answers those not plainly
+# renewed.
+Renew: TypeAlias = Callable[[list[Pair], list[bytes], float], list[Answer]]
 
 
 class Held(NamedTuple):
@@ -37,6 +42,7 @@ class Held(NamedTuple):
     due_at: float
     lost_at: float
     lease_s: float
+    job_id: bytes = b""
 
 
 class Teller:
@@ -66,9 +72,9 @@ class Beater:
     """The claims held, when each is due, and when each is lost."""
 
     def __init__(
-        self, session: Session, fraction: float, teller: Teller, silence_s: float = float("inf")
+        self, renew: Renew, fraction: float, teller: Teller, silence_s: float = float("inf")
     ) -> None:
-        self._session = session
+        self._ask = renew
         self._fraction = fraction
         self._teller = teller
         self._silence_s = silence_s
@@ -85,11 +91,21 @@ class Beater:
         """The worker's event loop turns."""
         self._heard = time.monotonic()
 
-    def hold(self, pairs: list[Pair], lease_s: float, age_s: float = 0.0) -> None:
+    def hold(
+        self,
+        pairs: list[Pair],
+        lease_s: float,
+        age_s: float = 0.0,
+        job_ids: Sequence[bytes] = (),
+    ) -> None:
         began = time.monotonic() - age_s
         held = Held(began + lease_s * self._fraction, began + lease_s, lease_s)
         with self._lock:
-            self._held.update(dict.fromkeys(pairs, held))
+            if job_ids:
+                for pair, job_id in zip(pairs, job_ids, strict=True):
+                    self._held[pair] = held._replace(job_id=job_id)
+            else:
+                self._held.update(dict.fromkeys(pairs, held))
             if held.due_at < self._wakes_at:
                 self._changed.notify_all()
 
@@ -134,9 +150,16 @@ class Beater:
         if time.monotonic() - self._heard > self._silence_s or is_frozen(os.getppid()):
             self._put_off(pairs, AGAIN_S)
             return
+        with self._lock:
+            pairs = [pair for pair in pairs if pair in self._held]
+            job_ids = [self._held[pair].job_id for pair in pairs]
+            lost_at = min((self._held[pair].lost_at for pair in pairs), default=0.0)
+        if not pairs:
+            return
         self._asked = asked = time.monotonic()
         try:
-            answers = self._session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]))
+            # So that there is time for another try.
+            answers = self._ask(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
         except LanewayError as error:
             self._teller.tell("trouble", str(error))
             self._put_off(pairs, AGAIN_S)
@@ -154,10 +177,11 @@ class Beater:
                 elif odd.get(pair) == "busy":
                     # Still ours, and while somebody holds the row nobody can take it back.
                     lost_at = max(held.lost_at, asked + STILL_OURS_S)
-                    self._held[pair] = Held(asked + BUSY_S, lost_at, held.lease_s)
+                    self._held[pair] = held._replace(due_at=asked + BUSY_S, lost_at=lost_at)
                 else:
                     due_at = asked + held.lease_s * self._fraction
-                    self._held[pair] = Held(due_at, asked + held.lease_s, held.lease_s)
+                    lost_at = asked + held.lease_s
+                    self._held[pair] = held._replace(due_at=due_at, lost_at=lost_at)
         for pair, answer in odd.items():
             if answer != "busy":
                 self._teller.tell(answer, *pair)
@@ -205,23 +229,36 @@ def is_frozen(pid: int) -> bool:
         return False
 
 
-def main() -> None:
+def by_statement(config: dict[str, Any]) -> Renew:
+    """Renews in the database."""
+    # Not where there is none: the driver is half of what the process would load.
+    from laneway.store.session import Session
+
+    session = Session(config["dsn"], config["options"])
+
+    def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+        return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]))
+
+    return renew
+
+
+def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
+    """Runs until the worker closes the pipe; `make` gets what the worker sent first."""
     # The worker decides when this process ends, not whoever signals its group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
     teller = Teller()
-    session = Session(config["dsn"], config["options"])
-    beater = Beater(session, config["fraction"], teller, config["silence_s"])
+    beater = Beater(make(config), config["fraction"], teller, config["silence_s"])
     for work in (teller.run, beater.run, beater.watch):
         threading.Thread(target=work, daemon=True).start()
     teller.tell("ready")
     while (message := receive(stream)) is not None:
-        kind, pairs, lease_s, age_s = message
+        kind, pairs, lease_s, age_s, job_ids = message
         beater.hear()
-        if kind == HOLD:
-            beater.hold(pairs, lease_s, age_s)
+        if kind in (HOLD, NAMED):
+            beater.hold(pairs, lease_s, age_s, job_ids)
         elif kind == FORGET:
             beater.forget(pairs)
         elif kind == BEAT:
@@ -231,4 +268,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(by_statement)

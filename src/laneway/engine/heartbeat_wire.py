@@ -4,32 +4,52 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable
-from typing import BinaryIO
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO, NamedTuple
 
 Pair = tuple[int, int]
 
 HEAD = struct.Struct("<cIdd")
+# NAMED is HOLD by a worker whose claims are known elsewhere by their job ids, 16 bytes each.
 # TICK says nothing but that the worker's event loop turns.
-HOLD, FORGET, BEAT, TICK = b"+", b"-", b"!", b"."
+HOLD, NAMED, FORGET, BEAT, TICK = b"+", b"=", b"-", b"!", b"."
+ID_BYTES = 16
+
+
+class Message(NamedTuple):
+    """What to do with which pairs of seq and attempt, the lease and how much of it is gone."""
+
+    kind: bytes
+    pairs: list[Pair]
+    lease_s: float
+    age_s: float
+    job_ids: list[bytes]
 
 
 def pack(
-    kind: bytes, pairs: Iterable[Pair] = (), lease_s: float = 0.0, age_s: float = 0.0
+    kind: bytes,
+    pairs: Iterable[Pair] = (),
+    lease_s: float = 0.0,
+    age_s: float = 0.0,
+    job_ids: Sequence[bytes] = (),
 ) -> bytes:
-    """One message: what, how many, the lease and its age, then pairs of seq and attempt."""
+    """One message: what, how many, the lease and its age, then the pairs, then ids if any."""
     numbers = array("q", (number for pair in pairs for number in pair))
-    return HEAD.pack(kind, len(numbers) // 2, lease_s, age_s) + numbers.tobytes()
+    head = HEAD.pack(kind, len(numbers) // 2, lease_s, age_s)
+    return head + numbers.tobytes() + b"".join(job_ids)
 
 
-def receive(stream: BinaryIO) -> tuple[bytes, list[Pair], float, float] | None:
+def receive(stream: BinaryIO) -> Message | None:
     """The next message; None once the worker has closed the pipe or died in the middle of one."""
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None
     kind, count, lease_s, age_s = HEAD.unpack(head)
     body = stream.read(16 * count)
-    if len(body) < 16 * count:
+    ids = stream.read(ID_BYTES * count) if kind == NAMED else b""
+    if len(body) < 16 * count or (kind == NAMED and len(ids) < ID_BYTES * count):
         return None
     numbers = array("q", body)
-    return kind, list(zip(numbers[::2], numbers[1::2], strict=True)), lease_s, age_s
+    pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+    job_ids = [ids[at : at + ID_BYTES] for at in range(0, len(ids), ID_BYTES)]
+    return Message(kind, pairs, lease_s, age_s, job_ids)

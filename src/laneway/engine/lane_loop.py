@@ -5,30 +5,53 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 from uuid import UUID
 
+from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.counting import Counting
-from laneway.engine.executor import Executor
 from laneway.engine.floors import Floors, all_ranges
-from laneway.engine.heartbeat import Heartbeat
-from laneway.engine.registry import Handler
-from laneway.engine.rooms import Rooms
+from laneway.engine.rooms import Room
 from laneway.engine.service import Service
 from laneway.store.database import Database
-from laneway.store.leases import ClaimAnswer, Verdict, claim, park
+from laneway.store.leases import Assignment, ClaimAnswer, Verdict, claim, park
+from laneway.store.statement import Statement
 
 GROUPS = ("async", "thread", "process")
-MOST = 1000
 FEW = 10
 MOST_UNSETTLED = 5000
 MOST_PARKED = 1000
 LOOK_FROM_START_S = 5.0
 NOT_READY_S = 0.05
+
+
+class Claimable(Protocol):
+    """A job type, or the analyses of one, and which kind of room its jobs need."""
+
+    @property
+    def job_type(self) -> str: ...
+
+    @property
+    def isolation(self) -> str: ...
+
+
+class Starter(Protocol):
+    """Whoever is given what was claimed; its room is taken already."""
+
+    def start(self, assignments: Sequence[Assignment], lane: str) -> None: ...
+
+
+class Renewer(Protocol):
+    """Whoever keeps the leases of what was claimed."""
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    def hold(self, claims: list[Claim], lease_s: float, age_s: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +60,10 @@ class Tools:
 
     worker_id: UUID
     database: Database
-    rooms: Rooms
-    executor: Executor
+    rooms: Room
+    executor: Starter
     completer: Completer
-    heartbeat: Heartbeat
+    heartbeat: Renewer
     version: Callable[[], int]
     refresh: Callable[[], Awaitable[None]]
     tell_others: Callable[[set[str]], None]
@@ -48,6 +71,7 @@ class Tools:
     claiming: asyncio.Lock
     counting: Counting
     is_drained: Callable[[], bool]
+    claim: Callable[..., Statement[ClaimAnswer]] = claim
 
 
 class LaneLoop(Service):
@@ -56,7 +80,7 @@ class LaneLoop(Service):
     name: ClassVar[str] = "claimer"
 
     def __init__(
-        self, lane: str, handlers: list[Handler], tools: Tools, complaints: Complaints
+        self, lane: str, handlers: Sequence[Claimable], tools: Tools, complaints: Complaints
     ) -> None:
         super().__init__(complaints)
         self.lane = lane
@@ -73,7 +97,7 @@ class LaneLoop(Service):
     def job_types(self) -> set[str]:
         return {handler.job_type for handler in self.handlers}
 
-    def serve(self, handlers: list[Handler]) -> None:
+    def serve(self, handlers: Sequence[Claimable]) -> None:
         """Takes over a changed set of handlers."""
         if {h.job_type for h in handlers} != self.job_types:
             self.handlers = handlers
@@ -102,13 +126,15 @@ class LaneLoop(Service):
         self.is_hungry = len(types) < len(self.handlers)
         if not types:
             return None
-        room = min(MOST, sum(caps[group - 1] for group in {group for _, group in types}))
+        groups = {group for _, group in types}
+        room = min(self._tools.rooms.most(self.lane), sum(caps[group - 1] for group in groups))
         # As they are now: the lane may be given other handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
         self._look_from_start_now_and_then()
+        looked_at_all = self._floors.is_empty
         asked = time.monotonic()
         answer = await self._tools.database.run(
-            claim(
+            self._tools.claim(
                 self._tools.worker_id,
                 self.lane,
                 self._tools.version(),
@@ -121,7 +147,16 @@ class LaneLoop(Service):
         )
         age_s = time.monotonic() - asked
         names = {job_type for job_type, _ in types}
-        return await self._follow(answer, age_s, room, names, isolations)
+        delay = await self._follow(answer, age_s, room, names, isolations)
+        if delay is not None or answer.state != "ok":
+            return delay if delay is not None else answer.wait_s
+        if answer.assignments or not looked_at_all:
+            self._floors.forget()
+        # Came up short. But rows may have appeared below the floors, and of a kind of room that is
+        # used up now, no more was looked for.
+        taken = Counter(isolations[one.job_type] for one in answer.assignments)
+        is_used_up = any(count >= caps[GROUPS.index(kind)] for kind, count in taken.items())
+        return answer.wait_s if looked_at_all and not is_used_up else 0
 
     async def _follow(
         self,
@@ -136,7 +171,7 @@ class LaneLoop(Service):
             await self._tools.refresh()
             return 0
         if answer.state != "ok":
-            return answer.wait_s
+            return None
         if answer.assignments:
             self._take(answer, age_s, isolations)
             if len(answer.assignments) <= FEW:
@@ -148,13 +183,7 @@ class LaneLoop(Service):
         if answer.parked > len(answer.assignments):
             # More of the same kind may stand in the way: all at once, not a room's worth each time.
             await self._tools.database.run(park(sorted(types), MOST_PARKED))
-        if answer.more:
-            return 0
-        if answer.assignments or not self._floors.is_empty:
-            # Came up short: rows may have appeared below the floors.
-            self._floors.forget()
-            return 0
-        return answer.wait_s
+        return 0 if answer.more else None
 
     def _take(self, answer: ClaimAnswer, age_s: float, isolations: Mapping[str, str]) -> None:
         claims = [one.claim for one in answer.assignments]

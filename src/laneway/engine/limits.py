@@ -1,4 +1,4 @@
-"""Limits held for one call: who waits in this process, in order, and who asks the database."""
+"""Limits held for one call: who waits in this process, in order, and who asks for one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from laneway.engine.complaints import Complaints
+from laneway.engine.ledger import Ledger
 from laneway.engine.line import after_finish
 from laneway.engine.run import Run
 from laneway.errors import DatabaseUnavailable
-from laneway.store import calls
 from laneway.store.calls import Grant
-from laneway.store.database import Database
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
@@ -25,7 +24,7 @@ BUSY_S = 0.05
 
 
 class Held:
-    """How often one attempt holds each limit for a call, as far as the database has said."""
+    """How often one attempt holds each limit for a call, as far as it was told."""
 
     __slots__ = ("counts", "lock")
 
@@ -46,10 +45,10 @@ class _Turn:
 
 
 class CallLimits:
-    """First come, first served in this process: only the first of each queue asks the database."""
+    """First come, first served in this process: only the first of each queue asks the ledger."""
 
-    def __init__(self, database: Database, complaints: Complaints) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger, complaints: Complaints) -> None:
+        self._ledger = ledger
         self._complaints = complaints
         self._queues: dict[str, deque[_Turn]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -148,7 +147,7 @@ class CallLimits:
     ) -> Grant:
         async with held.lock:
             wants = {name: held.counts[name] + 1 for name in names}
-            grant = await self._database.run(calls.acquire(run.claim, wants, inside))
+            grant = await self._ledger.acquire(run.claim, wants, inside)
             if grant.answer == "granted":
                 held.counts.update(wants.keys())
         return grant
@@ -183,7 +182,7 @@ class CallLimits:
     async def _told(self, run: Run, keeps: dict[str, int]) -> str:
         """busy: to be said again."""
         try:
-            return await self._database.run(calls.release(run.claim, keeps))
+            return await self._ledger.release(run.claim, keeps)
         except DatabaseUnavailable as error:
             self._complaints.tell("limit", error)
             return "busy"

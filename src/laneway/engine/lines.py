@@ -42,7 +42,7 @@ class LoopLine:
         self._run = run
         self._requests = requests
         self.claim: Claim = run.claim
-        self.has_database = True
+        self.has_database = requests.has_database
         self.payload = payload
         self.checkpoint = checkpoint
         self.resources = resources

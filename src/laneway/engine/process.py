@@ -9,10 +9,12 @@ import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
+from laneway.config import Settings
+from laneway.engine.executor import Executor
 from laneway.engine.marker import Marker
-from laneway.engine.worker import Worker
 
 log = logging.getLogger("laneway")
 
@@ -21,7 +23,21 @@ TICK_S = 1.0
 HURRY = signal.SIGUSR1
 
 
-def run_worker_process(make: Callable[[], Worker], grace_s: float | None = None) -> int:
+class AnyWorker(Protocol):
+    """A worker, whatever it gets its jobs from."""
+
+    id: UUID
+    settings: Settings
+    executor: Executor
+    is_running: bool
+
+    async def start(self, marker: Marker | None = None) -> None: ...
+    async def stop(
+        self, grace_s: float | None = None, hurry: asyncio.Event | None = None
+    ) -> None: ...
+
+
+def run_worker_process(make: Callable[[], AnyWorker], grace_s: float | None = None) -> int:
     """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
     return run_loop(_serve(make, grace_s))
 
@@ -36,7 +52,7 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
     return run(main)
 
 
-async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:
+async def _serve(make: Callable[[], AnyWorker], grace_s: float | None) -> int:
     worker = make()
     told, hurry = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -77,7 +93,7 @@ async def _serve(make: Callable[[], Worker], grace_s: float | None) -> int:
         await asyncio.gather(stopping, return_exceptions=True)
 
 
-async def stop_worker(worker: Worker, grace_s: float | None, hurry: asyncio.Event) -> None:
+async def stop_worker(worker: AnyWorker, grace_s: float | None, hurry: asyncio.Event) -> None:
     """Stops a worker, and says for what it waits: whoever told it to may be in a hurry."""
     wait_s = worker.settings.shutdown_grace if grace_s is None else grace_s
     n = len(worker.executor.active) if worker.is_running else 0
@@ -109,7 +125,7 @@ class _Leash:
         asyncio.get_running_loop().remove_reader(watched)
         on_gone()
 
-    def introduce(self, worker: Worker) -> None:
+    def introduce(self, worker: AnyWorker) -> None:
         os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
 
     @contextlib.asynccontextmanager

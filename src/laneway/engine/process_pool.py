@@ -48,7 +48,9 @@ class _Backoff:
 class ProcessPool:
     """Warm children, each running one job at a time; started when needed, kept for the next."""
 
-    def __init__(self, size: int, settings: Settings, *, app: str | None = None) -> None:
+    def __init__(
+        self, size: int, settings: Settings, *, app: str | None = None, has_database: bool = True
+    ) -> None:
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         if spec is not None and spec.name == CHILD_MODULE:
             raise ConfigError(
@@ -58,6 +60,7 @@ class ProcessPool:
         self._size = size
         self._hello = {
             "app": app,
+            "has_database": has_database,
             "limits": asdict(settings.payload_limits),
             "logs": (form_in_use(), settings.log_level),
         }

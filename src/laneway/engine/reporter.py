@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple
 
 from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
+from laneway.engine.ledger import Ledger
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, StaleAttempt
-from laneway.store.database import Database
-from laneway.store.leases import Answer, LogEntry, Report, report
+from laneway.store.leases import Answer, LogEntry, Report
 
 MOST_LINES = 2000
 BUSY_S = 0.05
@@ -78,13 +78,13 @@ class Reporter(Service):
 
     def __init__(
         self,
-        database: Database,
+        ledger: Ledger,
         complaints: Complaints,
         on_answer: Callable[[Answer], None],
         interval_s: float = 0.5,
     ) -> None:
         super().__init__(complaints)
-        self._database = database
+        self._ledger = ledger
         self._on_answer = on_answer
         self._interval = interval_s
         self._reports: dict[Claim, Report] = {}
@@ -171,9 +171,7 @@ class Reporter(Service):
         answers: list[Answer] = []
         try:
             if batch.reports or batch.lines:
-                answers = await self._database.run(
-                    report(list(batch.reports.values()), batch.entries())
-                )
+                answers = await self._ledger.report(list(batch.reports.values()), batch.entries())
         except DatabaseUnavailable:
             raise
         except asyncio.CancelledError:
@@ -182,7 +180,7 @@ class Reporter(Service):
         except Exception as error:
             claims = batch.claims
             if len(claims) > 1:
-                # What PostgreSQL will not take of one job must not take the others with it.
+                # What is not taken of one job must not take the others with it.
                 for claim in claims:
                     await self._send(batch.of({claim}))
                 return

@@ -17,13 +17,12 @@ from collections.abc import Callable
 from typing import Any
 
 from laneway.engine.complaints import Complaints
+from laneway.engine.ledger import Ledger
 from laneway.engine.limits import CallLimits
 from laneway.engine.line import after_finish
 from laneway.engine.reporter import Reporter
 from laneway.engine.run import Run
 from laneway.errors import DatabaseUnavailable, InvalidInput, StaleAttempt
-from laneway.store import steps
-from laneway.store.database import Database
 from laneway.store.leases import Answer
 
 BUSY_S = 0.05
@@ -38,15 +37,16 @@ class Requests:
 
     def __init__(
         self,
-        database: Database,
+        ledger: Ledger,
         complaints: Complaints,
         on_answer: Callable[[Answer], None],
     ) -> None:
-        self.reporter = Reporter(database, complaints, on_answer)
-        self._database = database
+        self.reporter = Reporter(ledger, complaints, on_answer)
+        self._ledger = ledger
+        self.has_database = ledger.has_database
         self._complaints = complaints
         self._on_answer = on_answer
-        self.limits = CallLimits(database, complaints)
+        self.limits = CallLimits(ledger, complaints)
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
         """The answer; raises StaleAttempt where the attempt is not the one running."""
@@ -89,7 +89,7 @@ class Requests:
         failures = 0
         while True:
             try:
-                return await self._database.run(steps.read(run.claim))
+                return await self._ledger.read_steps(run.claim)
             except DatabaseUnavailable as error:
                 failures += 1
                 await self._put_off(run, error, failures)
@@ -98,7 +98,7 @@ class Requests:
         failures = 0
         while True:
             try:
-                kept = await self._database.run(steps.keep(run.claim, name, result, took_s))
+                kept = await self._ledger.keep_step(run.claim, name, result, took_s)
             except DatabaseUnavailable as error:
                 failures += 1
                 await self._put_off(run, error, failures)

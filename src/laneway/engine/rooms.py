@@ -4,6 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final, Protocol
+
+MOST: Final = 1000
+
+
+class Room(Protocol):
+    """How much more may be claimed, and that it was."""
+
+    def free(self, lane: str, isolation: str) -> int:
+        """Room for jobs of this lane and isolation now."""
+        ...
+
+    def most(self, lane: str) -> int:
+        """At most so many at once, whatever their isolation."""
+        ...
+
+    def take(self, lane: str, isolation: str, count: int) -> None: ...
 
 
 class Rooms:
@@ -33,6 +50,9 @@ class Rooms:
             if other != lane and isolation in kinds and not self._taken[other, isolation]:
                 others += 1
         return max(self._sizes[isolation] - others - mine, 0 if mine else 1)
+
+    def most(self, lane: str) -> int:
+        return MOST
 
     def take(self, lane: str, isolation: str, count: int) -> None:
         self._taken[lane, isolation] += count

@@ -41,6 +41,7 @@ class Run:
         "started",
         "stop_reason",
         "stopper",
+        "timeout",
         "timer",
         "traceparent",
     )
@@ -52,6 +53,7 @@ class Run:
         self.retries = assignment.retries
         self.traceparent = assignment.traceparent
         self.handler = handler
+        self.timeout = handler.timeout
         self.lane = lane
         self.started = time.monotonic()
         self.stop_reason: StopReason | None = None

@@ -62,7 +62,7 @@ class Service:
             try:
                 delay = await self.run_once()
                 if failures:
-                    self._complaints.over(self.name)
+                    self._recovered()
                 failures = 0
             except DatabaseUnavailable as error:
                 failures += 1
@@ -86,6 +86,10 @@ class Service:
                 jittered = delay if delay is None else delay * random.uniform(0.9, 1.1)
                 async with asyncio.timeout(jittered):
                     await self._wake.wait()
+
+    def _recovered(self) -> None:
+        """A round went well after some that had not."""
+        self._complaints.over(self.name)
 
     def _goes_on(self) -> bool:
         return not self._is_stopping

@@ -32,8 +32,9 @@ log = logging.getLogger("laneway")
 # A child that ends sooner than this is started again only after a growing pause.
 YOUNG_S = 5.0
 LONGEST_PAUSE_S = 30.0
-# Wrong usage, or a schema that this code cannot use: a database that is not there is waited for.
-HOPELESS = (2, 5)
+# Wrong usage, a token that is refused, or a schema that this code cannot use: a database or a
+# server that is not there is waited for.
+HOPELESS = (2, 4, 5)
 
 
 @dataclass(slots=True)
@@ -56,12 +57,15 @@ class Child:
 class Supervisor:
     """Keeps `count` children running until it is told to stop."""
 
-    def __init__(self, command: list[str], count: int, dsn: str, settings: Settings) -> None:
+    def __init__(self, command: list[str], count: int, dsn: str | None, settings: Settings) -> None:
+        """Without a `dsn` the jobs of a child that died come back when their leases lapse."""
         self._command = command
         self._count = count
         self._settings = settings
         self._dsn = dsn
-        self._session = Session(dsn, connection_options(dsn, settings, "supervisor"))
+        self._session = (
+            None if dsn is None else Session(dsn, connection_options(dsn, settings, "supervisor"))
+        )
         self._children: list[Child] = []
         self._signals = 0
         self._failures = 0
@@ -91,7 +95,8 @@ class Supervisor:
                 child.process.kill()
                 child.process.wait()
                 self._bury(child)
-            self._session.close()
+            if self._session is not None:
+                self._session.close()
             self._selector.close()
             signal.set_wakeup_fd(-1)
             os.close(wake_r)
@@ -124,7 +129,7 @@ class Supervisor:
                 pass_fds=(out_w, mark, watched_r),
                 env={
                     **os.environ,
-                    "LANEWAY_DATABASE_URL": self._dsn,
+                    **({} if self._dsn is None else {"LANEWAY_DATABASE_URL": self._dsn}),
                     "LANEWAY_LEASH": f"{out_w},{mark},{watched_r}",
                 },
                 # Ctrl-C reaches us; the children hear of it from us, once.
@@ -198,8 +203,16 @@ class Supervisor:
     def _bury(self, child: Child) -> None:
         """Gives back what the dead child held, and lets go of it."""
         self._children.remove(child)
+        self._give_back(child)
+        if child.out in self._selector.get_map():
+            self._selector.unregister(child.out)
+        os.close(child.out)
+        os.close(child.leash)
+        child.marker.close()
+
+    def _give_back(self, child: Child) -> None:
         culprit = child.marker.read() or None if child.killed else None
-        if child.worker_id is not None and child.process.returncode != 0:
+        if child.worker_id is not None and child.process.returncode != 0 and self._session:
             message = f"worker lost: its process {_how(child.process.returncode)}"
             if child.killed:
                 message = "worker lost: the handler blocked the event loop"
@@ -212,11 +225,6 @@ class Supervisor:
                 log.warning(
                     "jobs of worker process %s come back by lapse: %s", child.process.pid, error
                 )
-        if child.out in self._selector.get_map():
-            self._selector.unregister(child.out)
-        os.close(child.out)
-        os.close(child.leash)
-        child.marker.close()
 
 
 def _how(code: int) -> str:
@@ -225,6 +233,6 @@ def _how(code: int) -> str:
     return f"ended with code {code}"
 
 
-def command(app: str, options: list[str]) -> list[str]:
+def command(app: str, options: list[str], verb: str = "worker") -> list[str]:
     """How a child is started: the same interpreter, the same command without a supervisor."""
-    return [sys.executable, "-m", "laneway", "worker", app, *options]
+    return [sys.executable, "-m", "laneway", verb, app, *options]

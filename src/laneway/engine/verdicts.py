@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 
+from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.text import escape_text
 from laneway.domain.verdicts import Cancel, Retry, Snooze
@@ -63,10 +64,10 @@ def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
     )
 
 
-def of_forged(run: Run) -> Verdict:
+def of_forged(claim: Claim) -> Verdict:
     """What was approved is what runs: anything else needs another approval."""
     message = "payload or analysis is not what was approved: retry it to have it approved anew"
-    return Verdict(run.claim, "giveup", error=error_json("NotAsApproved", message), ran_s=0.0)
+    return Verdict(claim, "giveup", error=error_json("NotAsApproved", message), ran_s=0.0)
 
 
 def of_stop(run: Run, result: str | None = None) -> Verdict | None:
@@ -75,7 +76,7 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
         case "cancel":
             return Verdict(run.claim, "cancel", result=result, ran_s=run.ran_s)
         case "timeout":
-            message = f"took longer than its timeout of {run.handler.timeout:g} s"
+            message = f"took longer than its timeout of {run.timeout:g} s"
             return Verdict(run.claim, "fail", error=error_json("Timeout", message), ran_s=run.ran_s)
         case "shutdown":
             return Verdict(run.claim, "release", ran_s=run.ran_s)

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Self
 from uuid import UUID, uuid4
 
 from laneway import __version__
 from laneway.config import Settings
 from laneway.domain.overview import Transport
+from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.control import served
 from laneway.engine.counting import Counting
 from laneway.engine.executor import Executor
-from laneway.engine.heartbeat import Heartbeat
+from laneway.engine.heartbeat import Heartbeat, renewed_in
+from laneway.engine.hooks import call_hooks
 from laneway.engine.lane_loop import LaneLoop, Tools
+from laneway.engine.ledger import DatabaseLedger
 from laneway.engine.listening import Listening
 from laneway.engine.marker import Marker
 from laneway.engine.neighbours import Neighbours
@@ -49,8 +51,6 @@ from laneway.store.notify import wake, wake_message
 from laneway.store.workers import WorkerInfo
 
 log = logging.getLogger("laneway")
-
-STOP_S = 2.0
 
 
 class Worker:
@@ -101,9 +101,10 @@ class Worker:
                 "process": max(1, settings.children),
             }
         )
-        self.heartbeat = Heartbeat(self._dsn, settings, complaints, self._on_heartbeat)
-        self.completer = Completer(self._settles, complaints, self._on_settled)
-        self._requests = Requests(self._rest, complaints, self._on_report)
+        renewal = renewed_in(self._dsn, settings)
+        self.heartbeat = Heartbeat(renewal, settings, complaints, self._on_heartbeat)
+        self.completer = Completer(DatabaseLedger(self._settles), complaints, self._on_settled)
+        self._requests = Requests(DatabaseLedger(self._rest), complaints, self._on_report)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
         self.executor = Executor(
@@ -181,7 +182,7 @@ class Worker:
         self.heartbeat.start()
         try:
             await self._reach(self._introduce)
-            await self._call_hooks(self.registry.on_start)
+            await call_hooks(self.registry.on_start, self.resources)
             self.is_running = True
             await self._reach(self.refresh)
         except BaseException:
@@ -219,12 +220,6 @@ class Worker:
                 self._complaints.tell("start", f"{error} (is database_url right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2**failures))
 
-    async def _call_hooks(self, hooks: list[Any]) -> None:
-        for hook in hooks:
-            done = hook(self.resources)
-            if inspect.isawaitable(done):
-                await done
-
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -240,20 +235,8 @@ class Worker:
             return
         self.is_running = False
         await self._stop_claiming()
-        await self._finish_within(
-            self.settings.shutdown_grace if grace_s is None else grace_s, hurry
-        )
-        given_back = {run.handler.job_type for run in self.executor.active.values()}
-        for run in list(self.executor.active.values()):
-            self.executor.stop(run, "shutdown")
-        if self.executor.active:
-            await self._finish_within(STOP_S / 2, None)
-        for run in list(self.executor.active.values()):
-            self.executor.leave_behind(run)
-        if self.executor.active:
-            # Killed children are quick to say so; threads may never be.
-            await self._finish_within(STOP_S / 4, None)
-        await self.completer.flush(STOP_S)
+        within_s = self.settings.shutdown_grace if grace_s is None else grace_s
+        given_back = await finish_or_release(self.executor, self.completer, within_s, hurry)
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
                 if given_back:
@@ -268,7 +251,7 @@ class Worker:
         await self.completer.cancel()
         try:
             await self.executor.close()
-            await self._call_hooks(self.registry.on_stop)
+            await call_hooks(self.registry.on_stop, self.resources)
         finally:
             await self._close()
         log.info("worker %s stopped", self.name)
@@ -289,17 +272,6 @@ class Worker:
         await self._neighbours.close()
         for database in (self._claims, self._settles, self._rest):
             await database.close()
-
-    async def _finish_within(self, grace_s: float, hurry: asyncio.Event | None) -> None:
-        waits = {asyncio.ensure_future(self.executor.quiet.wait())}
-        if hurry is not None:
-            waits.add(asyncio.ensure_future(hurry.wait()))
-        try:
-            await asyncio.wait(waits, timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for one in waits:
-                one.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
 
     # What the parts tell each other -----------------------------------------------------------
 

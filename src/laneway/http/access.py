@@ -125,15 +125,19 @@ def create_token(
     permissions: Iterable[str] | None = None,
     lanes: Iterable[str] | None = None,
     expires_in: float | None = TOKEN_LIFE_S,
+    *,
+    job_types: Iterable[str] | None = None,
 ) -> Call[NewToken]:
     """A token that may do no more than the caller; only this answer ever holds its secret."""
-    body = {
+    body: dict[str, object] = {
         "principal": principal,
         "name": name,
         "permissions": None if permissions is None else listed(permissions, "permissions"),
         "lanes": None if lanes is None else listed(lanes, "lanes"),
         "expires_in": expires_in,
     }
+    if job_types is not None:
+        body["job_types"] = listed(job_types, "job_types")
     path = "/admin/tokens"
     return Call("POST", path, lambda answer: decode.new_token(answer.body), (), encoded(body))
 

@@ -88,6 +88,8 @@ class Me:
     kind: Literal["person", "service"]
     permissions: dict[str, list[Reached]]
     csrf: str | None
+    # What workers:claim is narrowed to; None: any type.
+    job_types: list[str] | None = None
 
     def allows(self, permission: str) -> bool:
         """Whether there is anything this permission covers."""

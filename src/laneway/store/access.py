@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -45,8 +46,10 @@ def _grant(row: Row) -> RoleGrant:
 
 
 def _token(row: Row) -> Token:
-    number, principal, name, hint, permissions, lanes, *rest = row
-    return Token(number, principal, name, hint, _names(permissions), _names(lanes), *rest)
+    *known, job_types = row
+    number, principal, name, hint, permissions, lanes, *rest = known
+    made = Token(number, principal, name, hint, _names(permissions), _names(lanes), *rest)
+    return made if job_types is None else replace(made, job_types=_names(job_types))
 
 
 # -- who asks ---------------------------------------------------------------------------------
@@ -60,14 +63,15 @@ def authenticate(digest: bytes) -> Statement[Access | None]:
 def _by_token(rows: list[Row]) -> Access | None:
     if not rows:
         return None
-    principal_id, name, kind, permissions, lanes = rows[0][:5]
+    principal_id, name, kind, permissions, lanes, job_types = rows[0][:6]
     return Access(
         principal_id,
         name,
         kind,
-        grants_of(rows, 5),
+        grants_of(rows, 6),
         token_permissions=None if permissions is None else frozenset(permissions),
         token_lanes=None if lanes is None else frozenset(lanes),
+        token_job_types=None if job_types is None else frozenset(job_types),
     )
 
 
@@ -214,6 +218,7 @@ def create_token(
     lanes: Sequence[str] | None,
     life_s: float | None,
     by: str,
+    job_types: Sequence[str] | None = None,
 ) -> Statement[Token]:
     """Keeps a new token."""
     params = {
@@ -226,6 +231,7 @@ def create_token(
         "lanes": None if lanes is None else list(lanes),
         "life_s": life_s,
         "by": by,
+        "job_types": None if job_types is None else list(job_types),
     }
     return Statement("access/create_token", _only(_token), params)
 

@@ -14,6 +14,7 @@ CHANGES: Final = frozenset(
     {
         "jobs/submit_job", "leases/bury_worker", "leases/claim_jobs", "leases/claim_with_origins",
         "leases/reclaim_leases", "leases/report_progress", "leases/settle_jobs",
+        "remote/claim_jobs",
         "retention/expire_approvals", "retention/expire_overaged", "schedules/fire_slots",
     }
 )  # fmt: skip

@@ -49,7 +49,7 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """What a claim brought; `state` is ok, changed, paused, disabled, full or limited.
+    """What a claim brought; `state` is ok, changed, paused, disabled, full, limited or replaced.
 
     `limited`: a limit left some type less room than it may have jobs; `wait_s`: until a rate has
     room again. `parked`: jobs met and put aside, because another holds their key.
@@ -96,6 +96,8 @@ class Answer(NamedTuple):
 
 
 def _claimed(rows: list[Row]) -> ClaimAnswer:
+    if not rows:
+        return ClaimAnswer("replaced", 0, 0, 0, False, 0, False, None, 0, [])
     state, own, horizon, left, more, lease_s, limited, wait_s, parked, *columns = rows[0]
     head = (
         state, int(own or 0), int(horizon or 0), left or 0, bool(more), lease_s or 0,
@@ -121,16 +123,22 @@ def claim(
     busy: int | None = None,
     *,
     origins: bool = False,
+    session: UUID | None = None,
 ) -> Statement[ClaimAnswer]:
     """Claims up to `room` due jobs of a lane; see laneway.claim in the definitions.
 
-    `origins`: tells also how long each has been due, and the trace of its submit.
+    `origins`: tells also how long each has been due, and the trace of its submit. `session`: only
+    while that is the newest of a remote worker; origins are told then, too.
     """
     types, groups, fresh, los, floors, his = zip(*ranges, strict=True)
+    name = "leases/claim_with_origins" if origins else "leases/claim_jobs"
+    if session is not None:
+        name = "remote/claim_jobs"
     return Statement(
-        "leases/claim_with_origins" if origins else "leases/claim_jobs",
+        name,
         _claimed,
         {
+            **({} if session is None else {"session": session}),
             "worker": worker_id,
             "lane": lane,
             "version": version,

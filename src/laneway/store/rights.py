@@ -156,6 +156,22 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "limits/release_limit": ("execute on release_limits",),
     "limits/tune_limit": _LIMIT_CHANGE,
+    "remote/claim_jobs": (
+        "select update on workers", "execute on claim", "execute on origins",
+    ),
+    "remote/find_held": (
+        "select on jobs", "select on lease", "select on outcome", "select on attempts",
+        "select on workers", "execute on lane_of",
+    ),
+    "remote/keep_steps": ("execute on step",),
+    "remote/read_leases": ("select on lease", "select on jobs"),
+    "remote/read_steps": ("select on steps",),
+    "remote/read_types": ("select on job_types",),
+    "remote/register_worker": ("select insert update on workers",),
+    "remote/stop_workers": (
+        "select update on workers", "select delete on slot_usage", "select delete on limit_usage",
+    ),
+    "remote/touch_workers": ("select update on workers", "select on slot_usage"),
     "retention/expire_approvals": ("execute on leads", "execute on expire_approvals"),
     "retention/expire_overaged": ("execute on expire_overaged",),
     "retention/fold_finished": ("execute on leads", "execute on fold_finished"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from laneway.domain.claim import Claim
@@ -31,5 +32,29 @@ def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[Kept]
             "name": name,
             "result": result,
             "took": took_s,
+        },
+    )
+
+
+class StepResult(NamedTuple):
+    """What a step of an attempt has made, to be kept."""
+
+    claim: Claim
+    name: str
+    result: str
+    took_s: float
+
+
+def keep_many(given: Sequence[StepResult]) -> Statement[list[Kept]]:
+    """Keeps results of several attempts; answers each as it will be read."""
+    return Statement(
+        "remote/keep_steps",
+        lambda rows: [Kept(answer, result) for _, answer, result in rows],
+        {
+            "seqs": [one.claim.seq for one in given],
+            "attempts": [one.claim.attempt for one in given],
+            "names": [one.name for one in given],
+            "results": [one.result for one in given],
+            "took": [one.took_s for one in given],
         },
     )

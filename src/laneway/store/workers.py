@@ -140,12 +140,15 @@ def _age_s(age: float | timedelta | None) -> float | None:
     return None if age is None else seconds_of(age)
 
 
-def publish(types: Sequence[TypeRecord]) -> Statement[None]:
-    """Publishes job types, so that processes without their code validate and route alike."""
+def publish(types: Sequence[TypeRecord], *, loosens: bool = True) -> Statement[None]:
+    """Publishes job types, so that processes without their code validate and route alike.
+
+    Unless it `loosens`, an approval that is asked for already stays asked for.
+    """
     return Statement(
         "job_types/publish_types",
         nothing,
-        {"types": json.dumps([one.to_dict() for one in types])},
+        {"types": json.dumps([one.to_dict() for one in types]), "loosens": loosens},
     )
 
 

@@ -18,6 +18,8 @@ from tests.crash.rows import (
     c18_own_transaction,
     c19_streams,
     c20_server,
+    c21_replicas,
+    c22_remote_restart,
 )
 
 ROWS = {
@@ -44,4 +46,10 @@ ROWS = {
     ),
     "C19": Row("servers killed with streams open", c19_streams.play, c19_streams.look),
     "C20": Row("PostgreSQL restarted under servers", c20_server.play, c20_server.look),
+    "C21": Row("replicas killed under remote workers", c21_replicas.play, c21_replicas.look),
+    "C22": Row(
+        "PostgreSQL restarted under remote workers",
+        c22_remote_restart.play,
+        c22_remote_restart.look,
+    ),
 }

@@ -25,13 +25,13 @@ async def play(stage: Stage) -> None:
     async with stage.client() as client:
         each = math.ceil(stage.count(JOBS) / SUBMITTERS)
         load = asyncio.gather(
-            *(_submit(stage, client, i, each, restarts * EVERY_S) for i in range(SUBMITTERS))
+            *(submit(stage, client, i, each, restarts * EVERY_S) for i in range(SUBMITTERS))
         )
         usable = []
         try:
             for _ in range(restarts):
                 await asyncio.sleep(EVERY_S / 2)
-                usable.append(await _restart(stage, client))
+                usable.append(await restart(stage, client))
                 await asyncio.sleep(EVERY_S / 2)
             await load
         finally:
@@ -48,7 +48,7 @@ async def play(stage: Stage) -> None:
     stage.result.must("complaints per second and cause ≤ 1", most, held=most <= 1)
 
 
-async def _submit(stage: Stage, client: Laneway, number: int, total: int, seconds: float) -> None:
+async def submit(stage: Stage, client: Laneway, number: int, total: int, seconds: float) -> None:
     """One job after the other, by key: unknown answers are asked again until they are known."""
     began = time.monotonic()
     for i in range(total):
@@ -66,7 +66,7 @@ async def _until_known(stage: Stage, client: Laneway, options: dict[str, Any], m
         await asyncio.sleep(0.05)
 
 
-async def _restart(stage: Stage, client: Laneway) -> float:
+async def restart(stage: Stage, client: Laneway) -> float:
     """Seconds from PostgreSQL's return to the start of a job that was submitted after it."""
     stage.conn.close()
     await asyncio.to_thread(stage.postgres.restart, "immediate")

@@ -286,9 +286,17 @@ class DatabaseDesk:
         permissions: Iterable[str] | None,
         lanes: Iterable[str] | None,
         expires_in: float | None,
+        job_types: Iterable[str] | None,
     ) -> NewToken:
         return await access.create_token(
-            self._db, principal, name, permissions, lanes, expires_in, by=self._by
+            self._db,
+            principal,
+            name,
+            permissions,
+            lanes,
+            expires_in,
+            job_types=job_types,
+            by=self._by,
         )
 
     async def revoke_token(self, token_id: UUID) -> Token:

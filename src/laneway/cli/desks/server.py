@@ -381,8 +381,11 @@ class ServerDesk:
         permissions: Iterable[str] | None,
         lanes: Iterable[str] | None,
         expires_in: float | None,
+        job_types: Iterable[str] | None,
     ) -> NewToken:
-        return await self._client.create_token(principal, name, permissions, lanes, expires_in)
+        return await self._client.create_token(
+            principal, name, permissions, lanes, expires_in, job_types=job_types
+        )
 
     async def revoke_token(self, token_id: UUID) -> Token:
         return await self._client.revoke_token(token_id)

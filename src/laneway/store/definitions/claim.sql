@@ -231,6 +231,8 @@ begin
     left_over := v_locked - parked - coalesce(cardinality(seqs), 0);
     more := more or parked > 0 or coalesce(cardinality(seqs), 0) >= v_room;
     if seqs is null then return; end if;
+    -- Of a type under a limit no more was looked for than its room.
+    more := more or v_needy && job_types is true;
     if v_sealed is not null then
         select array_agg(s) into v_forged from unnest(v_sealed) s
          cross join lateral (select b.payload from laneway.jobs b where b.seq = s offset 0) j

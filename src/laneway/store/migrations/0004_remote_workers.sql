@@ -1,6 +1,7 @@
 -- phase: pre
 -- safe-with: 0.1.0
--- What each worker says of itself, and one that was told to claim nothing more.
+-- What each worker says of itself, one that was told to claim nothing more, whose a remote one is, and what its
+-- token may claim.
 
 -- transport: how it reaches the database. Workers of before go on with an own login. memory_bytes: the
 -- resident set of its process when it was last seen, null where it cannot tell.
@@ -11,3 +12,12 @@ alter table laneway.workers
     add column drain_requested_at  timestamptz,
     add column drain_requested_by  text,
     add check ((drain_requested_at is null) = (drain_requested_by is null));
+
+-- principal_id: who registered a remote worker; nobody else speaks for it. session: its newest stream; an
+-- older one changes nothing here.
+alter table laneway.workers
+    add column principal_id  uuid,
+    add column session       uuid;
+
+-- job_types: what of its workers:claim a token is narrowed to; null: all types of its lanes.
+alter table laneway.tokens add column job_types text[] check (job_types <> '{}');

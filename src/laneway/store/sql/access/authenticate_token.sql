@@ -1,6 +1,6 @@
 -- Finds whom a token that has power now belongs to, with all grants; notes its use once a minute.
 with found as materialized (
-    select t.id, t.principal_id, p.name, p.kind, t.permissions, t.lanes, t.last_used_at
+    select t.id, t.principal_id, p.name, p.kind, t.permissions, t.lanes, t.job_types, t.last_used_at
       from laneway.tokens t join laneway.principals p on p.id = t.principal_id
      where t.digest = %(digest)s::bytea and t.revoked_at is null and p.disabled_at is null
        and (t.expires_at is null or t.expires_at > clock_timestamp())
@@ -13,7 +13,7 @@ with found as materialized (
 ), noted as (
     update laneway.tokens t set last_used_at = clock_timestamp() where t.id = any (array(select i.id from idle i))
 )
-select f.principal_id, f.name, f.kind, f.permissions, f.lanes, r.permissions, g.scope, g.workspace, g.lanes
+select f.principal_id, f.name, f.kind, f.permissions, f.lanes, f.job_types, r.permissions, g.scope, g.workspace, g.lanes
   from found f
   left join laneway.role_grants g on g.principal_id = f.principal_id
   left join laneway.roles r on r.name = g.role

@@ -1,10 +1,10 @@
 -- Finds whom those tokens and sessions belong to that have power now, with all grants; that is no use of them.
-select k.digest, p.id, p.name, p.kind, k.permissions, k.lanes, r.permissions, g.scope, g.workspace, g.lanes
-  from (select t.digest, t.principal_id, t.permissions, t.lanes from laneway.tokens t
+select k.digest, p.id, p.name, p.kind, k.permissions, k.lanes, k.job_types, r.permissions, g.scope, g.workspace, g.lanes
+  from (select t.digest, t.principal_id, t.permissions, t.lanes, t.job_types from laneway.tokens t
          where t.digest = any (%(digests)s::bytea[]) and t.revoked_at is null
            and (t.expires_at is null or t.expires_at > clock_timestamp())
         union all
-        select s.digest, s.principal_id, null, null from laneway.sessions s
+        select s.digest, s.principal_id, null, null, null from laneway.sessions s
          where s.digest = any (%(digests)s::bytea[]) and s.expires_at > clock_timestamp()
            and s.seen_at > clock_timestamp() - make_interval(secs => %(idle_s)s::double precision)) k
   join laneway.principals p on p.id = k.principal_id and p.disabled_at is null

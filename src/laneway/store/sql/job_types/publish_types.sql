@@ -1,4 +1,5 @@
 -- Publishes what a worker knows of its job types; the newest publication wins, unchanged rows are not rewritten.
+-- Unless it loosens, an approval that is asked for stays asked for, as it is or more strictly.
 with given as (
     select * from jsonb_to_recordset(%(types)s::jsonb) as p (
         name text, arguments jsonb, lane text, priority integer, max_retries integer, timeout_s double precision,
@@ -24,8 +25,16 @@ on conflict (name) do update
         max_age_s, keep_completed_s, keep_cancelled_s, keep_failed_s, keep_count, published_at)
      = (excluded.arguments, excluded.lane, excluded.priority, excluded.max_retries, excluded.timeout_s,
         excluded.isolation, excluded.stale, excluded.retry_base_s, excluded.retry_cap_s, excluded.retry_factor,
-        excluded.retry_jitter, excluded.limits, excluded.has_analysis, excluded.approval, excluded.approval_below,
-        excluded.approval_unit, excluded.two_person, excluded.approval_expires_s, excluded.max_age_s,
-        excluded.keep_completed_s, excluded.keep_cancelled_s, excluded.keep_failed_s, excluded.keep_count,
+        excluded.retry_jitter, excluded.limits,
+        excluded.has_analysis or (not %(loosens)s::boolean and t.approval <> 'never' and t.has_analysis),
+        case when %(loosens)s or t.approval = 'never' or excluded.approval = 'always' then excluded.approval
+             else t.approval end,
+        case when %(loosens)s or t.approval = 'never' or excluded.approval = 'always' then excluded.approval_below
+             else t.approval_below end,
+        case when %(loosens)s or t.approval = 'never' or excluded.approval = 'always' then excluded.approval_unit
+             else t.approval_unit end,
+        excluded.two_person or (not %(loosens)s and t.two_person),
+        case when %(loosens)s or t.approval = 'never' then excluded.approval_expires_s else t.approval_expires_s end,
+        excluded.max_age_s, excluded.keep_completed_s, excluded.keep_cancelled_s, excluded.keep_failed_s, excluded.keep_count,
         excluded.published_at)
  where to_jsonb(t) - 'published_at' is distinct from to_jsonb(excluded) - 'published_at' or t.published_at is null

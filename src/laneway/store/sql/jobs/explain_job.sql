@@ -40,5 +40,6 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
       from laneway.workers x
      cross join lateral (select j.job_type = any (x.job_types) and (
         x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)) as serves) y
-     where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds') v
+     -- A server that leads is there without running anything.
+     where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds' and x.concurrency > 0) v
  where j.id = %(id)s::uuid

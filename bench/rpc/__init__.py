@@ -1,0 +1,1 @@
+"""What remote workers reach beside those with a database: `make bench-rpc`."""

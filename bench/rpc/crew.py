@@ -1,0 +1,72 @@
+"""A server and remote workers, as processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from bench.api.replica import OWN, make_token, serving
+from bench.server import Database
+from bench.workers import ROOT, Workers, environment
+
+
+class RemoteCrew(Workers):
+    """So many streams of one worker process, ready on entry; each has room for so many jobs."""
+
+    def __init__(self, database: Database, processes: int = 1, concurrency: int = 1000) -> None:
+        super().__init__(database, processes, concurrency)
+        self._stack = ExitStack()
+        self._address = ""
+        self._token = ""
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            replica = self._stack.enter_context(
+                serving(self._database, (*OWN, "--grpc", "--grpc-port=0"))
+            )
+            self._address = f"127.0.0.1:{replica.grpc_port}"
+            self._token = make_token(self._database, f"crew{replica.pid}", "remote_worker")
+            super().__enter__()
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._stack:
+            super().__exit__(kind, error, traceback)
+
+    def _start_all(self, log: int, leash: int) -> list[subprocess.Popen[bytes]]:
+        kept = environment(self._database)
+        del kept["DATABASE_URL"]
+        numbers = str(self._count), str(self._concurrency)
+        return [
+            subprocess.Popen(
+                [sys.executable, "-m", "bench.rpc.streams", self._address, *numbers],
+                cwd=ROOT,
+                env={**kept, "BENCH_LEASH": str(leash), "LANEWAY_TOKEN": self._token},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[leash],
+                start_new_session=True,
+            )
+        ]
+
+    def _ready(self) -> int:
+        return int(
+            self._database.value(
+                "select count(*) from laneway.workers"
+                " where stopped_at is null and job_types <> '{}'"
+            )
+        )
+
+    def warm_up(self) -> None:
+        """Every stream need not have had a job: one process runs them all."""
+        self._warm_up(1)

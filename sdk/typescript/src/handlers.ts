@@ -1,0 +1,145 @@
+/** Job type → handler, with all that is said about it. */
+
+import type { Context } from "./context.js";
+import { InvalidInput } from "./errors.js";
+import { encode, type Json } from "./json.js";
+import type { JobType } from "./protocol.js";
+
+type Awaitable<T> = T | PromiseLike<T>;
+
+/** What a job type does; returns JSON, or throws Retry, Snooze or Cancel. */
+export type Handler<P> = (ctx: Context<P>, payload: P) => Awaitable<unknown>;
+
+/** Plan and cost estimate of a job: money with its currency, or tokens. */
+export interface Analysis {
+  plan?: unknown;
+  cost?: number;
+  /** Three capital letters. */
+  currency?: string;
+  tokens?: number;
+  warnings?: string[];
+}
+
+/** Which jobs need somebody's consent; nothing said: each of them. */
+export interface Approval {
+  /** Cheaper ones, by their analysis, do not. */
+  belowCost?: number;
+  currency?: string;
+  belowTokens?: number;
+  /** Whoever submits a job may not approve it. */
+  twoPerson?: boolean;
+  expiresMs?: number;
+}
+
+/** Waits min(cap, base · factor^(n-1)) before the n-th retry, spread by ± jitter (of 1). */
+export interface RetryPolicy {
+  baseMs?: number;
+  capMs?: number;
+  factor?: number;
+  jitter?: number;
+}
+
+/** What is said of a job type; it is published, so that submits are checked everywhere. */
+export interface HandlerOptions<P = unknown> {
+  /** Created if it is missing; what an operator has set for it stays. */
+  lane?: string;
+  /** Higher first; 0 unless said. */
+  priority?: number;
+  /** 3 unless said. */
+  maxRetries?: number;
+  retry?: RetryPolicy;
+  /** How long an attempt may take. */
+  timeoutMs?: number;
+  /** What tells that an attempt is alive: its worker, or its own progress. */
+  stale?: "heartbeat" | "progress";
+  /** Named resources that are held for the whole run. */
+  limits?: string[];
+  approval?: boolean | Approval;
+  /** Jobs older than this fail instead of starting. */
+  maxAgeMs?: number;
+  /** JSON Schema of the payload, checked when a job is submitted. */
+  arguments?: { [key: string]: Json };
+  /** Reads the payload before the handler is called; a job it throws at fails without a retry. */
+  parse?: (payload: unknown) => P;
+  /** Plans a job before anyone approves it. */
+  analyze?: (ctx: Context<P>, payload: P) => Awaitable<Analysis>;
+}
+
+/** A handler as it is kept: its payload is whatever `parse` makes of it. */
+export interface Definition {
+  jobType: string;
+  handler: Handler<any>;
+  options: HandlerOptions<any> | undefined;
+}
+
+export class Handlers {
+  readonly #definitions = new Map<string, Definition>();
+
+  add(definition: Definition): void {
+    const { jobType } = definition;
+    if (typeof jobType !== "string" || jobType === "") {
+      throw new InvalidInput("jobType", "must be the name of a job type");
+    }
+    if (typeof definition.handler !== "function") {
+      throw new InvalidInput(`handler of ${jobType}`, "must be a function");
+    }
+    if (this.#definitions.has(jobType)) {
+      throw new InvalidInput(`handler of ${jobType}`, "there is one already");
+    }
+    this.#definitions.set(jobType, definition);
+  }
+
+  get size(): number {
+    return this.#definitions.size;
+  }
+
+  get(jobType: string): Definition | undefined {
+    return this.#definitions.get(jobType);
+  }
+
+  /** What the server is told of them. */
+  jobTypes(): JobType[] {
+    return [...this.#definitions.values()].map(({ jobType, options }) => ({
+      name: jobType,
+      isolation: "ISOLATION_ASYNC" as const,
+      hasAnalysis: options?.analyze !== undefined,
+      declaration: options === undefined ? "" : declaration(jobType, options),
+    }));
+  }
+}
+
+/** A job type as it is published; without one it is served as it is known. */
+export function declaration(jobType: string, options: HandlerOptions<any>): string {
+  const { retry, approval } = options;
+  const said = {
+    arguments: options.arguments,
+    lane: options.lane,
+    priority: options.priority,
+    max_retries: options.maxRetries,
+    timeout_s: seconds(options.timeoutMs),
+    stale: options.stale,
+    retry: retry && {
+      base: seconds(retry.baseMs),
+      cap: seconds(retry.capMs),
+      factor: retry.factor,
+      jitter: retry.jitter,
+    },
+    limits: options.limits,
+    approval:
+      typeof approval === "object"
+        ? {
+            below_cost: approval.belowCost,
+            currency: approval.currency,
+            below_tokens: approval.belowTokens,
+            two_person: approval.twoPerson,
+            expires_s: seconds(approval.expiresMs),
+          }
+        : approval,
+    max_age_s: seconds(options.maxAgeMs),
+  };
+  return encode(said, `options of ${jobType}`);
+}
+
+function seconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
+}

@@ -1,0 +1,18 @@
+export type { Logger } from "./complaints.js";
+export type { Tls, Token } from "./connection.js";
+export { Context } from "./context.js";
+export type { JobLog, Progress } from "./context.js";
+export {
+  Cancel,
+  InvalidInput,
+  Retry,
+  ServerError,
+  Snooze,
+  StaleAttempt,
+  type StopReason,
+  Stopped,
+} from "./errors.js";
+export type { Analysis, Approval, Handler, HandlerOptions, RetryPolicy } from "./handlers.js";
+export type { Json } from "./json.js";
+export { Worker } from "./worker.js";
+export type { WorkerOptions } from "./worker.js";

@@ -1,0 +1,85 @@
+/** JSON out of a handler: what JSON would drop or change in silence is refused by name. */
+
+import { InvalidInput } from "./errors.js";
+
+/** What JSON has. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+const DEEPEST = 64;
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** JSON text; `undefined` is null. */
+export function encode(value: unknown, field: string): string {
+  if (value === undefined || value === null) return "null";
+  check(value, field, "", 0);
+  return JSON.stringify(value);
+}
+
+/** The value of JSON text that a server sent. */
+export function decode(text: string, field: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new InvalidInput(field, `is not JSON: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function check(given: unknown, field: string, key: string, depth: number): void {
+  const value = hasToJSON(given) ? given.toJSON(key) : given;
+  switch (typeof value) {
+    case "string":
+      return checkText(value, field);
+    case "number":
+      if (!Number.isFinite(value)) throw new InvalidInput(field, `is ${value}, which JSON has not`);
+      return;
+    case "bigint":
+      throw new InvalidInput(field, "is a bigint: return a string, or a number if it is safe");
+    case "function":
+    case "symbol":
+      throw new InvalidInput(field, `is a ${typeof value}, which JSON has not`);
+    case "object":
+      if (value !== null) checkWithin(value, field, depth + 1);
+  }
+}
+
+function checkWithin(value: object, field: string, depth: number): void {
+  if (depth > DEEPEST) {
+    throw new InvalidInput(field, `is nested more than ${DEEPEST} deep, or holds itself`);
+  }
+  if (Array.isArray(value)) {
+    value.forEach((item, i) => check(item, `${field}[${i}]`, String(i), depth));
+    return;
+  }
+  if (value instanceof Map || value instanceof Set || value instanceof Promise) {
+    throw new InvalidInput(field, `is a ${value.constructor.name}, which JSON has not`);
+  }
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
+    throw new InvalidInput(field, "is binary: return text, or base64");
+  }
+  for (const [key, item] of Object.entries(value)) {
+    checkText(key, field);
+    check(item, `${field}.${key}`, key, depth);
+  }
+}
+
+function checkText(text: string, field: string): void {
+  if (text.includes("\0")) throw new InvalidInput(field, "holds a NUL character");
+  if (LONE_SURROGATE.test(text)) throw new InvalidInput(field, "holds half of a surrogate pair");
+}
+
+function hasToJSON(value: unknown): value is { toJSON(key: string): unknown } {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "toJSON" in value &&
+    typeof value.toJSON === "function"
+  );
+}
+
+/** Text that PostgreSQL takes, of at most so many characters. */
+export function safeText(text: string, longest: number): string {
+  const safe = text.replace(/\0/g, "\\u0000").replace(/\p{Surrogate}/gu, "\ufffd");
+  if (safe.length <= longest) return safe;
+  // Not between the halves of a pair.
+  return `${safe.slice(0, longest).replace(/\p{Surrogate}$/u, "")} …`;
+}

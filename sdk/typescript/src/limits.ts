@@ -1,0 +1,182 @@
+/** Limits held for one call: first come, first served here; only the first of a queue asks. */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import { Wake } from "./backoff.js";
+import { BUSY_MS, type News } from "./claim.js";
+import type { Complaints } from "./complaints.js";
+import type { Connection } from "./connection.js";
+import { InvalidInput, ServerError, StaleAttempt, Stopped, isRefusal } from "./errors.js";
+import type { Run } from "./run.js";
+
+const FIRST_MS = 50;
+const LONGEST_MS = 1000;
+// A limit may be changed while a long period of its rate goes by.
+const LONGEST_RATE_MS = 5000;
+const CALL_MS = 5000;
+
+interface Around {
+  run: Run;
+  counts: ReadonlyMap<string, number>;
+}
+
+export class CallLimits {
+  readonly #queues = new Map<string, Wake[]>();
+  readonly #around = new AsyncLocalStorage<Around>();
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly workerId: string,
+    private readonly complaints: Complaints,
+    private readonly onNews: (key: string, news: News) => void,
+  ) {}
+
+  /** Calls fn while the run holds one of each limit named. */
+  async hold<T>(run: Run, names: string | readonly string[], fn: () => T | Promise<T>): Promise<T> {
+    const wanted = namesOf(names);
+    const store = this.#around.getStore();
+    const around = store?.run === run ? store.counts : new Map<string, number>();
+    await this.#acquire(run, wanted, around);
+    try {
+      const counts = new Map(around);
+      for (const name of wanted) counts.set(name, (counts.get(name) ?? 0) + 1);
+      return await this.#around.run({ run, counts }, async () => fn());
+    } finally {
+      await this.#release(run, wanted, 1);
+    }
+  }
+
+  async #acquire(run: Run, names: string[], around: ReadonlyMap<string, number>): Promise<void> {
+    const inside: Record<string, number> = {};
+    for (const name of names) if (around.has(name)) inside[name] = around.get(name) as number;
+    // Not behind those who may be waiting for what this one holds.
+    if (around.size > 0 && (await this.#ask(run, names, inside)) === "granted") return;
+    const turn = new Wake();
+    const onStop = (): void => turn.set();
+    run.signal.addEventListener("abort", onStop);
+    const queued: string[] = [];
+    try {
+      for (const name of names) {
+        const queue = this.#queues.get(name) ?? [];
+        this.#queues.set(name, queue);
+        queue.push(turn);
+        queued.push(name);
+        while (queue[0] !== turn) {
+          if (run.stopReason !== undefined) throw new Stopped(run.stopReason);
+          await turn.wait(Infinity);
+        }
+      }
+      await this.#take(run, names, inside, turn);
+    } finally {
+      run.signal.removeEventListener("abort", onStop);
+      for (const name of queued) this.#leave(name, turn);
+    }
+  }
+
+  #leave(name: string, turn: Wake): void {
+    const queue = this.#queues.get(name) ?? [];
+    const at = queue.indexOf(turn);
+    queue.splice(at, 1);
+    if (queue.length === 0) this.#queues.delete(name);
+    else if (at === 0) queue[0]?.set();
+  }
+
+  /** Asks until there is room: at once after a release in this process, else now and then. */
+  async #take(
+    run: Run,
+    names: string[],
+    inside: Record<string, number>,
+    turn: Wake,
+  ): Promise<void> {
+    let waitMs = FIRST_MS;
+    for (;;) {
+      const granted = await this.#ask(run, names, inside);
+      if (granted === "granted") return;
+      const delayMs = granted > 0 ? Math.min(granted, LONGEST_RATE_MS) : waitMs;
+      waitMs = Math.min(waitMs * 1.5, LONGEST_MS);
+      await turn.wait(delayMs * (1 + 0.2 * Math.random()));
+    }
+  }
+
+  /** Granted, or how long to wait; 0: not known. Whoever gives up leaves nothing behind. */
+  async #ask(
+    run: Run,
+    names: string[],
+    inside: Record<string, number>,
+  ): Promise<"granted" | number> {
+    if (run.stopReason !== undefined) throw new Stopped(run.stopReason);
+    const granted = await run.inTurn(() => this.#granted(run, names, inside));
+    // The signal may have been aborted while the server was asked.
+    const stopReason = run.stopReason as Run["stopReason"];
+    if (stopReason !== undefined) {
+      await this.#release(run, names, granted === "granted" ? 1 : 0);
+      throw new Stopped(stopReason);
+    }
+    return granted;
+  }
+
+  async #granted(
+    run: Run,
+    names: string[],
+    inside: Record<string, number>,
+  ): Promise<"granted" | number> {
+    const wants: Record<string, number> = {};
+    for (const name of names) wants[name] = (run.limits.get(name) ?? 0) + 1;
+    const request = { workerId: this.workerId, claim: run.claim, wants, inside };
+    let answer;
+    try {
+      answer = await this.connection.call("acquireLimits", request, CALL_MS);
+    } catch (error) {
+      if (!(error instanceof ServerError)) throw error;
+      if (error.isRefusal) throw new InvalidInput("limit", error.message);
+      // The answer may be lost though the write was not: it may be asked again.
+      this.complaints.tell("limits", error);
+      return 0;
+    }
+    this.complaints.over("limits");
+    if (answer.answer === "ANSWER_FENCED") {
+      this.onNews(run.key, "fenced");
+      throw new StaleAttempt(`attempt ${run.claim.attempt} of its job is over`);
+    }
+    if (answer.answer === "ANSWER_CANCEL_REQUESTED") {
+      this.onNews(run.key, "cancel_requested");
+      return 0;
+    }
+    if (answer.answer === "ANSWER_UNSPECIFIED") return BUSY_MS;
+    if (answer.isFull) return answer.waitMs;
+    for (const name of names) run.limits.set(name, wants[name] as number);
+    return "granted";
+  }
+
+  async #release(run: Run, names: string[], fewer: number): Promise<void> {
+    await run.inTurn(async () => {
+      const keeps: Record<string, number> = {};
+      for (const name of names) {
+        keeps[name] = Math.max(0, (run.limits.get(name) ?? 0) - fewer);
+        run.limits.set(name, keeps[name]);
+      }
+      const request = { workerId: this.workerId, claim: run.claim, keeps };
+      // What the attempt holds is given back with its lease at the latest.
+      for (let waitMs = FIRST_MS; !run.hasEnded && run.stopReason !== "fenced";) {
+        try {
+          const { answer } = await this.connection.call("releaseLimits", request, CALL_MS);
+          if (answer !== "ANSWER_UNSPECIFIED") return;
+        } catch (error) {
+          if (isRefusal(error)) return;
+          this.complaints.tell("limits", error);
+        }
+        await new Wake().wait(waitMs);
+        waitMs = Math.min(waitMs * 2, LONGEST_MS);
+      }
+    });
+    for (const name of names) this.#queues.get(name)?.[0]?.set();
+  }
+}
+
+function namesOf(names: string | readonly string[]): string[] {
+  const all = typeof names === "string" ? [names] : [...names];
+  if (all.length === 0 || !all.every((name) => typeof name === "string" && name !== "")) {
+    throw new InvalidInput("limit", "must be the name of a limit, or several");
+  }
+  return [...new Set(all)].sort();
+}

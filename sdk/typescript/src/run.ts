@@ -1,0 +1,64 @@
+/** One attempt in the hands of this worker, from its assignment to its result. */
+
+import { setMaxListeners } from "node:events";
+
+import { type Claim, type Key, keyOf } from "./claim.js";
+import { type StopReason, Stopped } from "./errors.js";
+import type { Definition } from "./handlers.js";
+import type { Assignment } from "./protocol.js";
+
+export class Run {
+  readonly key: Key;
+  readonly claim: Claim;
+  /** Wanted is a plan and an estimate, not the work itself. */
+  readonly isAnalysis: boolean;
+  stopReason: StopReason | undefined;
+  /** A result was passed on, or none may be: what the handler still does is void. */
+  hasEnded = false;
+  hasReports = false;
+  lines = 0;
+  /** Limits held for calls, as far as the server has said. */
+  readonly limits = new Map<string, number>();
+  /** How to call off its timers. */
+  stopTimeout: () => void = () => {};
+  stopGrace: () => void = () => {};
+
+  readonly #controller = new AbortController();
+  #began = performance.now();
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    readonly assignment: Assignment,
+    readonly definition: Definition | undefined,
+  ) {
+    this.claim = { jobId: assignment.jobId, attempt: assignment.attempt };
+    this.key = keyOf(this.claim);
+    this.isAnalysis = assignment.isAnalysis;
+    // A handler may have many calls open that listen to it.
+    setMaxListeners(0, this.signal);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get ranMs(): number {
+    return Math.round(performance.now() - this.#began);
+  }
+
+  begin(): void {
+    this.#began = performance.now();
+  }
+
+  abort(reason: StopReason): void {
+    this.stopReason = reason;
+    this.#controller.abort(new Stopped(reason));
+  }
+
+  /** One at a time: each call about limits says how many are to be held. */
+  inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(work, work);
+    this.#last = mine.catch(() => {});
+    return mine;
+  }
+}

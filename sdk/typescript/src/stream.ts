@@ -1,0 +1,132 @@
+/** The open stream is the worker's presence: jobs come through it, and it is opened anew. */
+
+import type { ClientReadableStream } from "@grpc/grpc-js";
+
+import { type Backoff, Wake, delayAfter } from "./backoff.js";
+import type { Complaints } from "./complaints.js";
+import { type Connection, asServerError } from "./connection.js";
+import { ServerError } from "./errors.js";
+import type { Assignment, StreamJobsRequest, StreamJobsResponse } from "./protocol.js";
+
+const BACKOFF: Backoff = { firstMs: 100, longestMs: 5000 };
+const GREETING_MS = 10_000;
+// A stream that lasted so long was a good one.
+const LASTING_MS = 5000;
+
+interface Events {
+  /** Once the stream they came by is no longer open, a server has given them back. */
+  onAssignments(assignments: Assignment[], isOpen: () => boolean): void;
+  onBeat(): void;
+}
+
+type Call = ClientReadableStream<StreamJobsResponse>;
+
+export class JobStream {
+  readonly #pause = new Wake();
+  #call: Call | undefined;
+  #isStopping = false;
+  #running: Promise<void> | undefined;
+  #failures = 0;
+  #restarts = 0;
+  #isKnown = false;
+  #onKnown: { resolve: () => void; reject: (error: Error) => void } | undefined;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly describe: () => StreamJobsRequest,
+    private readonly events: Events,
+    private readonly complaints: Complaints,
+  ) {}
+
+  /** Resolves once a server knows this worker; throws if one refuses it before. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#onKnown = { resolve, reject };
+      this.#running = this.#run();
+    });
+  }
+
+  /** What is said of this worker has changed. */
+  restart(): void {
+    this.#restarts += 1;
+    this.#breakOff();
+    this.#pause.set();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.restart();
+    this.#onKnown?.resolve();
+    await this.#running;
+  }
+
+  /** Jobs that are still on their way are given back by the server. */
+  #breakOff(): void {
+    const call = this.#call;
+    this.#call = undefined;
+    call?.cancel();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping) {
+      const began = performance.now();
+      const error = await this.#live();
+      // By our own will, then.
+      if (error === undefined || this.#isStopping) continue;
+      if (performance.now() - began > LASTING_MS) this.#failures = 0;
+      if (!this.#isKnown && (error.isRefusal || error.isDenial || error.code === "UNIMPLEMENTED")) {
+        this.#onKnown?.reject(error);
+        return;
+      }
+      this.#failures += 1;
+      this.complaints.tell("stream", `${this.connection.streamAddress}: ${error.message}`);
+      this.connection.leave();
+      await this.#pause.wait(delayAfter(this.#failures, BACKOFF));
+    }
+  }
+
+  /** Opens the stream and answers why it ended; undefined: because we wanted it to. */
+  async #live(): Promise<ServerError | undefined> {
+    let call: Call;
+    const restarts = this.#restarts;
+    try {
+      call = await this.connection.open(this.describe);
+    } catch (error) {
+      return error instanceof ServerError ? error : asServerError(error);
+    }
+    if (restarts !== this.#restarts) {
+      call.on("error", () => {});
+      call.cancel();
+      return undefined;
+    }
+    this.#call = call;
+    let isSilent = false;
+    const greeting = setTimeout(() => {
+      isSilent = true;
+      call.cancel();
+    }, GREETING_MS);
+    const error = await new Promise<ServerError | undefined>((resolve) => {
+      call.on("data", (message: StreamJobsResponse) => {
+        clearTimeout(greeting);
+        if (this.#call === call) this.#hear(message, () => this.#call === call);
+      });
+      call.on("error", (error) => resolve(asServerError(error)));
+      call.on("end", () => resolve(undefined));
+    });
+    clearTimeout(greeting);
+    const isOurs = this.#call !== call && !isSilent;
+    if (this.#call === call) this.#call = undefined;
+    if (isOurs) return undefined;
+    return error ?? asServerError(new Error("the server ended the stream"));
+  }
+
+  #hear(message: StreamJobsResponse, isOpen: () => boolean): void {
+    this.complaints.over("stream");
+    if (!this.#isKnown) {
+      this.#isKnown = true;
+      this.#onKnown?.resolve();
+    }
+    if (message.beat) this.events.onBeat();
+    if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);
+  }
+}

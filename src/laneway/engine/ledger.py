@@ -1,0 +1,79 @@
+"""What running work writes and reads about itself, wherever that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol
+
+from laneway.domain.claim import Claim
+from laneway.store import calls, leases, steps
+from laneway.store.calls import Grant
+from laneway.store.database import Database
+from laneway.store.leases import Answer, LogEntry, Report, Verdict
+from laneway.store.steps import Kept
+
+
+class Ledger(Protocol):
+    """Every write names a Claim and is refused as fenced once another attempt runs.
+
+    DatabaseUnavailable: whether it was written is not known, and it may be said again.
+    """
+
+    # Whether handlers may end their jobs in transactions of their own.
+    @property
+    def has_database(self) -> bool: ...
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Answer]:
+        """Ends attempts; answers only what is not a plainly accepted finish."""
+        ...
+
+    async def report(self, reports: Sequence[Report], lines: Sequence[LogEntry]) -> list[Answer]:
+        """Stores progress, checkpoints and log lines; answers those not plainly accepted."""
+        ...
+
+    async def read_steps(self, claim: Claim) -> dict[str, str]:
+        """The finished steps of a job, by name, as JSON text."""
+        ...
+
+    async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> Kept:
+        """Keeps a step's result; answers it as it will be read."""
+        ...
+
+    async def acquire(
+        self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
+    ) -> Grant:
+        """Lets the attempt hold each limit as often as wanted, all or none."""
+        ...
+
+    async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
+        """Gives back what the attempt holds beyond that; answers given, fenced or busy."""
+        ...
+
+
+class DatabaseLedger:
+    """The database itself."""
+
+    has_database: ClassVar[bool] = True
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Answer]:
+        return await self._database.run(leases.settle(verdicts))
+
+    async def report(self, reports: Sequence[Report], lines: Sequence[LogEntry]) -> list[Answer]:
+        return await self._database.run(leases.report(reports, lines))
+
+    async def read_steps(self, claim: Claim) -> dict[str, str]:
+        return await self._database.run(steps.read(claim))
+
+    async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> Kept:
+        return await self._database.run(steps.keep(claim, name, result, took_s))
+
+    async def acquire(
+        self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
+    ) -> Grant:
+        return await self._database.run(calls.acquire(claim, wants, inside))
+
+    async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
+        return await self._database.run(calls.release(claim, keeps))

@@ -1,0 +1,89 @@
+"""Builds workers without a database: an application's handlers, and a link to a server."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from laneway.engine.logs import configure
+from laneway.engine.process import run_worker_process
+from laneway.engine.supervisor import Supervisor, command
+from laneway.errors import ConfigError
+from laneway.wiring import Laneway, load_app, metrics_of
+
+if TYPE_CHECKING:
+    from laneway.rpc.link import Link
+    from laneway.rpc.worker import RemoteWorker
+
+
+def make_link(
+    server: str,
+    token: str | None = None,
+    *,
+    token_file: str | None = None,
+    tls_ca: str | None = None,
+    plaintext: bool = False,
+) -> Link:
+    """Where a server is and how to come there: `server` is host:port, or several with commas.
+
+    Plain text goes to this machine only, unless `plaintext` says otherwise.
+    """
+    try:
+        from laneway.rpc.link import Link
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("grpc", "google"):
+            raise
+        raise ConfigError("remote workers need gRPC: pip install 'laneway[grpc]'") from error
+    return Link.to(server, token, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext)
+
+
+def remote_worker(
+    app: Laneway, link: Link, *, name: str | None = None, reference: str | None = None
+) -> RemoteWorker:
+    """A worker of the application in this process; `start` it, later `stop` it.
+
+    `reference` is where child processes find the application: module:name.
+    """
+    from laneway.rpc.worker import RemoteWorker
+
+    return RemoteWorker(app.handlers, app.settings, link, name=name, app=reference)
+
+
+def run_remote_worker(
+    app: str,
+    link: Link,
+    *,
+    options: list[str],
+    processes: int | None = None,
+    concurrency: int | None = None,
+    threads: int | None = None,
+    children: int | None = None,
+    name: str | None = None,
+    grace: float | None = None,
+    metrics_port: int | None = None,
+) -> int:
+    """Runs remote workers of an application until told to stop.
+
+    `options` lead a process under a supervisor to the same link.
+    """
+    from laneway.rpc.worker import RemoteWorker
+
+    # What is not there must not be started by handlers that submit, nor by their children.
+    os.environ.setdefault("LANEWAY_EMBEDDED", "off")
+    loaded = load_app(app)
+    sizes = {"concurrency": concurrency, "threads": threads, "children": children}
+    given = {**sizes, "metrics_port": metrics_port}
+    settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
+    configure(settings)
+    if processes is None or "LANEWAY_LEASH" in os.environ:
+        with metrics_of(settings):
+            return run_worker_process(
+                lambda: RemoteWorker(loaded.handlers, settings, link, name=name, app=app), grace
+            )
+    options = [
+        *options,
+        *(f"--{size}={value}" for size, value in sizes.items() if value is not None),
+        *([] if name is None else [f"--name={name}"]),
+        *([] if grace is None else [f"--grace={grace}"]),
+    ]
+    return Supervisor(command(app, options, "remote-worker"), processes, None, settings).run()

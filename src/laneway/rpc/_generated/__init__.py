@@ -1,0 +1,1 @@
+"""Made from proto/ by scripts/write_rpc.py."""

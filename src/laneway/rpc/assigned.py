@@ -1,0 +1,69 @@
+"""What a replica has assigned to the workers that are connected to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from laneway.domain.claim import Claim
+
+if TYPE_CHECKING:
+    from laneway.rpc.dispatcher import Dispatcher
+
+
+class Assigned(NamedTuple):
+    """One attempt in the hands of a worker, or on its way there."""
+
+    id: str
+    claim: Claim
+    # That of the job type, also where this is an analysis: by it a token reaches the job.
+    lane: str
+    job_type: str
+    isolation: str
+    dispatcher: Dispatcher
+    # That of the lease.
+    leased_in: str
+
+    @property
+    def worker_id(self) -> UUID:
+        return self.dispatcher.worker_id
+
+    @property
+    def principal_id(self) -> UUID:
+        return self.dispatcher.principal_id
+
+
+class Assignments:
+    """By job id (as text) and attempt, as calls name them; and by the job's number."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[tuple[str, int], Assigned] = {}
+        self._by_seq: dict[tuple[int, int], Assigned] = {}
+
+    def add(self, one: Assigned) -> None:
+        self._by_id[one.id, one.claim.attempt] = one
+        self._by_seq[one.claim.seq, one.claim.attempt] = one
+
+    def find(self, job_id: str, attempt: int) -> Assigned | None:
+        """The job's id as it was sent."""
+        return self._by_id.get((job_id, attempt))
+
+    def pop(self, claim: Claim) -> Assigned | None:
+        found = self._by_seq.pop((claim.seq, claim.attempt), None)
+        if found is not None:
+            del self._by_id[found.id, claim.attempt]
+        return found
+
+    def has(self, claim: Claim) -> bool:
+        return (claim.seq, claim.attempt) in self._by_seq
+
+    def drop(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            self.pop(claim)
+
+    def __iter__(self) -> Iterator[Assigned]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)

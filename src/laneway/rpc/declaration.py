@@ -1,0 +1,217 @@
+"""What a handler says of its job type, as JSON between a worker and a server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from laneway.domain.approval import LONGEST_S, Approval, seconds_of
+from laneway.domain.arguments import check_schema
+from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
+from laneway.domain.lane import check_lane_name
+from laneway.domain.payload import PayloadLimits, decode
+from laneway.domain.retention import Retention
+from laneway.domain.retry import RetryPolicy
+from laneway.errors import InvalidInput
+from laneway.store.workers import TypeRecord
+
+_FIELDS: Final = frozenset(
+    {
+        *("arguments", "lane", "priority", "max_retries", "timeout_s", "stale", "retry", "limits"),
+        *("approval", "max_age_s", "retention"),
+    }
+)
+_APPROVAL: Final = ("below_cost", "currency", "below_tokens", "two_person", "expires_s")
+_RETENTION: Final = ("completed_s", "cancelled_s", "failed_s", "count")
+_MOST_LIMITS: Final = 100
+# Of a JSON Schema: what has names of the user's as keys, and what is no schema at all.
+_NAMING: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
+_LITERAL: Final = frozenset({"const", "enum", "default", "examples", "required"})
+
+T = TypeVar("T")
+
+
+def write_declaration(record: TypeRecord) -> str:
+    """What `read_declaration` makes the record of again."""
+    said: dict[str, object] = {
+        "arguments": json.loads(record.arguments),
+        "lane": record.lane,
+        "priority": record.priority,
+        "max_retries": record.max_retries,
+        "timeout_s": record.timeout_s,
+        "stale": record.stale,
+        "retry": {
+            name: getattr(record.retry, name) for name in ("base", "cap", "factor", "jitter")
+        },
+        "limits": list(record.limits),
+        "approval": None if record.approval is None else _written(record.approval),
+        "max_age_s": record.max_age_s,
+        "retention": {
+            "completed_s": _age(record.retention.completed),
+            "cancelled_s": _age(record.retention.cancelled),
+            "failed_s": _age(record.retention.failed),
+            "count": record.retention.count,
+        },
+    }
+    return json.dumps({name: value for name, value in said.items() if value is not None})
+
+
+def _written(approval: Approval) -> dict[str, object]:
+    below = approval.below_cost
+    return {
+        "below_cost": below if below is None or isinstance(below, int) else float(below),
+        "currency": approval.currency,
+        "below_tokens": approval.below_tokens,
+        "two_person": approval.two_person,
+        "expires_s": approval.expires_s,
+    }
+
+
+def _age(age: object) -> float | None:
+    return None if age is None else seconds_of(age)
+
+
+def read_declaration(
+    name: str,
+    text: str,
+    *,
+    isolation: str,
+    has_analysis: bool,
+    limits: PayloadLimits,
+    field: str,
+) -> TypeRecord:
+    """The job type as declared; InvalidInput names the place below `field`."""
+    said = _object(decode(text, limits, field=field), field)
+    for key in said:
+        if key not in _FIELDS:
+            raise InvalidInput(f"{field}.{key[:60]}", f"is none of {', '.join(sorted(_FIELDS))}")
+    lane, stale = said.get("lane"), said.get("stale", "heartbeat")
+    if stale not in ("heartbeat", "progress"):
+        raise InvalidInput(f"{field}.stale", "must be heartbeat or progress")
+    arguments = said.get("arguments")
+    if arguments is not None:
+        arguments = _without_patterns(_object(arguments, f"{field}.arguments"))
+        check_schema(arguments, f"{field}.arguments")
+    priority = said.get("priority")
+    retries = said.get("max_retries", 3)
+    return TypeRecord(
+        name=name,
+        arguments=json.dumps(arguments),
+        lane=None if lane is None else check_lane_name(lane, f"{field}.lane"),
+        priority=None
+        if priority is None
+        else _whole(priority, f"{field}.priority", *PRIORITY_RANGE),
+        max_retries=_whole(retries, f"{field}.max_retries", *MAX_RETRIES_RANGE),
+        timeout_s=_duration(said.get("timeout_s"), f"{field}.timeout_s"),
+        isolation=isolation,
+        stale=stale,
+        retry=_parts(said, "retry", field, ("base", "cap", "factor", "jitter"), _retry),
+        limits=_limits(said.get("limits", ()), f"{field}.limits"),
+        has_analysis=has_analysis,
+        approval=_approval(said, field),
+        max_age_s=_duration(said.get("max_age_s"), f"{field}.max_age_s"),
+        retention=_parts(said, "retention", field, _RETENTION, _retention),
+    )
+
+
+def _without_patterns(schema: Any, *, are_names: bool = False) -> Any:
+    """A schema that says nothing of patterns: the worker checks them.
+
+    Some patterns take for ever to match, and whoever may claim jobs must not stop the server.
+    """
+    if isinstance(schema, list):
+        return [_without_patterns(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    left = schema
+    if not are_names:
+        dropped = {"pattern", "patternProperties"} & schema.keys()
+        if "patternProperties" in dropped:
+            dropped |= {"additionalProperties", "unevaluatedProperties"}
+        left = {key: value for key, value in schema.items() if key not in dropped}
+    return {
+        key: _without_patterns(value, are_names=not are_names and key in _NAMING)
+        if key not in _LITERAL or are_names
+        else value
+        for key, value in left.items()
+    }
+
+
+def _retry(given: Mapping[str, Any]) -> RetryPolicy:
+    return RetryPolicy(**given)
+
+
+def _retention(given: Mapping[str, Any]) -> Retention:
+    return Retention(**{key.removesuffix("_s"): value for key, value in given.items()})
+
+
+def _approval(said: Mapping[str, Any], field: str) -> Approval | None:
+    given = said.get("approval")
+    if given is None or given is False:
+        return None
+    if given is True:
+        return Approval()
+    return _parts(said, "approval", field, _APPROVAL, _approval_of)
+
+
+def _approval_of(given: Mapping[str, Any]) -> Approval:
+    parts = {
+        "expires" if key == "expires_s" else key: value
+        for key, value in given.items()
+        if value is not None
+    }
+    if not isinstance(parts.get("two_person", False), bool):
+        raise InvalidInput("two_person", "must be true or false")
+    return Approval(**parts)
+
+
+def _parts(
+    said: Mapping[str, Any],
+    name: str,
+    field: str,
+    keys: tuple[str, ...],
+    make: Callable[[Mapping[str, Any]], T],
+) -> T:
+    """Made of an object within the declaration; what it refuses is named by its place."""
+    place = f"{field}.{name}"
+    given = said.get(name)
+    parts = {} if given is None else _object(given, place)
+    for key in parts:
+        if key not in keys:
+            raise InvalidInput(f"{place}.{key[:60]}", f"is none of {', '.join(keys)}")
+    try:
+        return make(parts)
+    except InvalidInput as error:
+        inner = error.field.removeprefix(f"{name}.")
+        raise InvalidInput(f"{place}.{inner}", error.rule) from None
+
+
+def _object(value: object, field: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(field, "must be a JSON object")
+    return value
+
+
+def _whole(value: object, field: str, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+    return value
+
+
+def _duration(value: object, field: str) -> float | None:
+    if value is None:
+        return None
+    seconds = seconds_of(value, field)
+    if not 0 < seconds <= LONGEST_S:
+        raise InvalidInput(field, "must be more than 0 seconds and at most a year")
+    return seconds
+
+
+def _limits(value: object, field: str) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or len(value) > _MOST_LIMITS:
+        raise InvalidInput(field, f"must be a list of at most {_MOST_LIMITS} names")
+    names = {check_lane_name(one, f"{field}[{i}]") for i, one in enumerate(value)}
+    if len(names) < len(value):
+        raise InvalidInput(field, "each name may stand there once")
+    return tuple(sorted(names))

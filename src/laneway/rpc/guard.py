@@ -1,0 +1,117 @@
+"""Every call ends with a status that says what to do: no traceback, no unknown error."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NoReturn, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from laneway.domain.text import visible
+from laneway.engine.complaints import Complaints
+from laneway.errors import LanewayError
+
+log = logging.getLogger("laneway.rpc")
+
+# By the code of the error; what is not here is a mistake of ours.
+STATUS: Final[dict[str, grpc.StatusCode]] = {
+    "invalid_input": grpc.StatusCode.INVALID_ARGUMENT,
+    "not_found": grpc.StatusCode.NOT_FOUND,
+    "refused": grpc.StatusCode.FAILED_PRECONDITION,
+    "stale_attempt": grpc.StatusCode.FAILED_PRECONDITION,
+    "unauthenticated": grpc.StatusCode.UNAUTHENTICATED,
+    "forbidden": grpc.StatusCode.PERMISSION_DENIED,
+    "rate_limited": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    "database_unavailable": grpc.StatusCode.UNAVAILABLE,
+    "schema_mismatch": grpc.StatusCode.UNAVAILABLE,
+}
+_UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
+_LATE: Final = "not done in time: what was said may be said again"
+_LONGEST: Final = 1000
+
+_complaints: Final = Complaints()
+
+Handler = Callable[[Any, Any], Any]
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Guard(grpc.aio.ServerInterceptor):
+    """Reads requests, and turns every error of a call into a status.
+
+    Streams are coroutines that write through their context, not generators.
+    """
+
+    async def intercept_service(
+        self,
+        continuation: Callable[
+            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Q, A] | None]
+        ],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Q, A] | None:
+        method = await continuation(handler_call_details)
+        # What is there of its four forms is for whoever serves it, and untyped.
+        found: Any = method
+        name = handler_call_details.method.rpartition("/")[2]
+        if found is not None and found.unary_unary is not None:
+            call = _guarded(name, found.unary_unary, found.request_deserializer)
+            return grpc.unary_unary_rpc_method_handler(
+                call, response_serializer=found.response_serializer
+            )
+        if found is not None and found.unary_stream is not None:
+            call = _guarded(name, found.unary_stream, found.request_deserializer)
+            return grpc.unary_stream_rpc_method_handler(
+                call, response_serializer=found.response_serializer
+            )
+        return method
+
+
+def _guarded(name: str, work: Handler, read: Callable[[bytes], Any] | None) -> Handler:
+    async def call(data: Any, context: Any) -> Any:
+        try:
+            request = data if read is None else read(data)
+            return await work(request, context)
+        except grpc.aio.AbortError:
+            raise
+        except grpc.aio.BaseError:
+            raise _left() from None
+        except Exception as error:
+            await refuse(context, name, error)
+
+    return call
+
+
+async def refuse(context: Any, name: str, error: Exception) -> NoReturn:
+    """Ends a call as its error says."""
+    status, details = _told(name, error)
+    try:
+        await context.abort(status, visible(details)[:_LONGEST])
+    except grpc.aio.AbortError:
+        raise
+    except grpc.aio.BaseError:
+        pass
+    raise _left()
+
+
+def _left() -> asyncio.CancelledError:
+    """The caller is gone, and hears nothing any more: gRPC takes that for the end of the call."""
+    return asyncio.CancelledError("the caller is gone")
+
+
+def _told(name: str, error: Exception) -> tuple[grpc.StatusCode, str]:
+    if isinstance(error, DecodeError):
+        return grpc.StatusCode.INVALID_ARGUMENT, f"request: cannot be read as one of {name}"
+    if isinstance(error, TimeoutError):
+        return grpc.StatusCode.UNAVAILABLE, _LATE
+    status = STATUS.get(error.code) if isinstance(error, LanewayError) else None
+    if status is None:
+        log.error("%s failed", name, exc_info=error)
+        return grpc.StatusCode.INTERNAL, "something went wrong here; the server's log has it"
+    if status is grpc.StatusCode.UNAVAILABLE:
+        # It names hosts and accounts; and a hundred workers ask again and again.
+        _complaints.tell(name, error)
+        return status, _UNAVAILABLE
+    return status, str(error)

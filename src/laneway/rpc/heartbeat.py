@@ -1,0 +1,50 @@
+"""Keeps the leases of a remote worker alive, by calls from a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+from uuid import UUID
+
+from laneway.config import Settings
+from laneway.domain.claim import Claim
+from laneway.engine.complaints import Complaints
+from laneway.engine.heartbeat import Heartbeat
+from laneway.engine.heartbeat_wire import NAMED, Pair, pack
+from laneway.rpc.link import Link
+
+
+class RemoteHeartbeat(Heartbeat):
+    """As of a worker with a database; the child is told under which job ids servers know claims."""
+
+    child: ClassVar[str] = "laneway.rpc.heartbeat_child"
+
+    def __init__(
+        self,
+        link: Link,
+        worker_id: UUID,
+        settings: Settings,
+        complaints: Complaints,
+        on_answer: Callable[[int, int, str], None],
+    ) -> None:
+        renewal = {"link": link.to_dict(), "worker_id": str(worker_id)}
+        super().__init__(renewal, settings, complaints, on_answer)
+        self._job_ids: dict[Pair, bytes] = {}
+
+    def hold(self, claims: list[Claim], lease_s: float, age_s: float = 0.0) -> None:
+        for claim in claims:
+            self._job_ids[claim.seq, claim.attempt] = claim.job_id.bytes
+        super().hold(claims, lease_s, age_s)
+
+    def forget(self, claims: Iterable[Claim]) -> None:
+        gone = list(claims)
+        super().forget(gone)
+        for claim in gone:
+            self._job_ids.pop((claim.seq, claim.attempt), None)
+
+    def _pack(self, pairs: list[Pair], lease_s: float, age_s: float = 0.0) -> bytes:
+        return pack(NAMED, pairs, lease_s, age_s, [self._job_ids[pair] for pair in pairs])
+
+    def _drop(self, pair: Pair) -> None:
+        super()._drop(pair)
+        self._job_ids.pop(pair, None)

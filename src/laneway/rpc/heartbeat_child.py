@@ -1,0 +1,96 @@
+"""The heartbeat process of a remote worker: as engine/heartbeat_child.py, but renews by calls."""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import Any, Final
+from uuid import UUID
+
+import grpc
+
+from laneway.engine.heartbeat_child import Renew, serve
+from laneway.engine.heartbeat_wire import Pair
+from laneway.errors import DatabaseUnavailable, Forbidden, Unauthenticated
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
+from laneway.rpc.failures import failure_of
+from laneway.rpc.link import Link
+from laneway.store.leases import Answer
+
+LONGEST_S: Final = 5.0
+# Of what was plainly renewed nothing is said.
+_ANSWERS: Final = {
+    pb.ANSWER_UNSPECIFIED: "busy",
+    pb.ANSWER_FENCED: "fenced",
+    pb.ANSWER_CANCEL_REQUESTED: "cancel_requested",
+}
+
+
+class Renewals:
+    """Asks one replica, and the next one once that does not answer."""
+
+    def __init__(self, link: Link, worker_id: str) -> None:
+        self._link = link
+        self._worker_id = worker_id
+        self._at = 0
+        self._stubs: dict[str, Any] = {}
+
+    def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+        """Those that are fenced, or asked to stop."""
+        claims = [
+            pb.Claim(job_id=str(UUID(bytes=job_id)), attempt=pair[1])
+            for pair, job_id in zip(pairs, job_ids, strict=True)
+        ]
+        request = pb.HeartbeatRequest(
+            worker_id=self._worker_id, claims=claims, memory_bytes=memory_of(os.getppid())
+        )
+        said = self._call(request, min(LONGEST_S, within_s)).answers
+        if len(said) != len(pairs):
+            raise DatabaseUnavailable(f"{len(said)} answers about {len(pairs)} claims")
+        return [
+            Answer(*pair, _ANSWERS[answer])
+            for pair, answer in zip(pairs, said, strict=True)
+            if answer in _ANSWERS
+        ]
+
+    def _call(self, request: pb.HeartbeatRequest, timeout_s: float) -> pb.HeartbeatResponse:
+        address = self._link.addresses[self._at]
+        if address not in self._stubs:
+            self._stubs[address] = pb_grpc.DispatchServiceStub(self._channel(address))  # type: ignore[no-untyped-call]
+        try:
+            answer: pb.HeartbeatResponse = self._stubs[address].Heartbeat(
+                request, timeout=timeout_s, metadata=self._link.token.metadata
+            )
+        except grpc.RpcError as error:
+            failure = failure_of(address, error.code(), error.details())
+            if isinstance(failure, (Unauthenticated, Forbidden)):
+                self._link.token.renew()
+            else:
+                self._at = (self._at + 1) % len(self._link.addresses)
+            raise failure from None
+        return answer
+
+    def _channel(self, address: str) -> grpc.Channel:
+        options = self._link.options_to(address)
+        if self._link.is_plain_to(address):
+            return grpc.insecure_channel(address, options=options)
+        return grpc.secure_channel(address, self._link.credentials(), options=options)
+
+
+def memory_of(pid: int) -> int:
+    """Resident memory of a process in bytes; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def by_call(config: dict[str, Any]) -> Renew:
+    """Renews through a server."""
+    return Renewals(Link.of(config["link"]), config["worker_id"]).renew
+
+
+if __name__ == "__main__":
+    serve(by_call)

@@ -1,0 +1,74 @@
+"""Which of the jobs that a call names its worker was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.errors import InvalidInput
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.assigned import Assigned, Assignments
+from laneway.rpc.caller import Caller
+from laneway.rpc.hello import read_id
+from laneway.store.database import Database
+from laneway.store.remote import Found, find_held
+
+Holding = Assigned | Found
+
+
+class Held:
+    """Knows what was assigned here; of the rest, one statement per call asks the database.
+
+    That is so for what was assigned by another replica, and what has ended. Of a job that is not
+    the worker's, or beyond its token, no more is told than of one that there is not.
+    """
+
+    def __init__(
+        self, assignments: Assignments, database: Database, lane_of: Callable[[str], str]
+    ) -> None:
+        self._assignments = assignments
+        self._database = database
+        self._lane_of = lane_of
+
+    async def find(
+        self,
+        caller: Caller,
+        worker_id: UUID,
+        claims: Sequence[pb.Claim],
+        place: Callable[[int], str],
+    ) -> list[Holding | None]:
+        """What the worker holds or held of these, in their order; `place` names one in errors."""
+        found: list[Holding | None] = []
+        unknown: list[tuple[UUID, int]] = []
+        places: list[int] = []
+        for i, claim in enumerate(claims):
+            one = self._assignments.find(claim.job_id, claim.attempt)
+            if (
+                one is not None
+                and one.worker_id == worker_id
+                and one.principal_id == caller.principal_id
+            ):
+                found.append(one)
+                continue
+            job_id = read_id(claim.job_id, f"{place(i)}.job_id")
+            if claim.attempt < 1:
+                raise InvalidInput(f"{place(i)}.attempt", "must be 1 or more")
+            found.append(None)
+            unknown.append((job_id, claim.attempt))
+            places.append(i)
+        if unknown:
+            told = await self._database.run(find_held(worker_id, caller.principal_id, unknown))
+            for i, attempt in zip(places, unknown, strict=True):
+                found[i] = told.get(attempt)
+        if caller.lanes is None and caller.job_types is None:
+            return found
+        return [one if one is not None and self._reaches(caller, one) else None for one in found]
+
+    def _reaches(self, caller: Caller, one: Holding) -> bool:
+        """Whether the token may have to do with it; with an analysis, by the lane of its type."""
+        job_type = one.job_type.removeprefix(ANALYSIS_PREFIX)
+        if caller.job_types is not None and job_type not in caller.job_types:
+            return False
+        lanes = caller.lanes
+        return lanes is None or one.lane in lanes or self._lane_of(job_type) in lanes

@@ -1,0 +1,281 @@
+"""What running work writes, told to a server: jobs by their ids, batches by what a call may carry.
+
+Claims have numbers of this process's own: a remote worker does not know the database's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple, TypeVar
+
+from laneway.domain.claim import Claim
+from laneway.errors import DatabaseUnavailable
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.connection import Connection
+from laneway.store.calls import Grant
+from laneway.store.leases import Answer, LogEntry, Report, Verdict
+from laneway.store.steps import Kept
+
+T = TypeVar("T")
+
+MOST: Final = 1000
+# Below what servers take in one message by default, with room for what is around the texts.
+MOST_BYTES: Final = 3 * 1024 * 1024
+_SMALL: Final = 200
+_ANSWERS: Final = {
+    pb.ANSWER_UNSPECIFIED: "busy",
+    pb.ANSWER_ACCEPTED: "accepted",
+    pb.ANSWER_FENCED: "fenced",
+    pb.ANSWER_CANCEL_REQUESTED: "cancel_requested",
+}
+# What counts of several answers about one attempt.
+_GRAVITY: Final = (
+    pb.ANSWER_ACCEPTED,
+    pb.ANSWER_CANCEL_REQUESTED,
+    pb.ANSWER_UNSPECIFIED,
+    pb.ANSWER_FENCED,
+)
+
+
+class InHand(NamedTuple):
+    """What came with an assignment and is asked for later."""
+
+    claim: Claim
+    job_id: str
+    retries: int
+    max_retries: int
+    steps: dict[str, str]
+
+
+class RemoteLedger:
+    """The server's answers, in the words of the database's."""
+
+    has_database: ClassVar[bool] = False
+
+    def __init__(self, connection: Connection, worker_id: str) -> None:
+        self._connection = connection
+        self._worker_id = worker_id
+        # By the number that each has in this process.
+        self._in_hand: dict[int, InHand] = {}
+
+    def take(self, one: InHand) -> None:
+        """From now on it is told by this name, until it is forgotten."""
+        self._in_hand[one.claim.seq] = one
+
+    def forget(self, claims: Iterable[Claim]) -> None:
+        for claim in claims:
+            self._in_hand.pop(claim.seq, None)
+
+    def holds(self) -> list[pb.Claim]:
+        """All in hand, as servers know them."""
+        return [
+            pb.Claim(job_id=one.job_id, attempt=one.claim.attempt) for one in self._in_hand.values()
+        ]
+
+    def named(self, seq: int) -> list[pb.Claim]:
+        """That one as servers know it, if it is in hand."""
+        one = self._in_hand.get(seq)
+        return [] if one is None else [pb.Claim(job_id=one.job_id, attempt=one.claim.attempt)]
+
+    # Ends ---------------------------------------------------------------------------------------
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Answer]:
+        answers: list[Answer] = []
+        for part in _parts(verdicts, _size_of_verdict):
+            request = pb.ReportResultRequest(worker_id=self._worker_id)
+            add = request.results.add
+            for verdict in part:
+                self._write(add(), verdict)
+            response = await self._connection.call("ReportResult", request)
+            said = response.answers
+            _check_count(len(said), len(part))
+            statuses = response.statuses
+            if len(statuses) != len(part):
+                statuses = [""] * len(part)
+            for verdict, code, status in zip(part, said, statuses, strict=True):
+                is_plain = verdict.kind == "finish" and status in ("", "completed")
+                if code != pb.ANSWER_ACCEPTED or not is_plain:
+                    answers.append(self._answer(verdict, code, status))
+        return answers
+
+    def _write(self, result: pb.Result, verdict: Verdict) -> None:
+        claim = verdict.claim
+        result.claim.job_id = self._id(claim)
+        result.claim.attempt = claim.attempt
+        if verdict.ran_s is not None:
+            result.ran_ms = int(verdict.ran_s * 1000)
+        match verdict.kind:
+            case "finish" | "analyzed":
+                result.finish.result = verdict.result or ""
+            case "fail" | "giveup":
+                _write_error(result.fail.error, verdict.error)
+                result.fail.is_final = verdict.kind == "giveup"
+                if verdict.delay_s is not None:
+                    result.fail.retry_after_ms = round(verdict.delay_s * 1000)
+            case "snooze":
+                result.snooze.delay_ms = round((verdict.delay_s or 0.0) * 1000)
+            case "cancel":
+                if verdict.error is not None:
+                    result.cancel.reason = json.loads(verdict.error)["message"]
+                result.cancel.result = verdict.result or ""
+            case "release":
+                result.release.SetInParent()
+            case kind:
+                raise AssertionError(kind)
+
+    def _answer(self, verdict: Verdict, code: pb.Answer, status: str) -> Answer:
+        answer, claim = _ANSWERS[code], verdict.claim
+        told: str | None = status or None
+        if told is None and answer in ("accepted", "cancel_requested"):
+            told = self._likely(verdict, answer)
+        return Answer(claim.seq, claim.attempt, answer, told)
+
+    def _likely(self, verdict: Verdict, answer: str) -> str:
+        """What has become of a job, where the server does not say."""
+        if answer == "cancel_requested" or verdict.kind == "cancel":
+            return "cancelled"
+        found = self._in_hand.get(verdict.claim.seq)
+        is_spent = found is not None and found.retries >= found.max_retries
+        if verdict.kind == "giveup" or (verdict.kind == "fail" and is_spent):
+            return "failed"
+        return "approved"
+
+    # Progress -----------------------------------------------------------------------------------
+
+    async def report(self, reports: Sequence[Report], lines: Sequence[LogEntry]) -> list[Answer]:
+        said: dict[Claim, pb.Answer] = {}
+        news: list[Report | LogEntry] = [*reports, *lines]
+        for part in _parts(news, _size_of_news):
+            claims, updates = self._updates(part)
+            for claim, progressed in zip(claims, await self._progress(updates), strict=True):
+                said[claim] = max(
+                    said.get(claim, pb.ANSWER_ACCEPTED), progressed.answer, key=_GRAVITY.index
+                )
+        return [
+            Answer(claim.seq, claim.attempt, _ANSWERS[code])
+            for claim, code in said.items()
+            if code != pb.ANSWER_ACCEPTED
+        ]
+
+    def _updates(self, news: Sequence[Report | LogEntry]) -> tuple[list[Claim], list[pb.Update]]:
+        """One update for each claim, in the order in which they come."""
+        updates: dict[Claim, pb.Update] = {}
+        for one in news:
+            update = updates.get(one.claim)
+            if update is None:
+                update = updates[one.claim] = pb.Update(claim=self._claim(one.claim))
+            if isinstance(one, LogEntry):
+                update.lines.add(
+                    number=one.line,
+                    level=one.level,
+                    message=one.message,
+                    age_ms=int(one.age_s * 1000),
+                )
+            else:
+                for name, value in one._asdict().items():
+                    if name != "claim" and value is not None:
+                        setattr(update, name, value)
+        return list(updates), list(updates.values())
+
+    async def _progress(self, updates: list[pb.Update]) -> Sequence[pb.Progressed]:
+        request = pb.ReportProgressRequest(worker_id=self._worker_id, updates=updates)
+        response = await self._connection.call("ReportProgress", request)
+        _check_count(len(response.progressed), len(updates))
+        return list(response.progressed)
+
+    # Steps --------------------------------------------------------------------------------------
+
+    async def read_steps(self, claim: Claim) -> dict[str, str]:
+        found = self._in_hand.get(claim.seq)
+        return {} if found is None else found.steps
+
+    async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> Kept:
+        step = pb.Step(name=name, result=result, took_ms=int(took_s * 1000))
+        update = pb.Update(claim=self._claim(claim), steps=[step])
+        (progressed,) = await self._progress([update])
+        answer = _ANSWERS[progressed.answer]
+        if answer in ("fenced", "busy"):
+            return Kept(answer, None)
+        kept = next((one.result for one in progressed.steps if one.name == name), result)
+        return Kept("kept" if answer == "accepted" else answer, kept)
+
+    # Limits -------------------------------------------------------------------------------------
+
+    async def acquire(
+        self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
+    ) -> Grant:
+        response = await self._connection.call(
+            "AcquireLimits",
+            pb.AcquireLimitsRequest(
+                worker_id=self._worker_id, claim=self._claim(claim), wants=wants, inside=inside
+            ),
+        )
+        answer = _ANSWERS[response.answer]
+        if answer != "accepted":
+            return Grant(answer, None)
+        if response.is_full:
+            return Grant("full", response.wait_ms / 1000 if response.wait_ms else None)
+        return Grant("granted", None)
+
+    async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
+        response = await self._connection.call(
+            "ReleaseLimits",
+            pb.ReleaseLimitsRequest(
+                worker_id=self._worker_id, claim=self._claim(claim), keeps=keeps
+            ),
+        )
+        answer = _ANSWERS[response.answer]
+        return "given" if answer in ("accepted", "cancel_requested") else answer
+
+    # Names --------------------------------------------------------------------------------------
+
+    def _id(self, claim: Claim) -> str:
+        found = self._in_hand.get(claim.seq)
+        return str(claim.job_id) if found is None else found.job_id
+
+    def _claim(self, claim: Claim) -> pb.Claim:
+        return pb.Claim(job_id=self._id(claim), attempt=claim.attempt)
+
+
+def _write_error(into: pb.Error, text: str | None) -> None:
+    said = json.loads(text) if text else {"type": "Error", "message": ""}
+    into.type = said["type"]
+    into.message = said["message"]
+    into.traceback = said.get("traceback") or ""
+
+
+def _check_count(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise DatabaseUnavailable(f"the server gave {found} answers to {wanted} questions")
+
+
+def _size_of_verdict(verdict: Verdict) -> int:
+    return _SMALL + _bytes(verdict.result) + _bytes(verdict.error)
+
+
+def _size_of_news(one: Report | LogEntry) -> int:
+    if isinstance(one, LogEntry):
+        return _SMALL + _bytes(one.message)
+    return _SMALL + _bytes(one.message) + _bytes(one.checkpoint)
+
+
+def _bytes(text: str | None) -> int:
+    if text is None:
+        return 0
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _parts(items: Sequence[T], size_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """As many at a time as one call may carry."""
+    part: list[T] = []
+    size = 0
+    for item in items:
+        more = size_of(item)
+        if part and (size + more > MOST_BYTES or len(part) == MOST):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += more
+    if part:
+        yield part

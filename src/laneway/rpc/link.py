@@ -1,0 +1,166 @@
+"""Where replicas are and how to come to them: checked once, and never told with the token."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from laneway.domain.address import is_loopback
+from laneway.errors import ConfigError, InvalidInput
+
+# What RFC 6750 lets stand behind `Bearer`.
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+_OPTIONS: Final = (
+    # A dead peer is noticed while leases can still be renewed elsewhere.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A server says how much it takes and sends at once.
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # What is lost is said again by us, who know what may be said twice.
+    ("grpc.enable_retries", 0),
+)
+
+
+class Token:
+    """A token, and the file it is read from again now and then, if there is one."""
+
+    __slots__ = ("_file", "_text")
+
+    def __init__(self, text: str | None, file: str | None = None) -> None:
+        self._file = file
+        self._text = _checked(text, "token") if text is not None else ""
+        if text is None:
+            if file is None:
+                raise ConfigError(
+                    "token: set LANEWAY_TOKEN_FILE or LANEWAY_TOKEN (`laneway tokens create`)"
+                )
+            self._text = self._read(file)
+
+    @staticmethod
+    def _read(file: str) -> str:
+        try:
+            return _checked(Path(file).read_text("utf-8"), f"token file {file}")
+        except (OSError, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise ConfigError(f"token file: cannot read {file}: {why}") from None
+
+    def renew(self) -> None:
+        """There may be a newer one: it was refused, or is about to be shown anew."""
+        if self._file is not None:
+            try:
+                self._text = self._read(self._file)
+            except ConfigError:
+                # It may be written this very moment; the old one is refused once more.
+                return
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What goes along with every call."""
+        return (("authorization", f"Bearer {self._text}"),)
+
+    def to_dict(self) -> dict[str, str | None]:
+        return {"text": self._text, "file": self._file}
+
+
+def _checked(text: str, field: str) -> str:
+    token = text.strip()
+    if not _TOKEN.fullmatch(token):
+        # Never with the text: it may be a secret all the same.
+        raise ConfigError(f"{field}: must be what `laneway tokens create` has shown, alone")
+    return token
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Addresses of replicas, to be tried in turn, and with what to come there."""
+
+    addresses: tuple[str, ...]
+    token: Token = field(repr=False)
+    # Certificates to trust instead of the system's, as PEM text.
+    tls_ca: str | None = field(default=None, repr=False)
+    is_plain: bool = False
+
+    @classmethod
+    def to(
+        cls,
+        server: str,
+        token: str | None = None,
+        *,
+        token_file: str | None = None,
+        tls_ca: str | None = None,
+        plaintext: bool = False,
+    ) -> Link:
+        """`server` is host:port, or several with commas; `tls_ca` names a file.
+
+        TLS but for this machine; there too with a `tls_ca`.
+        """
+        if plaintext and tls_ca is not None:
+            raise InvalidInput("plaintext", "is instead of TLS: leave out tls_ca")
+        addresses = tuple(_address(part.strip()) for part in server.split(","))
+        known = Token(token, token_file if token is None else None)
+        return cls(addresses, known, _certificates(tls_ca), plaintext)
+
+    def is_plain_to(self, address: str) -> bool:
+        """Whether what goes there is not encrypted."""
+        return self.is_plain or (self.tls_ca is None and _is_loopback(address))
+
+    def options_to(self, address: str) -> list[tuple[str, Any]]:
+        options: list[tuple[str, Any]] = list(_OPTIONS)
+        if _is_loopback(address):
+            # What stays within the machine goes through no proxy that the environment names.
+            options.append(("grpc.enable_http_proxy", 0))
+        return options
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        ca = None if self.tls_ca is None else self.tls_ca.encode()
+        return grpc.ssl_channel_credentials(ca)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a process that is told through a pipe."""
+        return {
+            "addresses": list(self.addresses),
+            "token": self.token.to_dict(),
+            "tls_ca": self.tls_ca,
+            "is_plain": self.is_plain,
+        }
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> Link:
+        token = Token(told["token"]["text"], told["token"]["file"])
+        return cls(tuple(told["addresses"]), token, told["tls_ca"], told["is_plain"])
+
+
+def _address(text: str) -> str:
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found[2]) < 65536:
+        raise InvalidInput(
+            "server", "must be host:port without http://, or several of them with commas"
+        )
+    return text
+
+
+def _is_loopback(address: str) -> bool:
+    return is_loopback(address.rpartition(":")[0].strip("[]"))
+
+
+def _certificates(file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        text = Path(file).read_text("ascii")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not PEM text"
+        raise ConfigError(f"tls_ca: cannot read {file}: {why}") from None
+    if "BEGIN CERTIFICATE" not in text:
+        raise ConfigError(f"tls_ca: {file} holds no certificate (PEM)")
+    return text

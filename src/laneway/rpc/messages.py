@@ -1,0 +1,281 @@
+"""Between what travels and our own values; what comes in is checked, field and rule by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from laneway.domain.approval import LONGEST_S, Analysis
+from laneway.domain.claim import Claim
+from laneway.domain.job import LONGEST_DELAY
+from laneway.domain.payload import PayloadLimits, decode, encode
+from laneway.domain.text import check_text, escape_text
+from laneway.engine.line import LONGEST_LINE
+from laneway.engine.verdicts import error_json
+from laneway.errors import InvalidInput
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.hello import bounded
+from laneway.rpc.outbox import Beat, OutAssignment
+from laneway.store.leases import LogEntry, Report, Verdict
+from laneway.store.steps import Kept, StepResult
+
+MOST_CLAIMS: Final = 10_000
+MOST_RESULTS: Final = 1_000
+MOST_UPDATES: Final = 1_000
+MOST_LINES: Final = 10_000
+MOST_STEPS: Final = 1_000
+MOST_LIMITS: Final = 100
+STEP_NAME_BYTES: Final = 200
+
+_LARGEST: Final = 1e100
+_LEVELS: Final = frozenset({"debug", "info", "warning", "error"})
+_TYPE_CHARS: Final = 200
+# jsonb may write these out to more than it can hold, or than anybody wants to read.
+_UNUSUAL_NUMBER: Final = re.compile(r"[0-9]{18}|[0-9][eE]")
+
+ANSWERS: Final = {
+    "accepted": pb.ANSWER_ACCEPTED,
+    "given": pb.ANSWER_ACCEPTED,
+    "granted": pb.ANSWER_ACCEPTED,
+    "full": pb.ANSWER_ACCEPTED,
+    "kept": pb.ANSWER_ACCEPTED,
+    "fenced": pb.ANSWER_FENCED,
+    "refused": pb.ANSWER_FENCED,
+    "cancel_requested": pb.ANSWER_CANCEL_REQUESTED,
+    "busy": pb.ANSWER_UNSPECIFIED,
+}
+
+
+class News(NamedTuple):
+    """What one update says: of progress, lines and steps, whatever it has."""
+
+    report: Report | None
+    lines: list[LogEntry]
+    steps: list[StepResult]
+
+
+class Noted(NamedTuple):
+    """What became of an update, and its steps as they will be read."""
+
+    answer: str
+    steps: tuple[Kept, ...] = ()
+
+
+# -- out --------------------------------------------------------------------------------------
+
+
+def write_batch(batch: list[OutAssignment] | Beat) -> pb.StreamJobsResponse:
+    """What a stream sends at once."""
+    if isinstance(batch, Beat):
+        return pb.StreamJobsResponse(beat=True)
+    return pb.StreamJobsResponse(assignments=[_assignment(one) for one in batch])
+
+
+def _assignment(one: OutAssignment) -> pb.Assignment:
+    return pb.Assignment(
+        job_id=one.id,
+        attempt=one.claim.attempt,
+        job_type=one.job_type,
+        payload=one.payload,
+        checkpoint=one.checkpoint,
+        steps=[
+            pb.Step(name=name, result=result, took_ms=int((took_s or 0.0) * 1000))
+            for name, result, took_s in one.steps
+        ],
+        lease_ms=one.lease_ms,
+        lease_left_ms=one.lease_left_ms,
+        timeout_ms=one.timeout_ms,
+        traceparent=one.traceparent or "",
+        lane=one.lane,
+        retries=one.retries,
+        is_analysis=one.is_analysis,
+    )
+
+
+# -- results ----------------------------------------------------------------------------------
+
+
+def check_results(results: Sequence[pb.Result]) -> None:
+    """Refuses what no verdict can be made of; what a handler returned is no part of that."""
+    bounded("results", len(results), MOST_RESULTS)
+    for i, one in enumerate(results):
+        outcome = one.WhichOneof("outcome")
+        if outcome is None:
+            raise InvalidInput(f"results[{i}].outcome", "must be set")
+        _milliseconds(one.ran_ms, f"results[{i}].ran_ms", LONGEST_S)
+        if outcome == "fail" and one.fail.HasField("retry_after_ms"):
+            _milliseconds(
+                one.fail.retry_after_ms, f"results[{i}].fail.retry_after_ms", LONGEST_DELAY
+            )
+        elif outcome == "snooze":
+            _milliseconds(one.snooze.delay_ms, f"results[{i}].snooze.delay_ms", LONGEST_DELAY)
+
+
+def read_result(
+    one: pb.Result, claim: Claim, limits: PayloadLimits, *, is_analysis: bool
+) -> Verdict:
+    """The verdict on an attempt; a result that cannot be stored is a failure of its handler."""
+    ran_s = one.ran_ms / 1000
+    outcome = one.WhichOneof("outcome")
+    if outcome == "finish":
+        try:
+            text = _result(one.finish.result, limits)
+            if is_analysis:
+                text = _analysis(text, limits)
+        except InvalidInput as error:
+            said = error_json("InvalidInput", str(error))
+            return Verdict(claim, "fail", error=said, ran_s=ran_s)
+        return Verdict(claim, "analyzed" if is_analysis else "finish", text, None, None, ran_s)
+    if outcome == "fail":
+        fail = one.fail
+        delay_s = fail.retry_after_ms / 1000 if fail.HasField("retry_after_ms") else None
+        kind = "giveup" if fail.is_final else "fail"
+        return Verdict(claim, kind, error=_error(fail.error), delay_s=delay_s, ran_s=ran_s)
+    if outcome == "snooze":
+        return Verdict(claim, "snooze", delay_s=one.snooze.delay_ms / 1000, ran_s=ran_s)
+    if outcome == "cancel":
+        return _cancelled(one.cancel, claim, limits, ran_s)
+    return Verdict(claim, "release", ran_s=ran_s)
+
+
+def _cancelled(cancel: pb.Cancel, claim: Claim, limits: PayloadLimits, ran_s: float) -> Verdict:
+    """What it had by then is kept if it can be; it is cancelled in any case."""
+    error = error_json("Cancel", cancel.reason) if cancel.reason else None
+    result = None
+    if cancel.result:
+        try:
+            result = _result(cancel.result, limits)
+        except InvalidInput as refused:
+            error = error_json("Cancel", f"{cancel.reason} ({refused})".strip())
+    return Verdict(claim, "cancel", result=result, error=error, ran_s=ran_s)
+
+
+def _error(error: pb.Error) -> str:
+    kind = escape_text(error.type)[:_TYPE_CHARS] or "Error"
+    return error_json(kind, error.message or kind, error.traceback or None)
+
+
+def _result(text: str, limits: PayloadLimits) -> str:
+    if not text or text == "null":
+        return "null"
+    return read_json(text, "result", limits)
+
+
+def _analysis(text: str, limits: PayloadLimits) -> str:
+    """A plan and an estimate as Laneway keeps them: {plan, cost, warnings}."""
+    said = decode(text, limits, field="analysis")
+    if not isinstance(said, dict) or not said.keys() <= {"plan", "cost", "warnings"}:
+        raise InvalidInput("analysis", "must be an object of plan, cost and warnings")
+    cost = said.get("cost") or {}
+    if not isinstance(cost, dict) or not cost.keys() <= {"amount", "currency", "tokens"}:
+        raise InvalidInput("analysis.cost", "must be {amount, currency} or {tokens}")
+    warnings = said.get("warnings") or []
+    if not isinstance(warnings, list):
+        raise InvalidInput("analysis.warnings", "must be a list of texts")
+    try:
+        made = Analysis(
+            plan=said.get("plan"),
+            cost=cost.get("amount"),
+            currency=cost.get("currency"),
+            tokens=cost.get("tokens"),
+            warnings=warnings,
+        ).to_dict()
+    except InvalidInput as error:
+        raise InvalidInput(f"analysis.{error.field}", error.rule) from None
+    return encode(made, limits=limits, field="analysis")
+
+
+def read_json(text: str, field: str, limits: PayloadLimits, most: int | None = None) -> str:
+    """JSON text that PostgreSQL takes as jsonb, of the same value; InvalidInput names the place."""
+    most = limits.max_bytes if most is None else most
+    if len(text) > most or len(text.encode()) > most:
+        raise InvalidInput(field, f"is {len(text.encode())} bytes of JSON; at most {most}")
+    value = decode(text, limits, field=field)
+    if _UNUSUAL_NUMBER.search(text):
+        return encode(value, limits=limits, field=field)
+    return text
+
+
+# -- progress ---------------------------------------------------------------------------------
+
+
+def check_updates(updates: Sequence[pb.Update]) -> None:
+    """Refuses more than one call may carry."""
+    bounded("updates", len(updates), MOST_UPDATES)
+    bounded("lines", sum(len(one.lines) for one in updates), MOST_LINES)
+    bounded("steps", sum(len(one.steps) for one in updates), MOST_STEPS)
+
+
+def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits) -> News:
+    """What an update says; one that says nothing says that the work moves."""
+    lines = [_line(line, claim, f"{field}.lines[{i}]") for i, line in enumerate(one.lines)]
+    steps = [_step(step, claim, f"{field}.steps[{i}]", limits) for i, step in enumerate(one.steps)]
+    checkpoint = None
+    if one.HasField("checkpoint"):
+        checkpoint = read_json(one.checkpoint, f"{field}.checkpoint", limits)
+    report = Report(
+        claim,
+        escape_text(one.stage)[:256] if one.HasField("stage") else None,
+        _number(one.done, f"{field}.done") if one.HasField("done") else None,
+        _number(one.total, f"{field}.total") if one.HasField("total") else None,
+        escape_text(one.message)[:1024] if one.HasField("message") else None,
+        checkpoint,
+    )
+    says_more = lines or steps
+    is_silent = report.count(None) == len(report) - 1
+    return News(None if is_silent and says_more else report, lines, steps)
+
+
+def _line(line: pb.LogLine, claim: Claim, field: str) -> LogEntry:
+    if line.number < 1:
+        raise InvalidInput(f"{field}.number", "must be 1 or more")
+    if line.level not in _LEVELS:
+        raise InvalidInput(f"{field}.level", "must be debug, info, warning or error")
+    text = escape_text(line.message)
+    if len(text) > LONGEST_LINE:
+        text = text[:LONGEST_LINE] + " …"
+    age_s = _milliseconds(line.age_ms, f"{field}.age_ms", LONGEST_S)
+    return LogEntry(claim, line.number, line.level, text, age_s)
+
+
+def _step(step: pb.Step, claim: Claim, field: str, limits: PayloadLimits) -> StepResult:
+    name = check_text(step.name, f"{field}.name", max_bytes=STEP_NAME_BYTES)
+    result = read_json(step.result or "null", f"{field}.result", limits, limits.step_bytes)
+    took_s = _milliseconds(step.took_ms, f"{field}.took_ms", LONGEST_S)
+    return StepResult(claim, name, result, took_s)
+
+
+def write_progressed(news: News, noted: Noted) -> pb.Progressed:
+    """What became of an update; of steps that were kept, what later attempts will read."""
+    steps = [
+        pb.Step(name=step.name, result=kept.result)
+        for step, kept in zip(news.steps, noted.steps, strict=True)
+        if kept.result is not None
+    ]
+    return pb.Progressed(answer=ANSWERS[noted.answer], steps=steps)
+
+
+# -- limits -----------------------------------------------------------------------------------
+
+
+def read_counts(given: Mapping[str, int], field: str, least: int) -> dict[str, int]:
+    """How often each limit is held, by name in order."""
+    bounded(field, len(given), MOST_LIMITS)
+    for name, count in given.items():
+        check_text(name, field, max_bytes=STEP_NAME_BYTES)
+        if not least <= count <= MOST_CLAIMS:
+            raise InvalidInput(f"{field}[{name}]", f"must be from {least} to {MOST_CLAIMS}")
+    return dict(sorted(given.items()))
+
+
+def _milliseconds(value: int, field: str, longest_s: float) -> float:
+    if not 0 <= value <= longest_s * 1000:
+        raise InvalidInput(field, f"must be from 0 to {longest_s * 1000:.0f}")
+    return value / 1000
+
+
+def _number(value: float, field: str) -> float:
+    if not abs(value) <= _LARGEST:
+        raise InvalidInput(field, f"must be finite, at most {_LARGEST:g}")
+    return round(value, 9)

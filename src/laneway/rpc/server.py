@@ -1,0 +1,188 @@
+"""The gRPC server: where it listens, how much it takes, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from typing import ClassVar, Final
+
+import grpc
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
+
+from laneway.config import Settings
+from laneway.control.gatekeeper import Gatekeeper
+from laneway.control.throttle import Throttle
+from laneway.domain.address import is_loopback
+from laneway.engine.complaints import Complaints
+from laneway.engine.service import Service as Loop
+from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.rpc._generated.dispatch_pb2_grpc import add_DispatchServiceServicer_to_server
+from laneway.rpc.door import Door
+from laneway.rpc.guard import Guard
+from laneway.rpc.health import Health
+from laneway.rpc.replica import Replica
+from laneway.rpc.service import Service
+from laneway.store.database import Database
+
+log = logging.getLogger("laneway")
+
+NAME: Final = "laneway.v1.DispatchService"
+# A revoked token loses its streams within five seconds; and so long an outage may go unnoticed.
+REVIEW_S: Final = 2.0
+# On one connection; a worker needs two or three, but many in one process share theirs.
+MOST_STREAMS: Final = 1000
+METADATA_BYTES: Final = 16 * 1024
+# A peer that is gone without a word is noticed after the sum of these.
+PING_S: Final = 10
+PONG_S: Final = 5
+# How often a worker may ask whether we are there.
+LEAST_PING_S: Final = 5
+# A connection on which nobody says who he is, or nothing at all, is closed after so long.
+HANDSHAKE_S: Final = 10
+IDLE_S: Final = 300
+# After its stream has ended a worker has so long to say here what it has to say.
+LINGER_S: Final = 1.0
+
+
+class RpcServer:
+    """Serves remote workers between `start` and `stop`."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        database: Database,
+        settings: Settings,
+        gatekeeper: Gatekeeper,
+        throttle: Throttle,
+    ) -> None:
+        self._settings = settings
+        self._replica = replica
+        self.door = Door(database, settings, gatekeeper, throttle)
+        self._service: Service | None = None
+        self._health = Health(NAME)
+        self._reviewing = Reviewing(self.door, self._health)
+        self._server = grpc.aio.server(interceptors=(Guard(),), options=_options(settings))
+        add_HealthServicer_to_server(self._health, self._server)
+        self._is_stopping = False
+
+    def listen(self, host: str, port: int) -> str:
+        """Takes an address; answers it as workers name it."""
+        where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        credentials = _credentials(self._settings)
+        if credentials is None and not is_loopback(host):
+            raise ConfigError(
+                f"grpc_host: {host} is reached by others: set grpc_cert and grpc_key"
+                " (tokens do not travel as plain text)"
+            )
+        try:
+            if credentials is None:
+                bound = self._server.add_insecure_port(where)
+            else:
+                bound = self._server.add_secure_port(where, credentials)
+        except RuntimeError:
+            bound = 0
+        if not bound:
+            raise ConfigError(f"grpc_host, grpc_port: cannot listen on {where}")
+        return f"{where.rpartition(':')[0]}:{bound}"
+
+    async def start(self) -> None:
+        await self._replica.start()
+        self._service = Service(self._replica, self.door, self._settings)
+        add_DispatchServiceServicer_to_server(self._service, self._server)  # type: ignore[no-untyped-call]
+        await self._server.start()
+        self._health.tell(is_there=True)
+        self._reviewing.start()
+
+    async def stop(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
+        """Ends the streams, and answers for a while what their workers have to say."""
+        if self._service is None or self._is_stopping:
+            return
+        self._is_stopping = True
+        await self._reviewing.cancel()
+        self._health.end()
+        had_workers = self.door.count > 0
+        await self._replica.stop_claiming()
+        if had_workers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(LINGER_S, grace_s)):
+                    await (hurry or asyncio.Event()).wait()
+        ending = asyncio.ensure_future(self._server.stop(grace_s))
+        hurrying = asyncio.ensure_future((hurry or asyncio.Event()).wait())
+        try:
+            await asyncio.wait({ending, hurrying}, return_when=asyncio.FIRST_COMPLETED)
+            if not ending.done():
+                await self._server.stop(0)
+            await ending
+        finally:
+            hurrying.cancel()
+            await self._service.close()
+            await self._replica.stop()
+
+
+class Reviewing(Loop):
+    """Looks now and then whether the database is there, and which open streams it still allows."""
+
+    name: ClassVar[str] = "grpc"
+
+    def __init__(self, door: Door, health: Health) -> None:
+        super().__init__(Complaints())
+        self._door = door
+        self._health = health
+
+    async def run_once(self) -> float | None:
+        try:
+            await self._door.review()
+        except DatabaseUnavailable:
+            self._health.tell(is_there=False)
+            raise
+        self._health.tell(is_there=True)
+        return REVIEW_S
+
+
+def _options(settings: Settings) -> list[tuple[str, int]]:
+    size = settings.grpc_message_bytes
+    return [
+        ("grpc.max_receive_message_length", size),
+        ("grpc.max_send_message_length", size),
+        ("grpc.max_concurrent_streams", MOST_STREAMS),
+        ("grpc.max_metadata_size", METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", METADATA_BYTES),
+        ("grpc.keepalive_time_ms", PING_S * 1000),
+        ("grpc.keepalive_timeout_ms", PONG_S * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", LEAST_PING_S * 1000),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
+        ("grpc.max_connection_idle_ms", IDLE_S * 1000),
+        # A port that is taken is an error, not shared.
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def _credentials(settings: Settings) -> grpc.ServerCredentials | None:
+    if settings.grpc_cert is None and settings.grpc_key is None:
+        return None
+    if settings.grpc_cert is None or settings.grpc_key is None:
+        raise ConfigError("grpc_cert, grpc_key: each needs the other")
+    read = []
+    for name in ("grpc_key", "grpc_cert"):
+        path = getattr(settings, name)
+        try:
+            read.append(path.expanduser().read_bytes())
+        except OSError as error:
+            raise ConfigError(f"{name}: {path} cannot be read ({error.strerror})") from None
+    try:
+        # gRPC would only say that it cannot listen.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(
+            settings.grpc_cert.expanduser(), settings.grpc_key.expanduser(), password=""
+        )
+    except ssl.SSLError:
+        raise ConfigError(
+            f"grpc_cert, grpc_key: {settings.grpc_cert} and {settings.grpc_key} must be"
+            " a certificate chain and its key without a password, in PEM"
+        ) from None
+    key, cert = read
+    return grpc.ssl_server_credentials([(key, cert)])

@@ -1,0 +1,285 @@
+"""The calls of a remote worker: each is let in, read, passed on and answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple, TypeVar, cast
+from uuid import UUID
+
+import grpc
+from google.protobuf.message import Message
+
+from laneway.config import Settings
+from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.claim import Claim
+from laneway.errors import LanewayError
+from laneway.rpc import messages
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceServicer
+from laneway.rpc.caller import Caller
+from laneway.rpc.dispatcher import Dispatcher
+from laneway.rpc.door import Context, Door
+from laneway.rpc.held import Held, Holding
+from laneway.rpc.hello import bounded, read_hello, read_id, read_memory
+from laneway.rpc.messages import ANSWERS, News
+from laneway.rpc.replica import Replica
+from laneway.rpc.writes import Writes
+from laneway.store import calls
+from laneway.store.database import Database
+from laneway.store.leases import Answer, Verdict
+
+# However much time a caller gives, it hears by then; and so long a write that meets a row somebody
+# else is writing is tried again.
+CALL_S: Final = 20.0
+BUSY_S: Final = 1.0
+# A stream that has ended for us waits so long for its reader to take what was sent.
+UNREAD_S: Final = 10.0
+# What is read of a call without letting others go on meanwhile.
+AT_ONCE_BYTES: Final = 64 * 1024
+MOST_READERS: Final = 2
+# An answer takes its time to travel.
+_MARGIN_S: Final = 0.05
+_STOPS: Final = "this server stops: connect to another one, or again in a moment"
+_NOBODY: Final = Claim(0, UUID(int=0), 0)
+_FENCED: Final = Answer(0, 0, "fenced")
+_FENCED_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_FENCED)
+_REPLACED: Final = "a newer stream of this worker_id has taken over"
+
+Q = TypeVar("Q", bound=Message)
+B = TypeVar("B")
+A = TypeVar("A")
+
+
+class _Call(NamedTuple):
+    """A call under way."""
+
+    caller: Caller
+    until: float
+
+    @property
+    def left_s(self) -> float:
+        return self.until - time.monotonic()
+
+
+class Service(DispatchServiceServicer):
+    """Dispatch for the workers that are connected to one replica."""
+
+    def __init__(self, replica: Replica, door: Door, settings: Settings) -> None:
+        self._replica = replica
+        self._door = door
+        self._limits = settings.payload_limits
+        self._readers = ThreadPoolExecutor(MOST_READERS, "laneway read")
+        self._held = Held(replica.assignments, replica.database, replica.lane_of)
+        # Neither waits for what others wait for: leases are renewed while somebody holds a limit's
+        # row, or a large batch of progress is stored.
+        dsn = replica.database.dsn
+        self._renewals = Database(dsn, settings, role="heartbeat", size=1)
+        self._limit_calls = Database(dsn, settings, role="limits", size=1)
+        self._writes = Writes(self._renewals, replica.database)
+
+    async def close(self) -> None:
+        self._readers.shutdown(wait=False, cancel_futures=True)
+        await self._writes.close()
+        await self._renewals.close()
+        await self._limit_calls.close()
+
+    # The stream ---------------------------------------------------------------------------------
+
+    async def StreamJobs(self, request: pb.StreamJobsRequest, context: Context) -> None:
+        visit = await self._door.admit(context, "StreamJobs")
+        ended: asyncio.Future[LanewayError] = asyncio.get_running_loop().create_future()
+        narrowed: list[Caller] = []
+        dispatcher: Dispatcher | None = None
+
+        def end(error: LanewayError) -> None:
+            if not ended.done():
+                ended.set_result(error)
+
+        def narrow(caller: Caller) -> None:
+            if dispatcher is None:
+                narrowed.append(caller)
+            else:
+                dispatcher.narrow(caller.lanes, caller.job_types)
+
+        with self._door.seat(visit, end, narrow):
+            hello = await self._apart(read_hello, request, self._limits)
+            dispatcher = await self._replica.open(hello, visit.caller)
+            for caller in narrowed:
+                narrow(caller)
+            sending: asyncio.Future[Any] = asyncio.ensure_future(self._send(dispatcher, context))
+            try:
+                await asyncio.wait([sending, ended], return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                sending.cancel()
+                raise
+            finally:
+                await asyncio.shield(dispatcher.close())
+        # No status can be sent behind a message that is under way; nothing follows it any more.
+        _, unsent = await asyncio.wait([sending], timeout=UNREAD_S)
+        if unsent:
+            sending.cancel()
+            raise asyncio.CancelledError("nobody reads this stream")
+        sending.result()
+        if ended.done():
+            raise ended.result()
+        if dispatcher.end == "replaced":
+            await context.abort(grpc.StatusCode.ABORTED, _REPLACED)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, _STOPS)
+
+    async def _send(self, dispatcher: Dispatcher, context: Context) -> None:
+        # Once the connection is lost, nobody hears; whoever comes again says what it has.
+        with contextlib.suppress(grpc.aio.BaseError):
+            await context.write(pb.StreamJobsResponse())
+            async for batch in dispatcher.batches():
+                await context.write(messages.write_batch(batch))
+
+    # What workers say ---------------------------------------------------------------------------
+
+    async def Heartbeat(
+        self, request: pb.HeartbeatRequest, context: Context
+    ) -> pb.HeartbeatResponse:
+        async with self._begin(context, "Heartbeat") as call:
+            bounded("claims", len(request.claims), messages.MOST_CLAIMS)
+            memory = read_memory(request.memory_bytes)
+            found = await self._find(call, request.worker_id, request.claims, "claims[{}]")
+            self._replica.weigh(UUID(request.worker_id), call.caller.principal_id, memory)
+            claims = [one.claim for one in found if one is not None]
+            told = await self._writes.beats.ask(claims, min(call.left_s, BUSY_S))
+        self._lose(claims, told)
+        answers = iter(told)
+        return pb.HeartbeatResponse(
+            answers=[pb.ANSWER_FENCED if one is None else ANSWERS[next(answers)] for one in found]
+        )
+
+    async def ReportProgress(
+        self, request: pb.ReportProgressRequest, context: Context
+    ) -> pb.ReportProgressResponse:
+        async with self._begin(context, "ReportProgress") as call:
+            messages.check_updates(request.updates)
+            claims = [one.claim for one in request.updates]
+            found = await self._find(call, request.worker_id, claims, "updates[{}].claim")
+            # What is said of a job that is not the worker's is read as well, and as strictly.
+            news = await self._read(self._news, request, found)
+            held = [said for said, one in zip(news, found, strict=True) if one is not None]
+            told = await self._writes.news.ask(held, min(call.left_s, BUSY_S))
+        ours = [one.claim for one in found if one is not None]
+        self._lose(ours, [one.answer for one in told])
+        noted = iter(told)
+        return pb.ReportProgressResponse(
+            progressed=[
+                _FENCED_UPDATE if one is None else messages.write_progressed(said, next(noted))
+                for said, one in zip(news, found, strict=True)
+            ]
+        )
+
+    async def ReportResult(
+        self, request: pb.ReportResultRequest, context: Context
+    ) -> pb.ReportResultResponse:
+        async with self._begin(context, "ReportResult") as call:
+            messages.check_results(request.results)
+            claims = [one.claim for one in request.results]
+            found = await self._find(call, request.worker_id, claims, "results[{}].claim")
+            verdicts = await self._read(self._verdicts, request, found)
+            told = await self._replica.settle(list(verdicts.values()), call.left_s)
+        said = dict(zip(verdicts, told, strict=True))
+        answers, statuses = [], []
+        for one in found:
+            answer = _FENCED if one is None else said[one.claim.seq, one.claim.attempt]
+            answers.append(ANSWERS[answer.answer])
+            statuses.append(answer.status or "")
+        is_plain = all(status == "completed" for status in statuses)
+        return pb.ReportResultResponse(answers=answers, statuses=() if is_plain else statuses)
+
+    async def AcquireLimits(
+        self, request: pb.AcquireLimitsRequest, context: Context
+    ) -> pb.AcquireLimitsResponse:
+        async with self._begin(context, "AcquireLimits") as call:
+            wants = messages.read_counts(request.wants, "wants", 1)
+            inside = messages.read_counts(request.inside, "inside", 0)
+            (one,) = await self._find(call, request.worker_id, [request.claim], "claim")
+            if one is None:
+                return pb.AcquireLimitsResponse(answer=pb.ANSWER_FENCED)
+            grant = await self._limit_calls.run(calls.acquire(one.claim, wants, inside))
+        if grant.answer in ("full", "busy"):
+            return pb.AcquireLimitsResponse(
+                answer=pb.ANSWER_ACCEPTED,
+                is_full=True,
+                wait_ms=int((grant.wait_s or 0.0) * 1000),
+            )
+        return pb.AcquireLimitsResponse(answer=ANSWERS[grant.answer])
+
+    async def ReleaseLimits(
+        self, request: pb.ReleaseLimitsRequest, context: Context
+    ) -> pb.ReleaseLimitsResponse:
+        async with self._begin(context, "ReleaseLimits") as call:
+            keeps = messages.read_counts(request.keeps, "keeps", 0)
+            (one,) = await self._find(call, request.worker_id, [request.claim], "claim")
+            if one is None:
+                return pb.ReleaseLimitsResponse(answer=pb.ANSWER_FENCED)
+            answer = await self._limit_calls.run(calls.release(one.claim, keeps))
+        return pb.ReleaseLimitsResponse(answer=ANSWERS[answer])
+
+    async def _read(self, read: Callable[[Q, B], A], request: Q, found: B) -> A:
+        if request.ByteSize() <= AT_ONCE_BYTES:
+            return read(request, found)
+        return await self._apart(read, request, found)
+
+    async def _apart(self, read: Callable[[Q, B], A], request: Q, beside: B) -> A:
+        """Reads what may take seconds, while all others are served."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, read, request, beside)
+
+    def _news(
+        self, request: pb.ReportProgressRequest, found: Sequence[Holding | None]
+    ) -> list[News]:
+        return [
+            messages.read_update(
+                update, _NOBODY if one is None else one.claim, f"updates[{i}]", self._limits
+            )
+            for i, (update, one) in enumerate(zip(request.updates, found, strict=True))
+        ]
+
+    def _verdicts(
+        self, request: pb.ReportResultRequest, found: Sequence[Holding | None]
+    ) -> dict[tuple[int, int], Verdict]:
+        verdicts: dict[tuple[int, int], Verdict] = {}
+        for result, one in zip(request.results, found, strict=True):
+            if one is None:
+                continue
+            claim = one.claim
+            pair = claim.seq, claim.attempt
+            if pair not in verdicts:
+                is_analysis = one.job_type[0] == ANALYSIS_PREFIX
+                verdicts[pair] = messages.read_result(
+                    result, claim, self._limits, is_analysis=is_analysis
+                )
+        return verdicts
+
+    def _lose(self, claims: Sequence[Claim], answers: Sequence[str]) -> None:
+        """Whoever hears that an attempt is over says no more of it: there is room again."""
+        self._replica.lost(
+            claim for claim, answer in zip(claims, answers, strict=True) if answer == "fenced"
+        )
+
+    # What all of them do first ------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _begin(self, context: Context, name: str) -> AsyncIterator[_Call]:
+        """Lets a call in, and has it end in time."""
+        given_s = cast("float | None", context.time_remaining())
+        within_s = CALL_S if given_s is None else min(CALL_S, given_s - _MARGIN_S)
+        async with asyncio.timeout(within_s):
+            visit = await self._door.admit(context, name)
+            yield _Call(visit.caller, time.monotonic() + within_s)
+
+    async def _find(
+        self, call: _Call, worker_id: str, claims: Sequence[pb.Claim], place: str
+    ) -> list[Holding | None]:
+        known = read_id(worker_id, "worker_id")
+        self._replica.heard(known, call.caller.principal_id)
+        return await self._held.find(call.caller, known, claims, place.format)

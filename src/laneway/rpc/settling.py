@@ -1,0 +1,99 @@
+"""Results of many calls, settled together; each call waits for the answers to its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from laneway.engine.completer import Completer
+from laneway.errors import DatabaseUnavailable
+from laneway.store.leases import Answer, Verdict
+
+# A row that somebody else is writing keeps no other result from being answered for longer.
+BUSY_S: Final = 1.0
+
+Pair = tuple[int, int]
+
+
+class _Call:
+    """What one caller waits for."""
+
+    __slots__ = ("answers", "begun", "done", "left")
+
+    def __init__(self, verdicts: Sequence[Verdict]) -> None:
+        self.answers: list[Answer | None] = [None] * len(verdicts)
+        self.left = len(verdicts)
+        self.begun = asyncio.Event()
+        self.done = asyncio.Event()
+
+    def take(self, place: int, answer: Answer) -> None:
+        self.answers[place] = answer
+        self.left -= 1
+        self.begun.set()
+        if not self.left:
+            self.done.set()
+
+    async def wait(self, within_s: float) -> None:
+        """Until all is answered; once some is, not much longer for the rest."""
+        until = time.monotonic() + within_s
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self.begun.wait()
+            async with asyncio.timeout(min(BUSY_S, until - time.monotonic())):
+                await self.done.wait()
+
+
+class Settling:
+    """Passes verdicts to the completer and its answers back."""
+
+    def __init__(self, completer: Completer) -> None:
+        self._completer = completer
+        # By attempt: the kind of verdict that is on its way, and who waits for its answer.
+        self._waiting: dict[Pair, tuple[str, list[tuple[_Call, int]]]] = {}
+
+    async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[Answer]:
+        """One answer for each, in order; busy: not settled yet, and may be said again."""
+        if not verdicts:
+            return []
+        call = _Call(verdicts)
+        for place, verdict in enumerate(verdicts):
+            pair = verdict.claim.seq, verdict.claim.attempt
+            on_its_way = self._waiting.get(pair)
+            if on_its_way is None:
+                self._waiting[pair] = verdict.kind, [(call, place)]
+                self._completer.add(verdict)
+            elif on_its_way[0] == verdict.kind:
+                # Said again before it was answered.
+                on_its_way[1].append((call, place))
+            else:
+                call.take(place, Answer(*pair, "fenced"))
+        await call.wait(within_s)
+        if call.left == len(verdicts):
+            raise DatabaseUnavailable("nothing was settled in time")
+        return [
+            answer or Answer(verdict.claim.seq, verdict.claim.attempt, "busy")
+            for answer, verdict in zip(call.answers, verdicts, strict=True)
+        ]
+
+    def settled(self, verdicts: Sequence[Verdict], said: Mapping[Pair, Answer]) -> None:
+        """Hands on the answers to a batch; what is not answered is a finish that was accepted.
+
+        The replica releases attempts itself: what becomes of that is no answer to a result.
+        """
+        kinds: dict[Pair, set[str]] = {}
+        for verdict in verdicts:
+            kinds.setdefault((verdict.claim.seq, verdict.claim.attempt), set()).add(verdict.kind)
+        for pair, settled in kinds.items():
+            waited_for, waiting = self._waiting.get(pair, ("", ()))
+            if waited_for not in settled:
+                continue
+            del self._waiting[pair]
+            answer = said.get(pair) or Answer(*pair, "accepted", "completed")
+            if len(settled) > 1:
+                # One of them counted; whoever says it again hears which.
+                answer = Answer(*pair, "busy")
+            for call, place in waiting:
+                call.take(place, answer)

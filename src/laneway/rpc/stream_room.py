@@ -1,0 +1,65 @@
+"""The room of one stream: how many more jobs its worker takes, never more than it said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from laneway.engine.rooms import MOST
+
+TOTAL: Final = ""
+
+
+class StreamRoom:
+    """Divided so that a lane with jobs in hand leaves the last place of every other lane free.
+
+    Unlike in a worker process the sizes are never exceeded: with fewer places than lanes, whichever
+    asks first has it. A job takes room from its claim until its result is stored.
+    """
+
+    def __init__(self, total: int, sizes: Mapping[str, int]) -> None:
+        """`sizes` are by isolation, 0: bounded by the total alone."""
+        self.total = total
+        self._sizes = {kind: min(total, size or total) for kind, size in sizes.items()}
+        self._sizes[TOTAL] = total
+        self._lanes: dict[str, frozenset[str]] = {}
+        self._taken: dict[str, Counter[str]] = {kind: Counter() for kind in self._sizes}
+        self.in_use = 0
+        # At most so many by the next claim.
+        self.share = MOST
+
+    def serve(self, lanes: Mapping[str, set[str]]) -> None:
+        """Says which isolations each lane served may need."""
+        self._lanes = {lane: frozenset((*kinds, TOTAL)) for lane, kinds in lanes.items()}
+
+    def free(self, lane: str, isolation: str) -> int:
+        return min(self._left(lane, isolation), self._left(lane, TOTAL))
+
+    def most(self, lane: str) -> int:
+        return min(MOST, self.share, self._left(lane, TOTAL))
+
+    def left(self, lane: str) -> int:
+        """Room for jobs of this lane, whatever their isolation."""
+        return self._left(lane, TOTAL)
+
+    def take(self, lane: str, isolation: str, count: int) -> None:
+        self._taken[isolation][lane] += count
+        self._taken[TOTAL][lane] += count
+        self.in_use += count
+
+    def give_back(self, lane: str, isolation: str) -> None:
+        self._taken[isolation][lane] -= 1
+        self._taken[TOTAL][lane] -= 1
+        self.in_use -= 1
+
+    def _left(self, lane: str, kind: str) -> int:
+        taken = self._taken[kind]
+        left = self._sizes[kind] - sum(taken.values())
+        if left <= 0:
+            return 0
+        others = sum(
+            1 for other, kinds in self._lanes.items()
+            if other != lane and kind in kinds and not taken[other]
+        )  # fmt: skip
+        return max(left - others, 0 if taken[lane] else 1)

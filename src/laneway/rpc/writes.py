@@ -1,0 +1,70 @@
+"""What calls say about running work, written for all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from laneway.domain.claim import Claim
+from laneway.engine.reporter import merged
+from laneway.rpc.gather import Gather
+from laneway.rpc.messages import News, Noted
+from laneway.store import steps
+from laneway.store.database import Database
+from laneway.store.leases import Report, heartbeat, report
+from laneway.store.steps import Kept
+
+# From what must be heard to what goes without saying.
+_BY_WEIGHT: Final = ("busy", "fenced", "cancel_requested")
+
+
+class Writes:
+    """Heartbeats and progress of a replica: one statement of a kind is under way at a time."""
+
+    def __init__(self, renewals: Database, database: Database) -> None:
+        self._renewals = renewals
+        self._database = database
+        self.beats: Gather[Claim, str] = Gather(self._beat, lambda answer: answer == "busy")
+        self.news: Gather[News, Noted] = Gather(
+            self._note, lambda noted: noted.answer == "busy", most=1000
+        )
+
+    async def close(self) -> None:
+        await self.beats.close()
+        await self.news.close()
+
+    async def _beat(self, claims: list[Claim]) -> list[str]:
+        told = await self._renewals.run(
+            heartbeat([claim.seq for claim in claims], [claim.attempt for claim in claims])
+        )
+        odd = {(one.seq, one.attempt): one.answer for one in told}
+        return [odd.get((claim.seq, claim.attempt), "accepted") for claim in claims]
+
+    async def _note(self, news: list[News]) -> list[Noted]:
+        reports: dict[Claim, Report] = {}
+        for one in news:
+            if one.report is not None:
+                # Of two about one attempt, the newer with what only the older says.
+                claim = one.report.claim
+                old = reports.get(claim)
+                reports[claim] = one.report if old is None else merged(old, one.report)
+        lines = [line for one in news for line in one.lines]
+        odd: dict[tuple[int, int], str] = {}
+        if reports or lines:
+            told = await self._database.run(report(list(reports.values()), lines))
+            odd = {(one.seq, one.attempt): one.answer for one in told}
+        given = [step for one in news for step in one.steps]
+        answers = await self._database.run(steps.keep_many(given)) if given else []
+        kept = iter(answers)
+        return [_noted(one, odd, [next(kept) for _ in one.steps]) for one in news]
+
+
+def _noted(one: News, odd: dict[tuple[int, int], str], kept: Sequence[Kept]) -> Noted:
+    answers = {step.answer for step in kept}
+    if one.report is not None:
+        answers.add(odd.get((one.report.claim.seq, one.report.claim.attempt), "accepted"))
+    elif one.lines:
+        claim = one.lines[0].claim
+        answers.add(odd.get((claim.seq, claim.attempt), "accepted"))
+    worst = next((answer for answer in _BY_WEIGHT if answer in answers), "accepted")
+    return Noted(worst, tuple(kept))

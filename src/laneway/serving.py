@@ -1,0 +1,150 @@
+"""Runs the server: HTTP, remote workers if wanted, and a worker of an application beside."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Coroutine
+from socket import socket
+from typing import TYPE_CHECKING, Any
+
+from laneway import __version__
+from laneway.config import Settings
+from laneway.control import access, sessions
+from laneway.domain.address import is_loopback
+from laneway.engine.logs import configure
+from laneway.engine.process import run_loop, stop_worker
+from laneway.engine.worker import Worker
+from laneway.errors import ConfigError, Refused
+from laneway.opening import resolve_dsn
+from laneway.store.database import Database
+from laneway.store.migrate import check
+from laneway.wiring import Laneway, load_app, make_api
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from laneway.api.server import Serving
+    from laneway.rpc.server import RpcServer
+
+log = logging.getLogger("laneway")
+
+
+def run_server(
+    say: Callable[[str], None],
+    app: str | None = None,
+    *,
+    by: str,
+    host: str | None = None,
+    port: int | None = None,
+    grpc: bool = False,
+    grpc_host: str | None = None,
+    grpc_port: int | None = None,
+) -> int:
+    """Runs the server, and with an application a worker of it beside, until told to stop."""
+    from laneway.api.logs import mark_requests
+    from laneway.api.server import listen
+
+    loaded = None if app is None else load_app(app)
+    settings = Settings.load() if loaded is None else loaded.settings
+    given = {"grpc": "on" if grpc else None, "grpc_host": grpc_host, "grpc_port": grpc_port}
+    settings = settings.model_copy(update={k: v for k, v in given.items() if v is not None})
+    configure(settings)
+    mark_requests()
+    host = settings.server_host if host is None else host
+    port = settings.server_port if port is None else port
+    served = {"server_host": host}
+    if settings.grpc == "on":
+        served["grpc_host"] = settings.grpc_host
+    for name, address in served.items():
+        if settings.conninfo is None and not is_loopback(address):
+            raise ConfigError(
+                f"{name}: embedded PostgreSQL is for development and not served on {address}:"
+                " set LANEWAY_DATABASE_URL"
+            )
+    bound = listen(host, port)
+    with bound:
+        dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
+        check(dsn, __version__)
+        worker = None
+        if loaded is not None:
+            is_off = settings.worker == "off"
+            worker = Worker(dsn, settings, loaded.handlers, app=app, is_off=is_off)
+        return run_loop(_serve(say, dsn, settings, bound, by=by, client=loaded, worker=worker))
+
+
+async def _serve(
+    say: Callable[[str], None],
+    dsn: str,
+    settings: Settings,
+    bound: socket,
+    *,
+    by: str,
+    client: Laneway | None,
+    worker: Worker | None,
+) -> int:
+    from laneway.api.server import Serving, url_of
+
+    app = make_api(dsn, settings, client)
+    database: Database = app.state.database
+    rpc = None
+    try:
+        serving = Serving(app, bound, settings.shutdown_grace)
+        serving.heed_signals()
+        # What is there now stays: looking through it over and over takes a tenth of a busy server.
+        gc.collect()
+        gc.freeze()
+        url = url_of(bound)
+        if is_loopback(bound.getsockname()[0]):
+            link = await sessions.bootstrap(database, by)
+            if link is not None:
+                say(f"log in within ten minutes, once: {url}/login?link={link}")
+        elif not await access.list_principals(database, limit=1):
+            raise Refused(
+                "nobody could log in yet: start the server once on 127.0.0.1,"
+                " or run `laneway principals create`, before others can reach it"
+            )
+        if settings.grpc == "on":
+            rpc = _make_rpc(dsn, settings, app)
+            where = rpc.listen(settings.grpc_host, settings.grpc_port)
+            await rpc.start()
+            say(f"serving remote workers on {where}")
+        say(f"serving {url} (a token for a program: laneway tokens create PRINCIPAL --name NAME)")
+        if worker is not None:
+            await worker.start()
+        await asyncio.gather(serving.run(), _stop_when_told(serving, settings, worker, rpc))
+    finally:
+        if rpc is not None:
+            await rpc.stop(0)
+        if client is not None:
+            await client.close()
+        await database.close()
+    log.info("server stopped")
+    return 0
+
+
+async def _stop_when_told(
+    serving: Serving, settings: Settings, worker: Worker | None, rpc: RpcServer | None
+) -> None:
+    await serving.told.wait()
+    stops: list[Coroutine[Any, Any, object]] = []
+    if worker is not None:
+        stops.append(stop_worker(worker, None, serving.hurry))
+    if rpc is not None:
+        stops.append(rpc.stop(settings.shutdown_grace, serving.hurry))
+    await asyncio.gather(*stops)
+
+
+def _make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
+    """What serves remote workers, with the guards of the API's door."""
+    try:
+        from laneway.rpc.replica import Replica
+        from laneway.rpc.server import RpcServer
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(("grpc", "google")):
+            raise
+        raise ConfigError("grpc: needs more packages: pip install 'laneway[grpc]'") from None
+    replica = Replica(dsn, settings)
+    state = app.state
+    return RpcServer(replica, state.database, settings, state.gatekeeper, state.throttle)

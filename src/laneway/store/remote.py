@@ -1,0 +1,167 @@
+"""Remote workers: their streams, what they hold and have finished, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.domain.claim import Claim
+from laneway.store.statement import Row, Statement, nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamInfo:
+    """What a remote worker says of itself, for which principal, in which stream."""
+
+    id: UUID
+    session: UUID
+    principal_id: UUID
+    name: str
+    host: str
+    pid: int
+    code: str
+    job_types: Sequence[str]
+    lanes: Sequence[str] | None
+    concurrency: int
+    memory_bytes: int | None = None
+
+
+def register(stream: StreamInfo) -> Statement[bool | None]:
+    """Makes it the newest stream of its worker; answers whether that was told to drain.
+
+    None: the worker's id is another's. What it holds is to be asked afterwards: this may have
+    waited for the last claim of an older stream, and does not see it.
+    """
+    return Statement(
+        "remote/register_worker",
+        lambda rows: rows[0][0] if rows else None,
+        {
+            "id": stream.id,
+            "session": stream.session,
+            "principal": stream.principal_id,
+            "name": stream.name,
+            "host": stream.host,
+            "pid": stream.pid,
+            "code": stream.code,
+            "job_types": list(stream.job_types),
+            "lanes": None if stream.lanes is None else list(stream.lanes),
+            "concurrency": stream.concurrency,
+            "memory_bytes": stream.memory_bytes,
+        },
+    )
+
+
+class Seen(NamedTuple):
+    """What the database knows of a remote worker; `is_current`: it has no newer stream."""
+
+    worker_id: UUID
+    is_current: bool
+    is_drained: bool
+    running: int
+
+
+def touch(
+    streams: Sequence[tuple[UUID, UUID]], memory_bytes: Sequence[int | None]
+) -> Statement[list[Seen]]:
+    """Says of workers (id, session) that they live, and of each how much memory it takes."""
+    return Statement(
+        "remote/touch_workers",
+        lambda rows: [Seen(*row) for row in rows],
+        {**_streams(streams), "memory": list(memory_bytes)},
+    )
+
+
+def stop(streams: Sequence[tuple[UUID, UUID]]) -> Statement[None]:
+    """Says of workers (id, session) that they are gone."""
+    return Statement("remote/stop_workers", nothing, _streams(streams))
+
+
+def _streams(streams: Sequence[tuple[UUID, UUID]]) -> dict[str, object]:
+    return {"ids": [one for one, _ in streams], "sessions": [session for _, session in streams]}
+
+
+class Lease(NamedTuple):
+    """An attempt that a worker holds."""
+
+    worker_id: UUID
+    claim: Claim
+    lane: str
+    job_type: str
+    age_s: float
+    left_s: float
+
+
+def read_leases(workers: Sequence[UUID]) -> Statement[list[Lease]]:
+    """Every lease of these workers."""
+
+    def decode(rows: list[Row]) -> list[Lease]:
+        return [
+            Lease(worker, Claim(seq, job_id, attempt), lane, job_type, age_s, left_s)
+            for worker, seq, job_id, attempt, lane, job_type, age_s, left_s in rows
+        ]
+
+    return Statement("remote/read_leases", decode, {"workers": list(workers)})
+
+
+class Found(NamedTuple):
+    """An attempt that a worker runs, or ran to its end."""
+
+    claim: Claim
+    lane: str
+    # With the mark of analyses while one runs.
+    job_type: str
+
+
+def find_held(
+    worker_id: UUID, principal_id: UUID, attempts: Sequence[tuple[UUID, int]]
+) -> Statement[dict[tuple[UUID, int], Found]]:
+    """Those of the attempts (job id, attempt) that are or were this worker's, and nobody else's."""
+
+    def decode(rows: list[Row]) -> dict[tuple[UUID, int], Found]:
+        found = {}
+        for place, seq, lane, job_type in rows:
+            job_id, attempt = attempts[place - 1]
+            found[job_id, attempt] = Found(Claim(seq, job_id, attempt), lane, job_type)
+        return found
+
+    return Statement(
+        "remote/find_held",
+        decode,
+        {
+            "worker": worker_id,
+            "principal": principal_id,
+            "ids": [job_id for job_id, _ in attempts],
+            "attempts": [attempt for _, attempt in attempts],
+        },
+    )
+
+
+class Step(NamedTuple):
+    """What an earlier attempt has finished; `result` is JSON text."""
+
+    name: str
+    result: str
+    took_s: float | None
+
+
+def read_steps(seqs: Iterable[int]) -> Statement[dict[int, list[Step]]]:
+    """The finished steps of several jobs, by their number, in the order in which they finished."""
+
+    def decode(rows: list[Row]) -> dict[int, list[Step]]:
+        steps: dict[int, list[Step]] = {}
+        for seq, name, result, took_s in rows:
+            steps.setdefault(seq, []).append(Step(name, result, took_s))
+        return steps
+
+    return Statement("remote/read_steps", decode, {"seqs": list(seqs)})
+
+
+def read_types(names: Sequence[str]) -> Statement[dict[str, float | None]]:
+    """Of these job types those that were published, and how long their handlers may take."""
+    return Statement(
+        "remote/read_types",
+        lambda rows: {row[0]: row[1] for row in rows},
+        {"names": list(names)},
+    )

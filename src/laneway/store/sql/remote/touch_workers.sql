@@ -1,0 +1,18 @@
+-- Says of each remote worker that it lives, only where the session named is its newest; answers whether it is.
+-- And whether it was told to drain, and how many leases it has, by the counters that follow them.
+with given as materialized (
+    select * from unnest(%(ids)s::uuid[], %(sessions)s::uuid[], %(memory)s::bigint[]) as g (id, session, memory)
+), touched as (
+    update laneway.workers w
+       set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = coalesce(g.memory, w.memory_bytes)
+      from given g
+     where w.id = g.id and w.session = g.session
+       and (w.stopped_at is not null or w.seen_at < clock_timestamp() - interval '5 seconds')
+), held as (
+    select u.worker_id, sum(u.running)::integer as running from laneway.slot_usage u
+     where u.worker_id = any (%(ids)s::uuid[]) group by u.worker_id
+)
+select g.id, coalesce(w.session = g.session, false), w.drain_requested_at is not null, coalesce(h.running, 0)
+  from given g
+  left join laneway.workers w on w.id = g.id
+  left join held h on h.worker_id = g.id

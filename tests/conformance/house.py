@@ -1,0 +1,177 @@
+"""Where the scenarios of one kind of worker play: a database, a server, a shared worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from laneway import Laneway
+from laneway.domain.token import new_secret
+from tests.conformance.processes import STARTERS, Hire, Process, Replica
+from tests.conformance.scenario import Scenario
+
+PATIENCE_S = 40.0
+SHARED = "shared"
+# The names after which lanes are told what belongs to them; a row in a lane beats the handler.
+HANDLERS = (
+    *("echo", "fail", "again", "snooze", "give_up", "hold", "deaf", "resume", "steps", "report"),
+    *("slow", "sleep", "not_json", "typed", "limited", "planned"),
+)
+IN_FLIGHT = 50
+
+
+class Broken(Exception):
+    """Something that a scenario waits for did not happen."""
+
+
+async def until(is_so: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+    deadline = time.monotonic() + within_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise Broken(f"not within {within_s:g} s: {what}")
+        await asyncio.sleep(0.02)
+
+
+class House:
+    """One database and what works on it; every process ends with it."""
+
+    def __init__(self, kind: str, dsn: str, home: Path) -> None:
+        self.kind = kind
+        self.dsn = dsn
+        self.home = home
+        self.lw = Laneway(dsn)
+        self.conn = psycopg.connect(dsn, autocommit=True, application_name="conformance")
+        self.token = ""
+        self.servers: list[Replica] = []
+        self.processes: list[Process] = []
+        self._number = itertools.count(1)
+        # So many processes come up at once; more only get in each other's way.
+        self.doors = asyncio.Semaphore(3)
+
+    @property
+    def is_remote(self) -> bool:
+        return self.kind != "in-process"
+
+    def prepare(self, scenarios: Sequence[Scenario]) -> None:
+        """The lanes of the scenarios, and a token that reaches them and no other."""
+        lanes: dict[str, dict[str, Any]] = {SHARED: {}}
+        lanes |= {one.slug: one.lane for one in scenarios if one.has_own_lane}
+        for name, settings in lanes.items():
+            self.conn.execute(
+                "insert into laneway.worker_lanes (name, job_types, max_slots, poll_interval_ms)"
+                " values (%s, %s, null, 250)",
+                [name, [f"{name}.{handler}" for handler in HANDLERS]],
+            )
+            for field, value in settings.items():
+                self.change_lane(name, field, value)
+        self.conn.execute(
+            "insert into laneway.limits (name, max_concurrent) values ('conformance', 1)"
+        )
+        self.token = self._make_token([*lanes, "analysis"])
+
+    def change_lane(self, lane: str, field: str, value: Any) -> None:
+        query = f"update laneway.worker_lanes set {field} = %s where name = %s"
+        self.conn.execute(query.encode(), [value, lane])
+
+    def _make_token(self, lanes: list[str]) -> str:
+        who, secret = uuid4(), new_secret()
+        self.conn.execute(
+            "insert into laneway.principals (id, name, kind, created_by)"
+            " values (%s, 'robot', 'service', 'tests')",
+            [who],
+        )
+        self.conn.execute(
+            "insert into laneway.role_grants (id, principal_id, role, scope, lanes, granted_by)"
+            " values (%s, %s, 'remote_worker', 'all', %s, 'tests')",
+            [uuid4(), who, lanes],
+        )
+        self.conn.execute(
+            "insert into laneway.tokens (id, principal_id, name, hint, digest, created_by)"
+            " values (%s, %s, 'conformance', %s, %s, 'tests')",
+            [uuid4(), who, secret.hint, secret.digest],
+        )
+        return secret.text
+
+    # Processes --------------------------------------------------------------------------------
+
+    async def start_server(self, port: int | None = None) -> Replica:
+        async with self.doors:
+            log = self.home / f"server-{next(self._number)}.log"
+            server = Replica(self.dsn, log, port)
+            self.processes.append(server)
+            await self._until_up(server, lambda: server.is_serving, "a server serves")
+            return server
+
+    async def start_worker(
+        self, scenario: Scenario | None, lanes: Sequence[str], addresses: str
+    ) -> Process:
+        """A worker of one scenario, or of those that share one; it is known when this returns."""
+        lane = lanes[0]
+        hire = Hire(
+            dsn=self.dsn,
+            addresses=addresses,
+            token=self.token,
+            lanes=",".join(lanes),
+            log=self.log_of(lane),
+            gates=self.home,
+            in_flight=(scenario.in_flight if scenario else None) or IN_FLIGHT,
+            grace_ms=scenario.grace_ms if scenario else 10_000,
+        )
+        async with self.doors:
+            before = self._known(lane)
+            said = self.home / f"worker-{lane}-{next(self._number)}.log"
+            worker = STARTERS[self.kind](hire, said)
+            self.processes.append(worker)
+            await self._until_up(
+                worker, lambda: self._known(lane) > before, f"a worker of {lane} is known"
+            )
+            return worker
+
+    def log_of(self, lane: str) -> Path:
+        """Where the handlers of a worker write down what they do."""
+        return self.home / f"handlers-{lane}.jsonl"
+
+    def _known(self, lane: str) -> int:
+        """How many workers have made themselves known for the lane's types."""
+        row = self.conn.execute(
+            "select count(*) from laneway.workers where %s = any (job_types)", [f"{lane}.echo"]
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    async def _until_up(self, process: Process, is_so: Callable[[], bool], what: str) -> None:
+        def look() -> bool:
+            if process.code is not None:
+                raise Broken(f"ended with code {process.code}:\n{process.said()}")
+            return is_so()
+
+        await until(look, what)
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[str]:
+        """With what all scenarios share; answers the addresses of its servers."""
+        try:
+            if self.is_remote:
+                self.servers.append(await self.start_server())
+            yield ",".join(server.address for server in self.servers)
+        finally:
+            for process in self.processes:
+                process.end()
+            await self.lw.close()
+            self.conn.close()
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """What the handlers have written down; half a line is none."""
+    if not path.exists():
+        return []
+    lines = path.read_text("utf-8").split("\n")[:-1]
+    return [json.loads(line) for line in lines]

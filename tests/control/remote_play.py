@@ -1,0 +1,41 @@
+"""What a server runs for remote workers, from hello to goodbye."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from laneway.store import lanes, leases, remote, steps
+from laneway.store.leases import MAX_RANK, MIN_RANK, Range
+from laneway.store.remote import StreamInfo
+from laneway.store.steps import StepResult
+from tests.control.scene import Scene
+
+
+def play_remote(cast: Scene) -> None:
+    stream = StreamInfo(
+        id=uuid4(),
+        session=uuid4(),
+        principal_id=uuid4(),
+        name="far",
+        host="away",
+        pid=1,
+        code="1",
+        job_types=["afar"],
+        lanes=None,
+        concurrency=3,
+    )
+    assert cast.run(remote.register(stream)) is False
+    cast.run(remote.read_types(["afar"]))
+    cast.submit("afar")
+    ranges = [Range("afar", 1, True, MIN_RANK, 0, MAX_RANK)]
+    version = cast.run(lanes.read()).version
+    claim = leases.claim(stream.id, "default", version, 1, ranges, [1], session=stream.session)
+    (job,) = cast.run(claim).assignments
+    cast.run(steps.keep_many([StepResult(job.claim, "one", "1", 0.1)]))
+    assert cast.run(remote.read_steps([job.claim.seq])).keys() == {job.claim.seq}
+    assert [one.claim for one in cast.run(remote.read_leases([stream.id]))] == [job.claim]
+    attempt = job.claim.job_id, job.claim.attempt
+    assert cast.run(remote.find_held(stream.id, stream.principal_id, [attempt])).keys() == {attempt}
+    here = [(stream.id, stream.session)]
+    assert cast.run(remote.touch(here, [1]))[0].is_current
+    cast.run(remote.stop(here))

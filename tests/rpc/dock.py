@@ -1,0 +1,144 @@
+"""A replica without its doors: workers that connect, take jobs and end them, as calls would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+from laneway.config import Settings
+from laneway.domain.claim import Claim
+from laneway.rpc.caller import Caller
+from laneway.rpc.dispatcher import Dispatcher
+from laneway.rpc.hello import Hello, ServedType
+from laneway.rpc.outbox import Beat, OutAssignment
+from laneway.rpc.replica import Replica
+from laneway.store.leases import Answer, Verdict
+from laneway.store.workers import TypeRecord
+from tests.engine.workshop import until
+
+ANN = Caller(uuid4(), "ann")
+
+
+def hello(*types: str | ServedType, **fields: Any) -> Hello:
+    """What a worker says of itself that has room for ten jobs."""
+    given = Hello(
+        worker_id=uuid4(),
+        name="tests",
+        types=tuple(_type(one) for one in types or ("t",)),
+        max_in_flight=10,
+        max_async=0,
+        max_threads=0,
+        max_processes=0,
+        holds=frozenset(),
+        host="here",
+        pid=1,
+        code="1",
+        memory_bytes=None,
+    )
+    return replace(given, **fields)
+
+
+def _type(given: str | ServedType) -> ServedType:
+    return given if isinstance(given, ServedType) else ServedType(given, "async", False, None)
+
+
+def declared(name: str, **fields: Any) -> ServedType:
+    """A job type with what its handler says of it."""
+    said = {"lane": None, "priority": None, "max_retries": 3, "timeout_s": None, **fields}
+    record = TypeRecord(name=name, arguments="{}", isolation="async", stale="heartbeat", **said)
+    return ServedType(name, "async", record.has_analysis, record)
+
+
+class Hand:
+    """A worker that reads its stream as fast as it is written, and works when told."""
+
+    def __init__(self, replica: Replica, dispatcher: Dispatcher, said: Hello) -> None:
+        self.replica = replica
+        self.dispatcher = dispatcher
+        self.said = said
+        self.jobs: list[OutAssignment] = []
+        self.beats = 0
+        self.messages = 0
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def id(self) -> UUID:
+        return self.said.worker_id
+
+    def read(self) -> None:
+        """From now on takes what is sent."""
+        self._reading = asyncio.get_running_loop().create_task(self._read())
+
+    async def _read(self) -> None:
+        async for batch in self.dispatcher.batches():
+            self.messages += 1
+            if isinstance(batch, Beat):
+                self.beats += 1
+            else:
+                self.jobs += batch
+
+    async def got(self, count: int) -> list[OutAssignment]:
+        await until(lambda: len(self.jobs) >= count)
+        return self.jobs
+
+    async def end(self, kind: str = "finish", count: int | None = None) -> list[Answer]:
+        """Ends what it has, or the first of it."""
+        ended = self.jobs[:count]
+        del self.jobs[: len(ended)]
+        return await settle(self.replica, [one.claim for one in ended], kind)
+
+    async def hang_up(self) -> None:
+        """Its connection breaks."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self.dispatcher.close()
+
+    async def over(self) -> None:
+        """Returns once its stream has ended by itself."""
+        assert self._reading is not None
+        async with asyncio.timeout(20):
+            await self._reading
+
+
+async def settle(replica: Replica, claims: Sequence[Claim], kind: str = "finish") -> list[Answer]:
+    return await replica.settle([Verdict(claim, kind, "null") for claim in claims], 20.0)
+
+
+class Dock:
+    """One replica and the workers at it."""
+
+    def __init__(self, dsn: str, settings: Settings) -> None:
+        self.replica = Replica(dsn, settings)
+        self.hands: list[Hand] = []
+
+    async def __aenter__(self) -> Self:
+        await self.replica.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for hand in self.hands:
+            await hand.hang_up()
+        await self.replica.stop()
+
+    async def connect(self, said: Hello | None = None, caller: Caller = ANN) -> Hand:
+        """A worker that takes what it is sent."""
+        hand = await self.connect_deaf(said, caller)
+        hand.read()
+        return hand
+
+    async def connect_deaf(self, said: Hello | None = None, caller: Caller = ANN) -> Hand:
+        """A worker that takes nothing yet."""
+        said = said or hello()
+        hand = Hand(self.replica, await self.replica.open(said, caller), said)
+        self.hands.append(hand)
+        return hand

@@ -1,0 +1,39 @@
+"""Remote workers as real programs, to be killed and signalled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.engine.crew import ROOT, Crew
+from tests.rpc.script import TOKEN
+
+APP = "tests.rpc.app:lw"
+
+
+class Remote(Crew):
+    """`laneway remote-worker` and all the processes it has started; there is no database."""
+
+    def __init__(
+        self, address: str, *options: str, log: Path | None = None, **environment: str
+    ) -> None:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
+        kept.pop("DATABASE_URL", None)
+        command = ["-m", "laneway", "remote-worker", APP, "--server", address, *options]
+        with (log or Path(os.devnull)).open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env={
+                    **kept,
+                    "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+                    "LANEWAY_TOKEN": TOKEN,
+                    **environment,
+                },
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self._seen = set()

@@ -1,0 +1,103 @@
+"""What a handler says of its job type arrives as it was said, or is refused by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from laneway.domain.approval import Approval
+from laneway.domain.payload import DEFAULT_LIMITS
+from laneway.domain.retention import Retention
+from laneway.domain.retry import RetryPolicy
+from laneway.errors import InvalidInput
+from laneway.rpc.declaration import read_declaration, write_declaration
+from laneway.store.workers import TypeRecord
+
+PLAIN = TypeRecord(
+    name="greet",
+    arguments='{"type": "object"}',
+    lane=None,
+    priority=None,
+    max_retries=3,
+    timeout_s=None,
+    isolation="async",
+    stale="heartbeat",
+)
+
+
+def read(said: Any) -> TypeRecord:
+    text = said if isinstance(said, str) else json.dumps(said)
+    return read_declaration(
+        "greet", text, isolation="async", has_analysis=False, limits=DEFAULT_LIMITS, field="d"
+    )
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        PLAIN,
+        replace(PLAIN, lane="fast", priority=-5, max_retries=0, timeout_s=1.5, stale="progress"),
+        replace(PLAIN, retry=RetryPolicy(2, 8, 3, 0), limits=("a", "b"), max_age_s=60.0),
+        replace(PLAIN, approval=Approval()),
+        replace(PLAIN, approval=Approval(below_cost=5, currency="USD", two_person=True)),
+        replace(PLAIN, approval=Approval(below_tokens=9, expires=60)),
+        replace(PLAIN, retention=Retention(completed=5, cancelled=None, failed=7, count=3)),
+    ],
+)
+def test_a_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
+    assert read(write_declaration(record)).to_dict() == record.to_dict()
+
+
+@pytest.mark.parametrize(
+    "said, place",
+    [
+        ("[]", "d"),
+        ("{", "d"),
+        ({"colour": 1}, "d.colour"),
+        ({"lane": "Fast!"}, "d.lane"),
+        ({"priority": 1e9}, "d.priority"),
+        ({"max_retries": -1}, "d.max_retries"),
+        ({"timeout_s": 0}, "d.timeout_s"),
+        ({"timeout_s": "long"}, "d.timeout_s"),
+        ({"stale": "never"}, "d.stale"),
+        ({"retry": {"base": -1}}, "d.retry.base"),
+        ({"retry": {"pace": 1}}, "d.retry.pace"),
+        ({"retry": [1]}, "d.retry"),
+        ({"limits": "openai"}, "d.limits"),
+        ({"limits": ["a", "a"]}, "d.limits"),
+        ({"approval": {"below_cost": 5}}, "d.approval.currency"),
+        ({"approval": {"two_person": "yes"}}, "d.approval.two_person"),
+        ({"approval": "always"}, "d.approval"),
+        ({"retention": {"count": -1}}, "d.retention.count"),
+        ({"arguments": "x"}, "d.arguments"),
+        ({"arguments": {"type": "thing"}}, "d.arguments"),
+    ],
+)
+def test_a_declaration_is_refused_by_place_and_rule(said: Any, place: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(said)
+    assert refused.value.field == place
+
+
+def test_patterns_are_left_to_the_worker() -> None:
+    """Some take for ever to match, and the server must not be stopped by one."""
+    slow = {"type": "string", "pattern": "^(a+)+$"}
+    schema = {
+        "type": "object",
+        "properties": {"pattern": slow, "items": {"type": "array", "items": slow}},
+        "patternProperties": {"^(b+)+$": {"type": "integer"}},
+        "additionalProperties": False,
+        "$defs": {"patternProperties": slow},
+        "default": {"pattern": "kept"},
+    }
+    told = json.loads(read({"arguments": schema}).arguments)
+    plain = {"type": "string"}
+    assert told == {
+        "type": "object",
+        "properties": {"pattern": plain, "items": {"type": "array", "items": plain}},
+        "$defs": {"patternProperties": plain},
+        "default": {"pattern": "kept"},
+    }

@@ -1,0 +1,298 @@
+"""What a stream is sent, and what becomes of what it was not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from laneway.config import Settings
+from laneway.rpc.hello import ServedType
+from laneway.store.database import run_sync
+from laneway.store.leases import MAX_RANK, MIN_RANK, Range, claim
+from laneway.store.remote import Step
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.dock import Dock, hello
+
+
+@pytest.fixture
+async def dock(dsn: str, settings: Settings) -> AsyncIterator[Dock]:
+    async with Dock(dsn, settings) as dock:
+        yield dock
+
+
+def leases(scene: Scene) -> int:
+    row = scene.conn.execute("select count(*) from laneway.lease").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def attempts(scene: Scene) -> list[tuple[Any, ...]]:
+    return scene.conn.execute("select outcome, attempt from laneway.attempts order by 1").fetchall()
+
+
+async def test_a_job_submitted_before_or_after_the_stream_opened_is_sent(
+    dock: Dock, scene: Scene
+) -> None:
+    early = scene.submit("t", payload='{"n": 1}')
+    hand = await dock.connect()
+    (job,) = await hand.got(1)
+    assert job.claim.job_id == early
+    assert job.id == str(early)
+    assert (job.claim.attempt, job.job_type, job.payload) == (1, "t", '{"n": 1}')
+    assert job.lease_ms == 30_000
+    assert 20_000 < job.lease_left_ms <= 30_000
+    late = scene.submit("t")
+    dock.replica.poller.wake()
+    await hand.got(2)
+    assert hand.jobs[1].claim.job_id == late
+    answers = await hand.end()
+    assert [(one.answer, one.status) for one in answers] == [("accepted", "completed")] * 2
+    assert not leases(scene)
+
+
+async def test_room_comes_back_with_results_and_is_never_exceeded(dock: Dock, scene: Scene) -> None:
+    for _ in range(25):
+        scene.submit("t")
+    hand = await dock.connect(hello(max_in_flight=4))
+    ended = 0
+    while ended < 25:
+        await hand.got(min(4, 25 - ended))
+        assert len(hand.jobs) <= 4
+        assert leases(scene) <= 4
+        ended += len(await hand.end(count=3))
+    assert not hand.jobs
+
+
+async def test_lanes_and_isolations_together_never_exceed_the_room_of_a_stream(
+    dock: Dock, scene: Scene
+) -> None:
+    for lane in ("a", "b", "c"):
+        scene.conn.execute(
+            "insert into laneway.worker_lanes (name, job_types, max_slots) values (%s, %s, null)",
+            [lane, [lane]],
+        )
+    for _ in range(6):
+        for job_type in ("a", "b", "c"):
+            scene.submit(job_type)
+    types = [
+        ServedType("a", "async", False, None),
+        ServedType("b", "thread", False, None),
+        ServedType("c", "process", False, None),
+    ]
+    for most in (2, 5):
+        hand = await dock.connect(hello(*types, max_in_flight=most, max_threads=1))
+        done = 0
+        while done < 7:
+            await hand.got(1)
+            assert len(hand.jobs) <= most
+            assert leases(scene) <= most
+            assert sum(1 for job in hand.jobs if job.job_type == "b") <= 1
+            done += len(await hand.end(count=1))
+        await hand.hang_up()
+        for job in hand.jobs:
+            scene.settle(job.claim)
+
+
+async def test_what_was_not_sent_is_released_at_once_when_the_stream_ends(
+    dock: Dock, scene: Scene
+) -> None:
+    for _ in range(3):
+        scene.submit("t")
+    hand = await dock.connect_deaf()
+    await until(lambda: leases(scene) == 3)
+    await hand.hang_up()
+    await until(lambda: leases(scene) == 0)
+    assert attempts(scene) == [("released", 1)] * 3
+    retries = scene.conn.execute("select retries from laneway.ready").fetchall()
+    assert retries == [(0,)] * 3
+
+
+async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_sent(
+    dock: Dock, scene: Scene
+) -> None:
+    hand = await dock.connect_deaf()
+    began, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow_steps(claims: object) -> dict[int, list[Step]]:
+        began.set()
+        await may_go_on.wait()
+        return {}
+
+    hand.dispatcher._steps = slow_steps  # type: ignore[method-assign]
+    hand.read()
+    scene.submit("t")
+    await began.wait()
+    await hand.dispatcher.close()
+    may_go_on.set()
+    await hand.over()
+    await until(lambda: leases(scene) == 0)
+    assert not hand.jobs
+    assert attempts(scene) == [("released", 1)]
+
+
+async def test_what_was_sent_stays_with_its_worker_when_the_stream_ends(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.submit("t")
+    hand = await dock.connect()
+    await hand.got(1)
+    await hand.hang_up()
+    assert leases(scene) == 1
+    (answer,) = await hand.end()
+    assert answer.answer == "accepted"
+
+
+async def test_a_worker_that_comes_again_keeps_what_it_holds_and_gives_back_what_it_never_got(
+    dock: Dock, scene: Scene
+) -> None:
+    for _ in range(3):
+        scene.submit("t")
+    hand = await dock.connect(hello(max_in_flight=3))
+    kept, *lost = await hand.got(3)
+    await hand.hang_up()
+    holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
+    again = await dock.connect(replace(hand.said, holds=holds))
+    await again.got(2)
+    assert again.dispatcher.room.in_use == 3
+    assert {job.claim.job_id for job in again.jobs} == {job.claim.job_id for job in lost}
+    assert {(job.claim.attempt, job.retries) for job in again.jobs} == {(2, 0)}
+    again.jobs.append(kept)
+    await again.end()
+    assert again.dispatcher.room.in_use == 0
+
+
+async def test_a_new_stream_knows_what_the_last_claim_of_an_older_one_brought(
+    dsn: str, dock: Dock, scene: Scene
+) -> None:
+    older = await dock.connect()
+    await older.hang_up()
+    session = older.dispatcher.session
+    job_id = scene.submit("t")
+    version = dock.replica._state.version
+    ranges = [Range("t", 1, True, MIN_RANK, 0, MAX_RANK)]
+    with psycopg.connect(dsn) as conn:
+        run_sync(conn, claim(older.id, "default", version, 1, ranges, [1], session=session))
+        again = replace(older.said, max_in_flight=1, holds=frozenset({(job_id, 1)}))
+        connecting = asyncio.ensure_future(dock.connect(again))
+        waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = %s"
+        await until(lambda: scene.conn.execute(waits, [scene.conn.info.dbname]).fetchone())
+    assert (await connecting).dispatcher.room.in_use == 1
+
+
+async def test_a_newer_stream_of_a_worker_ends_the_older_one(dock: Dock, scene: Scene) -> None:
+    first = await dock.connect()
+    second = await dock.connect(first.said)
+    await first.over()
+    assert first.dispatcher.end == "replaced"
+    scene.submit("t")
+    dock.replica.poller.wake()
+    await second.got(1)
+    stopped = scene.conn.execute(
+        "select stopped_at from laneway.workers where id = %s", [first.id]
+    ).fetchone()
+    assert stopped == (None,)
+
+
+async def test_steps_of_earlier_attempts_come_along_and_cost_first_attempts_nothing(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.submit("t")
+    hand = await dock.connect()
+    (job,) = await hand.got(1)
+    assert job.steps == ()
+    scene.conn.execute(
+        "insert into laneway.steps (seq, name, attempt, result, took_s)"
+        " values (%s, 'charge', 1, '{\"paid\": 3}', 0.5)",
+        [job.claim.seq],
+    )
+    await hand.end("release")
+    (again,) = await hand.got(1)
+    assert again.claim.attempt == 2
+    assert [tuple(step) for step in again.steps] == [("charge", '{"paid": 3}', 0.5)]
+
+
+async def test_large_payloads_are_sent_in_several_messages(dock: Dock, scene: Scene) -> None:
+    hand = await dock.connect_deaf()
+    for _ in range(4):
+        scene.submit("t", payload='"' + "x" * 600_000 + '"')
+    dock.replica.poller.wake()
+    await until(lambda: leases(scene) == 4)
+    hand.read()
+    await hand.got(4)
+    assert hand.messages == 4
+
+
+async def test_an_assignment_larger_than_a_message_ends_as_failed_with_its_size(
+    dsn: str, scene: Scene, settings: Settings
+) -> None:
+    small = settings.model_copy(update={"grpc_message_bytes": 100_000})
+    async with Dock(dsn, small) as dock:
+        hand = await dock.connect()
+        scene.submit("t", payload='"' + "x" * 200_000 + '"')
+        dock.replica.poller.wake()
+        query = "select status, error ->> 'type', error ->> 'message' from laneway.outcome"
+        status, kind, message = await until(lambda: scene.conn.execute(query).fetchone())
+        assert (status, kind) == ("failed", "AssignmentTooLarge")
+        assert "200," in message
+        assert "98,976" in message
+        assert not hand.jobs
+        assert hand.dispatcher.room.in_use == 0
+
+
+async def test_a_cancelled_job_makes_its_worker_beat(dock: Dock, scene: Scene) -> None:
+    scene.submit("t")
+    hand = await dock.connect()
+    await hand.got(1)
+    dock.replica._on_message(f"cancel {hand.id}")
+    await until(lambda: hand.beats)
+
+
+async def test_a_claim_that_fails_keeps_the_stream(
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("laneway.rpc.rotation.RETRY_S", 0.01)
+    hand = await dock.connect()
+    scene.conn.execute("alter table laneway.ready rename to hidden")
+    dock.replica.rotation.tell(["t"])
+    await until(lambda: "dispatcher: " in caplog.text)
+    scene.conn.execute("alter table laneway.hidden rename to ready")
+    scene.submit("t")
+    await hand.got(1)
+    assert hand.dispatcher.end is None
+
+
+async def test_a_drained_stream_is_sent_nothing_until_it_is_resumed(
+    dock: Dock, scene: Scene
+) -> None:
+    hand = await dock.connect()
+    hand.dispatcher.drain(True)
+    scene.submit("t")
+    await dock.replica.poller.run_once()
+    assert not hand.jobs
+    assert not leases(scene)
+    hand.dispatcher.drain(False)
+    await hand.got(1)
+
+
+@pytest.mark.parametrize("is_being_sent", [False, True])
+async def test_a_reader_that_takes_nothing_gets_nothing_more_and_loses_what_grows_old(
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, is_being_sent: bool
+) -> None:
+    monkeypatch.setattr("laneway.rpc.outbox.STUCK_S", 0.0)
+    scene.submit("t")
+    hand = await dock.connect_deaf()
+    if is_being_sent:
+        await anext(hand.dispatcher.batches())
+    await until(lambda: not hand.dispatcher.takes_jobs)
+    assert leases(scene) == 1
+    monkeypatch.setattr("laneway.rpc.outbox.LEAST_LEFT", 2.0)
+    hand.dispatcher._stale_at = 0.0
+    hand.dispatcher.release_stale()
+    await until(lambda: attempts(scene) == [("released", 1)])
+    assert not leases(scene)

@@ -1,0 +1,204 @@
+"""Who calls is known by its token; what that may claim is told by lanes, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import grpc
+import pytest
+
+from laneway.config import Settings
+from laneway.control import gatekeeper
+from laneway.control.throttle import Buckets, Throttle
+from laneway.domain.permissions import Access, Grant
+from laneway.domain.token import new_secret
+from laneway.errors import Forbidden
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.door import address_of, caller_of
+from tests.api.conftest import People
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.station import PATIENCE, Station, assigned
+
+CLAIM = frozenset({"workers:claim"})
+
+
+def access(*grants: Grant, token_lanes: frozenset[str] | None = None) -> Access:
+    return Access(uuid4(), "ann", "service", grants, None, token_lanes)
+
+
+def test_lanes_of_all_grants_are_reached_together() -> None:
+    here, there = frozenset({"a"}), frozenset({"b"})
+    assert caller_of(access(Grant(CLAIM, "all"))).lanes is None
+    both = access(Grant(CLAIM, "all", None, here), Grant(CLAIM, "all", None, there))
+    assert caller_of(both).lanes == here | there
+    assert caller_of(access(Grant(CLAIM, "all"), token_lanes=here)).lanes == here
+    more = access(Grant(CLAIM, "all", None, here), Grant(CLAIM, "all"))
+    assert caller_of(more).lanes is None
+
+
+def test_a_token_for_some_job_types_claims_those() -> None:
+    bound = replace(access(Grant(CLAIM, "all")), token_job_types=frozenset({"greet"}))
+    assert caller_of(bound).job_types == frozenset({"greet"})
+    assert caller_of(bound).lanes is None
+
+
+@pytest.mark.parametrize(
+    "grants, said",
+    [
+        ((), "needs the permission workers:claim"),
+        ((Grant(frozenset({"jobs:read"}), "all"),), "needs the permission workers:claim"),
+        ((Grant(CLAIM, "own"),), "claimed by lane"),
+        ((Grant(CLAIM, "workspace", "acme"),), "claimed by lane"),
+    ],
+)
+def test_what_cannot_be_told_by_lanes_is_refused(grants: tuple[Grant, ...], said: str) -> None:
+    with pytest.raises(Forbidden, match=said):
+        caller_of(access(*grants))
+
+
+@pytest.mark.parametrize(
+    "peer, address",
+    [
+        ("ipv4:192.0.2.1:4711", "192.0.2.1"),
+        ("ipv6:%5B2001:db8::1%5D:4711", "2001:db8::1"),
+        ("unix:/tmp/x", None),
+        ("", None),
+    ],
+)
+def test_the_address_of_a_peer_is_read(peer: str, address: str | None) -> None:
+    class Context:
+        def peer(self) -> str:
+            return peer
+
+    assert address_of(Context()) == address  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        [],
+        [("authorization", "")],
+        [("authorization", "Bearer")],
+        [("authorization", "Basic YTpi")],
+        [("authorization", "Bearer nonsense")],
+        [("authorization", f"Bearer {new_secret().text}")],
+        [("authorization", f"Bearer {new_secret('session').text}")],
+    ],
+)
+async def test_without_a_token_that_is_known_nothing_is_done(
+    station: Station, metadata: list[tuple[str, str]]
+) -> None:
+    # Also what breaks a rule is not read before.
+    asked = pb.HeartbeatRequest(worker_id="nobody")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.stub.Heartbeat(asked, metadata=metadata, timeout=PATIENCE)
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    stream = station.stub.StreamJobs(pb.StreamJobsRequest(), metadata=metadata)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stream.read()
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_refusal_is_audited(
+    station: Station, people: People, acts: Callable[[], list[tuple[Any, ...]]]
+) -> None:
+    vic = people.new("vic", "viewer")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.call(vic).beat()
+    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    assert refused.value.details() == "needs the permission workers:claim"
+    assert acts() == [("vic", "grpc", "Heartbeat", "refused")]
+
+
+async def test_who_guesses_tokens_is_slowed_down_and_others_are_not(
+    station: Station, people: People
+) -> None:
+    ann = people.new("ann", "remote_worker")
+    tight = Settings.load(failed_logins_per_minute=2)
+    station.door._throttle = Throttle(tight)
+    assert await station.call(ann).beat() == []
+    codes = []
+    for _ in range(4):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await station.call(new_secret().text).beat()
+        codes.append(refused.value.code())
+    guessed, slowed = grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert codes == [guessed, guessed, slowed, slowed]
+    assert await station.call(ann).beat() == [], "who was welcome before still is"
+
+
+async def test_a_revoked_token_loses_its_calls_and_its_stream(
+    station: Station, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert gatekeeper.FRESH_S < 5
+    monkeypatch.setattr(gatekeeper, "FRESH_S", 0.0)
+    calls = station.call(people.new("ann", "remote_worker"))
+    scene.submit()
+    stream = await calls.connected(max_in_flight=2)
+    (one,) = await assigned(stream, 1)
+    scene.conn.execute("update laneway.tokens set revoked_at = now(), revoked_by = 'tests'")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await calls.beat(one)
+    assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    await station.door.review()
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        await asyncio.wait_for(stream.read(), PATIENCE)
+    assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert station.door.count == 0
+
+
+async def test_a_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
+    station: Station, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "remote_worker")
+    calls = station.call(ann)
+    stream = await calls.connected(["ingestion", "projection"])
+    scene.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
+    await station.door.review()
+    scene.submit("ingestion")
+    scene.submit("projection")
+    station.replica.poller.wake()
+    (one,) = await assigned(stream, 1)
+    assert one.lane == "maintenance"
+
+
+@pytest.mark.parametrize(
+    "bounds, most",
+    [
+        ({"max_remote_workers": 2}, "2 workers"),
+        ({"max_remote_workers_per_principal": 2}, "ann has"),
+    ],
+)
+async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
+    station: Station, people: People, bounds: dict[str, int], most: str
+) -> None:
+    door, ann = station.door, people.new("ann", "remote_worker")
+    door._most = bounds.get("max_remote_workers", 100)
+    door._most_each = bounds.get("max_remote_workers_per_principal", 100)
+    first = await station.call(ann).connected()
+    second = await station.call(ann).connected()
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.call(ann).connected()
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert most in str(refused.value.details())
+    if "max_remote_workers_per_principal" in bounds:
+        await station.call(people.new("bob", "remote_worker")).connected()
+    first.cancel()
+    await until(lambda: door.count < 3 and door._taken[ann.id] < 2)
+    await station.call(ann).connected()
+    assert not second.done()
+
+
+async def test_who_connects_too_often_is_told_to_wait(station: Station, people: People) -> None:
+    station.door._hellos = Buckets(0.001, 1)
+    ann, bob = people.new("ann", "remote_worker"), people.new("bob", "remote_worker")
+    await station.call(ann).connected()
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.call(ann).connected()
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    await station.call(bob).connected()

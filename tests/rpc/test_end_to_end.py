@@ -1,0 +1,186 @@
+"""A Python worker, a server and a database: what neither of them alone can show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from laneway import Analysis, Context, JobHandle, Laneway, SyncContext
+from laneway.config import Settings
+from laneway.rpc.link import Link
+from laneway.rpc.worker import RemoteWorker
+from tests.api.conftest import People
+from tests.engine.workshop import QUICK, SOON, Workshop, until
+from tests.rpc.station import Station
+
+
+class Far(Workshop):
+    """A workshop whose workers are remote; `app` has their handlers and no database."""
+
+    def __init__(self, dsn: str, station: Station, token: str) -> None:
+        super().__init__(dsn)
+        self.station = station
+        self.app = Laneway(embedded=False, **QUICK)
+        self.token = token
+        self.remote: list[RemoteWorker] = []
+
+    async def hire_remote(self, *others: Station, **settings: Any) -> RemoteWorker:
+        addresses = ",".join(one.address for one in (self.station, *others))
+        worker = RemoteWorker(
+            self.app.handlers,
+            Settings.load(database_url=None, embedded=False, **{**QUICK, **settings}),
+            Link.to(addresses, self.token),
+        )
+        self.remote.append(worker)
+        await worker.start()
+        return worker
+
+
+@pytest.fixture
+async def far(
+    dsn: str, station: Station, people: People, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Far]:
+    monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
+    robot = people.new("robot", "remote_worker", scope="all")
+    async with Far(dsn, station, robot.token) as far:
+        yield far
+        for worker in far.remote:
+            await worker.stop(0.0)
+
+
+async def test_a_job_is_sent_run_and_completed(far: Far) -> None:
+    @far.app.handler("shout", lane="far")
+    async def shout(ctx: Context, text: str) -> str:
+        ctx.log("shouting")
+        return text.upper()
+
+    worker = await far.hire_remote()
+    job = await far.lw.submit("shout", {"text": "anybody there?"})
+    assert await job.wait(20) == "ANYBODY THERE?"
+    done = await job.get()
+    assert (done.lane, done.attempts[0].worker) == ("far", worker.name)
+    assert far.holds_nothing()
+
+
+async def test_a_thousand_jobs_are_each_run_once(far: Far) -> None:
+    ran: list[int] = []
+
+    @far.app.handler("count")
+    async def count(ctx: Context, n: int) -> int:
+        ran.append(n)
+        return n
+
+    await far.hire_remote(concurrency=50)
+    jobs = await far.lw.submit_many([("count", {"n": n}) for n in range(1000)])
+    await until(lambda: far.count("completed") == len(jobs))
+    assert sorted(ran) == list(range(1000))
+    assert far.holds_nothing()
+
+
+async def test_steps_checkpoints_and_limits_are_kept_across_attempts(far: Far) -> None:
+    calls: list[str] = []
+
+    def once() -> str:
+        calls.append("first")
+        return "kept"
+
+    @far.app.handler("twice", retry=SOON)
+    async def twice(ctx: Context) -> Any:
+        async with ctx.limit("openai"):
+            first = await ctx.step("first", once)
+        async for item in ctx.track(range(3), durable=True):
+            calls.append(f"{ctx.attempt}:{item}")
+            if ctx.attempt == 1 and item == 1:
+                raise ValueError("once")
+        return first
+
+    await far.hire_remote()
+    job = await far.lw.submit("twice")
+    assert await job.wait(20) == "kept"
+    assert calls == ["first", "1:0", "1:1", "2:1", "2:2"]
+    done = await job.get()
+    assert (done.attempt, done.retries) == (2, 1)
+    assert done.attempts[0].error is not None
+    assert done.attempts[0].error.type == "ValueError"
+
+
+async def test_a_running_job_is_cancelled(far: Far) -> None:
+    @far.app.handler("long")
+    def long(ctx: SyncContext) -> None:
+        ctx.save("begun")
+        while True:
+            ctx.check()
+
+    await far.hire_remote()
+    job = await far.lw.submit("long")
+    await until(lambda: _has_checkpoint(job))
+    await job.cancel()
+    assert (await far.ended(job)).status == "cancelled"
+    assert far.holds_nothing()
+
+
+async def _has_checkpoint(job: JobHandle) -> bool:
+    return (await job.get()).checkpoint == "begun"
+
+
+async def test_an_analysis_runs_before_its_job(far: Far) -> None:
+    @far.app.handler("careful", approval=True)
+    async def careful(ctx: Context, n: int) -> int:
+        return n
+
+    @careful.analyze
+    async def plan(n: int) -> Analysis:
+        return Analysis(plan={"n": n}, cost=n, currency="EUR")
+
+    await far.hire_remote()
+    job = await far.lw.submit("careful", {"n": 2}, created_by="ann")
+    await until(lambda: far.status(job) == "awaiting_approval")
+    await far.lw.approve(job.id, "bob")
+    assert await job.wait(20) == 2
+
+
+async def test_a_worker_that_stops_gives_back_at_no_charge(far: Far) -> None:
+    begun = asyncio.Event()
+
+    @far.app.handler("long")
+    async def long(ctx: Context) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    worker = await far.hire_remote(concurrency=1)
+    jobs = [await far.lw.submit("long") for _ in range(3)]
+    await begun.wait()
+    await worker.stop(0.0)
+    for job in jobs:
+        after = await job.get()
+        assert (after.status, after.retries) == ("approved", 0)
+    assert far.holds_nothing()
+
+
+async def test_a_job_goes_on_when_its_replica_is_gone(
+    far: Far, dsn: str, settings: Settings, database: Any
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @far.app.handler("long")
+    async def long(ctx: Context) -> str:
+        begun.set()
+        await go_on.wait()
+        return "once"
+
+    async with Station(dsn, settings, database) as other:
+        worker = await far.hire_remote(other)
+        job = await far.lw.submit("long")
+        await begun.wait()
+        await far.station.server.stop(0)
+        await until(lambda: worker.intake.known.is_set())
+        go_on.set()
+        assert await job.wait(20) == "once"
+        assert (await job.get()).attempt == 1
+        more = await far.lw.submit("long")
+        assert await more.wait(20) == "once"
+        await worker.stop(0.0)
+    assert far.holds_nothing()

@@ -1,0 +1,151 @@
+"""Calls that arrive together become one statement; what is wrong with one is its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.rpc import gather
+from laneway.rpc.gather import Gather
+from tests.engine.workshop import until
+
+IN_TIME = 10.0
+
+
+class Clerk:
+    """Answers items with their own text; keeps what it was asked in one go."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self.busy: set[str] = set()
+        self.poison: set[str] = set()
+        self.is_away = False
+
+    async def work(self, items: list[str]) -> list[str]:
+        self.asked.append(items)
+        await self.is_open.wait()
+        if self.is_away:
+            raise DatabaseUnavailable("away")
+        for item in items:
+            if item in self.poison:
+                raise InvalidInput(item, "is poison")
+        return ["busy" if item in self.busy else item.upper() for item in items]
+
+
+@pytest.fixture
+def clerk() -> Clerk:
+    return Clerk()
+
+
+@pytest.fixture
+def together(clerk: Clerk) -> Gather[str, str]:
+    return Gather(clerk.work, lambda answer: answer == "busy", most=5)
+
+
+async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
+    clerk: Clerk, together: Gather[str, str]
+) -> None:
+    clerk.is_open.clear()
+    calls = [asyncio.ensure_future(together.ask([f"a{i}", f"b{i}"], IN_TIME)) for i in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    late = asyncio.ensure_future(together.ask(["late"], IN_TIME))
+    await asyncio.sleep(0)
+    clerk.is_open.set()
+    assert await asyncio.gather(*calls) == [["A0", "B0"], ["A1", "B1"], ["A2", "B2"]]
+    assert await late == ["LATE"]
+    # Two calls of two fit into five, one more would not.
+    assert clerk.asked == [["a0", "b0", "a1", "b1"], ["a2", "b2", "late"]]
+
+
+async def test_nothing_is_asked_for_nothing(clerk: Clerk, together: Gather[str, str]) -> None:
+    assert await together.ask([], IN_TIME) == []
+    assert clerk.asked == []
+
+
+async def test_poison_in_one_call_does_not_fail_the_others(
+    clerk: Clerk, together: Gather[str, str]
+) -> None:
+    clerk.poison = {"p"}
+    good, bad, fine = await asyncio.gather(
+        together.ask(["a"], IN_TIME),
+        together.ask(["p", "q"], IN_TIME),
+        together.ask(["b"], IN_TIME),
+        return_exceptions=True,
+    )
+    assert good == ["A"]
+    assert fine == ["B"]
+    assert isinstance(bad, InvalidInput)
+    assert bad.field == "p"
+    assert ["q"] in clerk.asked, "what stands beside it in its call is done"
+
+
+async def test_what_is_busy_is_asked_for_again_and_nothing_else(
+    clerk: Clerk, together: Gather[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "BUSY_S", 0.001)
+    clerk.busy = {"b"}
+    call = asyncio.ensure_future(together.ask(["a", "b", "c"], IN_TIME))
+    await until(lambda: len(clerk.asked) >= 3)
+    clerk.busy = set()
+    assert await call == ["A", "B", "C"]
+    assert clerk.asked[1:] == [["b"]] * (len(clerk.asked) - 1)
+
+
+async def test_what_is_still_busy_when_the_time_is_over_is_answered_so(
+    clerk: Clerk, together: Gather[str, str]
+) -> None:
+    clerk.busy = {"b"}
+    assert await together.ask(["a", "b"], 0.0) == ["A", "busy"]
+
+
+async def test_without_a_database_everybody_hears_at_once(
+    clerk: Clerk, together: Gather[str, str]
+) -> None:
+    clerk.is_away = True
+    told = await asyncio.gather(
+        together.ask(["a"], IN_TIME), together.ask(["b"], IN_TIME), return_exceptions=True
+    )
+    assert all(isinstance(one, DatabaseUnavailable) for one in told)
+    clerk.is_away = False
+    assert await together.ask(["c"], IN_TIME) == ["C"]
+
+
+async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Gather[str, str]) -> None:
+    clerk.is_open.clear()
+    first = asyncio.ensure_future(together.ask(["a"], IN_TIME))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    gone = asyncio.ensure_future(together.ask(["b"], IN_TIME))
+    await asyncio.sleep(0)
+    gone.cancel()
+    clerk.is_open.set()
+    assert await first == ["A"]
+    assert await together.ask(["c"], IN_TIME) == ["C"]
+    assert clerk.asked == [["a"], ["c"]]
+
+
+async def test_when_it_closes_nobody_waits_for_ever(
+    clerk: Clerk, together: Gather[str, str]
+) -> None:
+    clerk.is_open.clear()
+    calls = [asyncio.ensure_future(together.ask([name], IN_TIME)) for name in "ab"]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await together.close()
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(one, DatabaseUnavailable) for one in told)
+
+
+async def test_what_fails_only_together_is_answered_one_by_one() -> None:
+    async def work(items: list[str]) -> list[str]:
+        if len(items) > 1:
+            raise RuntimeError("deadlock")
+        return [items[0].upper()]
+
+    together: Gather[str, str] = Gather(work, lambda answer: answer == "busy")
+    assert await together.ask(["a", "b"], IN_TIME) == ["A", "B"]

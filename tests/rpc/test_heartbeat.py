@@ -1,0 +1,110 @@
+"""The leases of a remote worker are renewed by a process of its own, whatever handlers do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import grpc
+import pytest
+
+from laneway.errors import DatabaseUnavailable
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.heartbeat_child import Renewals
+from laneway.rpc.link import Link
+from laneway.store.leases import Answer
+from tests.engine.workshop import until
+from tests.rpc.processes import Remote
+from tests.rpc.script import TOKEN, Scripted, assignment
+
+WORKER = str(uuid4())
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Scripted]:
+    async with Scripted() as server:
+        yield server
+
+
+async def test_a_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
+    server: Scripted,
+) -> None:
+    with Remote(server.address) as worker:
+        await until(lambda: server.hellos)
+        one = assignment("hold_gil", {"seconds": 3.0}, lease_ms=1000, lease_left_ms=1000)
+        server.send(one)
+        await until(lambda: one.job_id in server.results)
+        assert json.loads(server.results[one.job_id].finish.result) == "still mine"
+        beats = [b for b in server.of(pb.HeartbeatRequest) if b.claims]
+        assert len(beats) >= 3
+        assert {c.job_id for beat in beats for c in beat.claims} == {one.job_id}
+        assert all(beat.memory_bytes > 1_000_000 for beat in beats)
+        # What only processes of ours may read is not on the command line.
+        assert TOKEN not in " ".join(" ".join(p.cmdline()) for p in worker.tree())
+
+
+async def test_nothing_is_renewed_for_a_worker_that_was_killed(server: Scripted) -> None:
+    with Remote(server.address) as worker:
+        await until(lambda: server.hellos)
+        one = assignment("wait", lease_ms=600, lease_left_ms=600)
+        server.send(one)
+        await until(lambda: len(server.of(pb.HeartbeatRequest)) > 3)
+        worker.kill()
+        await until(worker.all_gone)
+        assert one.job_id not in server.results
+
+
+async def test_a_lease_that_nobody_renews_is_lost_by_the_workers_own_clock(
+    server: Scripted,
+) -> None:
+    with Remote(server.address):
+        await until(lambda: server.hellos)
+        server.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "the database is away"
+        lost = assignment("wait", lease_ms=600, lease_left_ms=600)
+        server.send(lost)
+        await until(lambda: [u for r in server.of(pb.ReportProgressRequest) for u in r.updates])
+        # While it is held it is named when the worker connects again; afterwards it is not.
+        await until(lambda: not _held_after_a_new_stream(server))
+        assert lost.job_id not in server.results
+
+
+def _held_after_a_new_stream(server: Scripted) -> bool:
+    if server.streams:
+        server.end_stream()
+        server.streams.clear()
+    return len(server.hellos) < 3 or bool(server.hellos[-1].holds)
+
+
+# -- the renewals by themselves -------------------------------------------------------------------
+
+
+def _asked(link: Link) -> list[Answer]:
+    pairs = [(1, 3), (2, 1), (3, 1)]
+    job_ids = [UUID(int=n).bytes for n, _ in pairs]
+    return Renewals(link, WORKER).renew(pairs, job_ids, 5.0)
+
+
+async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(server: Scripted) -> None:
+    odd = {2: pb.ANSWER_FENCED, 3: pb.ANSWER_CANCEL_REQUESTED}
+    server.answer = lambda claim: odd.get(UUID(claim.job_id).int, pb.ANSWER_ACCEPTED)
+    answers = await asyncio.to_thread(_asked, server.link)
+    assert answers == [Answer(2, 1, "fenced"), Answer(3, 1, "cancel_requested")]
+    (request,) = server.of(pb.HeartbeatRequest)
+    assert request.worker_id == WORKER
+    assert [(UUID(c.job_id).int, c.attempt) for c in request.claims] == [(1, 3), (2, 1), (3, 1)]
+
+
+async def test_another_replica_renews_when_one_does_not_answer(server: Scripted) -> None:
+    async with Scripted() as other:
+        gone = other.address
+    renewals = Renewals(Link.to(f"{gone},{server.address}", TOKEN), WORKER)
+
+    def renew() -> list[Answer]:
+        return renewals.renew([(1, 1)], [UUID(int=1).bytes], 1.0)
+
+    with pytest.raises(DatabaseUnavailable, match=gone):
+        await asyncio.to_thread(renew)
+    assert await asyncio.to_thread(renew) == []
+    assert server.of(pb.HeartbeatRequest)

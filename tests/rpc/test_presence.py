@@ -1,0 +1,152 @@
+"""Two replicas on one database: what happens at the one is noticed at the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+
+from laneway.config import Settings
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.dock import Dock, hello, settle
+
+
+@pytest.fixture
+async def docks(dsn: str, settings: Settings) -> AsyncIterator[list[Dock]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(Dock(dsn, settings)) for _ in range(2)]
+
+
+async def test_a_newer_stream_at_another_replica_ends_the_older_one(
+    docks: list[Dock], scene: Scene
+) -> None:
+    here, there = docks
+    older = await here.connect()
+    newer = await there.connect(older.said)
+    await older.over()
+    assert older.dispatcher.end == "replaced"
+    # Its goodbye is not the worker's.
+    await here.replica.presence.run_once()
+    await there.replica.presence.run_once()
+    row = scene.conn.execute(
+        "select session, stopped_at from laneway.workers where id = %s", [older.id]
+    ).fetchone()
+    assert row == (newer.dispatcher.session, None)
+
+
+async def test_a_replica_that_does_not_listen_learns_of_the_newer_stream_when_it_looks(
+    dsn: str, settings: Settings, scene: Scene
+) -> None:
+    deaf = settings.model_copy(update={"listen": False})
+    async with Dock(dsn, deaf) as here, Dock(dsn, deaf) as there:
+        older = await here.connect()
+        await there.connect(older.said)
+        here.replica.presence.touch_now()
+        await older.over()
+        assert older.dispatcher.end == "replaced"
+
+
+async def test_an_older_stream_claims_nothing_and_learns_by_that_of_the_newer_one(
+    dsn: str, settings: Settings, scene: Scene
+) -> None:
+    deaf = settings.model_copy(update={"listen": False})
+    async with Dock(dsn, deaf) as here, Dock(dsn, deaf) as there:
+        older = await here.connect()
+        await here.replica.presence.cancel()
+        await there.connect(replace(older.said, max_in_flight=0))
+        scene.submit("t")
+        here.replica.rotation.tell(["t"])
+        await older.over()
+        assert older.dispatcher.end == "replaced"
+        assert scene.conn.execute("select attempt from laneway.ready").fetchall() == [(0,)]
+
+
+async def test_a_worker_told_to_drain_stays_so_when_it_connects_again(
+    docks: list[Dock], scene: Scene
+) -> None:
+    here, there = docks
+    hand = await here.connect()
+    scene.conn.execute(
+        "update laneway.workers set drain_requested_at = now(), drain_requested_by = 'ann'"
+        " where id = %s",
+        [hand.id],
+    )
+    here.replica._on_message(f"drain {hand.id}")
+    await until(lambda: hand.dispatcher.is_drained)
+    again = await there.connect(hand.said)
+    assert again.dispatcher.is_drained
+    scene.submit("t")
+    await there.replica.poller.run_once()
+    assert not again.jobs
+    scene.conn.execute(
+        "update laneway.workers set drain_requested_at = null, drain_requested_by = null"
+    )
+    there.replica.presence.touch_now()
+    await again.got(1)
+
+
+async def test_a_worker_that_moves_to_another_replica_keeps_what_it_holds(
+    docks: list[Dock], scene: Scene
+) -> None:
+    here, there = docks
+    for _ in range(2):
+        scene.submit("t")
+    hand = await here.connect(hello(max_in_flight=2))
+    kept, lost = await hand.got(2)
+    await hand.hang_up()
+    holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
+    moved = await there.connect(replace(hand.said, holds=holds))
+    (again,) = await moved.got(1)
+    assert (again.claim.job_id, again.claim.attempt) == (lost.claim.job_id, 2)
+    assert moved.dispatcher.room.in_use == 2
+    (answer,) = await settle(there.replica, [kept.claim])
+    assert answer.answer == "accepted"
+
+
+async def test_results_given_to_another_replica_give_the_room_back(
+    docks: list[Dock], scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.presence.FULL_S", 0.0)
+    here, there = docks
+    for _ in range(4):
+        scene.submit("t")
+    hand = await here.connect(hello(max_in_flight=2))
+    claims = [job.claim for job in await hand.got(2)]
+    await settle(there.replica, claims)
+    here.replica.presence.wake()
+    await hand.got(4)
+    await hand.end()
+    assert hand.dispatcher.room.in_use <= 2
+
+
+async def test_a_lease_that_no_stream_brought_is_given_back(
+    docks: list[Dock], scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.presence.STRAY_S", 0.0)
+    here, _ = docks
+    hand = await here.connect(hello("other"))
+    # As if its claim had been committed and the answer lost.
+    scene.worker_id = hand.id
+    scene.running("t")
+    here.replica.presence.touch_now()
+    query = "select outcome from laneway.attempts"
+    assert await until(lambda: scene.conn.execute(query).fetchall()) == [("released",)]
+
+
+async def test_a_job_that_was_taken_back_gives_the_room_back(
+    docks: list[Dock], scene: Scene
+) -> None:
+    here, _ = docks
+    scene.submit("t")
+    hand = await here.connect(hello(max_in_flight=1))
+    (job,) = await hand.got(1)
+    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '1 s'")
+    query = "select outcome from laneway.attempts"
+    assert await until(lambda: scene.conn.execute(query).fetchall()) == [("lost",)]
+    here.replica.presence.touch_now()
+    await until(lambda: hand.dispatcher.room.in_use == 0)
+    (answer,) = await settle(here.replica, [job.claim])
+    assert answer.answer == "fenced"

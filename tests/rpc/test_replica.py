@@ -1,0 +1,427 @@
+"""What all streams of a replica share costs the same for one worker and for a hundred."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from laneway.config import Settings
+from laneway.domain.approval import Analysis, Approval, analysis_of
+from laneway.errors import Forbidden
+from laneway.rpc.caller import Caller
+from laneway.rpc.hello import ServedType
+from laneway.store.database import Database
+from laneway.store.leases import Verdict
+from laneway.store.statement import Statement
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.dock import ANN, Dock, Hand, declared, hello, settle
+
+CLAIM = "remote/claim_jobs"
+
+
+@pytest.fixture
+async def dock(dsn: str, settings: Settings) -> AsyncIterator[Dock]:
+    async with Dock(dsn, settings) as dock:
+        yield dock
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each statement was said to the database since the last clear."""
+    counts: Counter[str] = Counter()
+    run = Database.run
+
+    async def counting(self: Database, statement: Statement[Any]) -> Any:
+        counts[statement.name] += 1
+        return await run(self, statement)
+
+    monkeypatch.setattr(Database, "run", counting)
+    return counts
+
+
+async def settled_down(dock: Dock) -> None:
+    """Returns once nobody claims, and what the streams were opened for is looked for."""
+    await until(lambda: dock.replica.listening._listener.is_listening)
+    await dock.replica.poller.run_once()
+    await settled_rounds(dock)
+
+
+async def settled_rounds(dock: Dock) -> None:
+    await until(lambda: not dock.replica.rotation._rounds)
+
+
+def _have(hands: list[Hand], count: int) -> bool:
+    return sum(len(hand.jobs) for hand in hands) == count
+
+
+# One at a time ----------------------------------------------------------------------------------
+
+
+async def test_a_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
+    dock: Dock, scene: Scene, said: Counter[str]
+) -> None:
+    hands = [await dock.connect() for _ in range(20)]
+    await settled_down(dock)
+    # It would find what was just told as well.
+    await dock.replica.poller.cancel()
+    said.clear()
+    for n in range(1, 6):
+        scene.submit("t")
+        dock.replica._on_message("wake t")
+        await until(partial(_have, hands, n))
+        await until(lambda: not dock.replica.rotation._rounds)
+    assert said[CLAIM] == 5
+    # In turn: no worker gets a second job while another has none.
+    assert max(len(hand.jobs) for hand in hands) == 1
+
+
+async def test_a_hundred_idle_workers_cost_no_more_statements_than_one(
+    dock: Dock, said: Counter[str]
+) -> None:
+    for _ in range(100):
+        await dock.connect()
+    await settled_down(dock)
+    said.clear()
+    replica = dock.replica
+    await replica.poller.cancel()
+    await replica.presence.cancel()
+    await replica.duties.cancel()
+    # Ten seconds of an idle replica: the shortest poll interval of a lane here is one second.
+    replica.presence.touch_now()
+    for second in range(10):
+        await replica.poller.run_once()
+        await replica.presence.run_once()
+        await replica.duties.retention.run_once()
+        if second % 2:
+            await replica.duties.watchdog.run_once()
+    assert said.total() <= 30, said
+    assert said[CLAIM] == 0
+
+
+async def test_a_backlog_is_shared_by_all_who_have_room(dock: Dock, scene: Scene) -> None:
+    hands = [await dock.connect() for _ in range(4)]
+    await settled_down(dock)
+    for _ in range(12):
+        scene.submit("t")
+    dock.replica._on_message("wake t")
+    await until(lambda: sum(len(hand.jobs) for hand in hands) == 12)
+    assert sum(1 for hand in hands if hand.jobs) >= 3
+
+
+async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
+    dock: Dock, scene: Scene
+) -> None:
+    one, other = await dock.connect(hello("a")), await dock.connect(hello("b"))
+    await settled_down(dock)
+    scene.submit("a")
+    scene.submit("b")
+    dock.replica._on_message("wake a\x1fb")
+    await one.got(1)
+    await other.got(1)
+
+
+async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
+    dock: Dock, scene: Scene, said: Counter[str]
+) -> None:
+    hands = [await dock.connect(hello(max_in_flight=1)) for _ in range(3)]
+    for _ in range(4):
+        scene.submit("t")
+    dock.replica._on_message("wake t")
+    for hand in hands:
+        await hand.got(1)
+    await until(lambda: not dock.replica.rotation._rounds)
+    said.clear()
+    dock.replica._on_message("wake t")
+    assert said[CLAIM] == 0
+    await hands[1].end()
+    await hands[1].got(1)
+
+
+async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
+    dock: Dock, scene: Scene
+) -> None:
+    hand = await dock.connect(hello(ServedType("t", "thread", False, None), max_threads=1))
+    await settled_down(dock)
+    # Nobody looks but those who are told.
+    await dock.replica.poller.cancel()
+    for _ in range(3):
+        scene.submit("t")
+    dock.replica._on_message("wake t")
+    for _ in range(3):
+        (_,) = await hand.got(1)
+        await hand.end()
+
+
+async def test_the_highest_priority_goes_first_whoever_is_next(dock: Dock, scene: Scene) -> None:
+    hand = await dock.connect(hello(max_in_flight=1))
+    await settled_down(dock)
+    wanted = [scene.submit("t", priority=one) for one in (1, 5, 3)]
+    dock.replica._on_message("wake t")
+    seen = []
+    for _ in range(3):
+        (job,) = await hand.got(1)
+        seen.append(job.claim.job_id)
+        await hand.end()
+    assert seen == [wanted[1], wanted[2], wanted[0]]
+
+
+async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
+    dock: Dock, scene: Scene, said: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.rotation.COLLECT_S", 60.0)
+    for _ in range(600):
+        scene.submit("t")
+    hand = await dock.connect(hello(max_in_flight=200))
+    await hand.got(200)
+    said.clear()
+    for _ in range(40):
+        await hand.end(count=5)
+    await until(lambda: len(hand.jobs) >= 100)
+    assert said[CLAIM] <= 4
+
+
+# Lanes --------------------------------------------------------------------------------------------
+
+
+async def test_a_changed_lane_is_read_once_for_all_streams(
+    dock: Dock, scene: Scene, said: Counter[str]
+) -> None:
+    hands = [await dock.connect() for _ in range(10)]
+    await settled_down(dock)
+    said.clear()
+    scene.conn.execute("update laneway.worker_lanes set enabled = false where name = 'default'")
+    scene.submit("t")
+    await settled_down(dock)
+    assert said["lanes/read_lanes"] == 1
+    assert not any(hand.jobs for hand in hands)
+    scene.conn.execute("update laneway.worker_lanes set enabled = true where name = 'default'")
+    await settled_down(dock)
+    await until(lambda: sum(len(hand.jobs) for hand in hands) == 1)
+
+
+async def test_a_full_lane_is_claimed_in_again_when_one_of_ours_ends(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
+    hands = [await dock.connect() for _ in range(2)]
+    for _ in range(3):
+        scene.submit("t")
+    await settled_down(dock)
+    for _ in range(3):
+        await until(lambda: sum(len(hand.jobs) for hand in hands) == 1)
+        await next(hand for hand in hands if hand.jobs).end()
+
+
+@pytest.mark.parametrize("by", ["limit", "key"])
+async def test_a_limit_and_a_key_let_one_job_at_a_time_through(
+    dock: Dock, scene: Scene, by: str
+) -> None:
+    served = declared("t", limits=("scarce",) if by == "limit" else ())
+    hands = [await dock.connect(hello(served)) for _ in range(2)]
+    for _ in range(3):
+        scene.submit("t", concurrency_key="k" if by == "key" else None)
+    await settled_down(dock)
+    # Nobody looks but those who are told.
+    await dock.replica.poller.cancel()
+    for _ in range(3):
+        await until(lambda: any(hand.jobs for hand in hands))
+        await settled_rounds(dock)
+        assert _have(hands, 1)
+        await next(hand for hand in hands if hand.jobs).end()
+
+
+async def test_the_pause_gate_stops_every_stream(dock: Dock, scene: Scene) -> None:
+    hand = await dock.connect()
+    scene.conn.execute("update laneway.control set paused = true, paused_by = 'me'")
+    scene.submit("t")
+    await settled_down(dock)
+    assert not hand.jobs
+    scene.conn.execute("update laneway.control set paused = false")
+    await settled_down(dock)
+    await hand.got(1)
+
+
+async def test_a_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more(
+    dock: Dock, scene: Scene
+) -> None:
+    hand = await dock.connect(caller=replace(ANN, lanes=frozenset({"default"})))
+    await settled_down(dock)
+    scene.conn.execute("insert into laneway.worker_lanes (name, job_types) values ('far', '{t}')")
+    scene.submit("t")
+    await settled_down(dock)
+    assert not hand.jobs
+    assert hand.dispatcher.lanes == set()
+    hand.dispatcher.narrow(frozenset({"far"}), None)
+    await hand.got(1)
+
+
+async def test_analyses_go_to_whoever_serves_the_lane_of_their_type(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = scene.submit("costly")
+    hand = await dock.connect(
+        hello(ServedType("costly", "async", True, None)),
+        replace(ANN, lanes=frozenset({"default"})),
+    )
+    (job,) = await hand.got(1)
+    assert (job.claim.job_id, job.job_type, job.is_analysis) == (job_id, "costly", True)
+    found = dock.replica.assignments.find(job.id, job.claim.attempt)
+    assert found is not None
+    assert (found.lane, found.job_type) == ("default", analysis_of("costly"))
+    plan = '{"plan": null, "cost": null, "warnings": []}'
+    assert Analysis().to_dict() == {"plan": None, "cost": None, "warnings": []}
+    (answer,) = await dock.replica.settle([Verdict(job.claim, "analyzed", plan)], 20.0)
+    assert answer.status == "awaiting_approval"
+
+
+# Results ------------------------------------------------------------------------------------------
+
+
+async def test_results_of_calls_that_come_together_are_settled_together(
+    dock: Dock, scene: Scene, said: Counter[str]
+) -> None:
+    for _ in range(60):
+        scene.submit("t")
+    hand = await dock.connect(hello(max_in_flight=60))
+    claims = [job.claim for job in await hand.got(60)]
+    said.clear()
+    answers = await asyncio.gather(*(settle(dock.replica, [claim]) for claim in claims))
+    assert {one.answer for each in answers for one in each} == {"accepted"}
+    assert said["leases/settle_jobs"] <= 3
+
+
+async def test_a_result_said_twice_at_once_is_answered_alike_and_another_verdict_is_fenced(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.submit("t")
+    hand = await dock.connect()
+    (job,) = await hand.got(1)
+    first, again, other = await asyncio.gather(
+        settle(dock.replica, [job.claim]),
+        settle(dock.replica, [job.claim]),
+        settle(dock.replica, [job.claim], "snooze"),
+    )
+    assert [one.answer for one in first + again] == ["accepted", "accepted"]
+    assert [one.answer for one in other] == ["fenced"]
+    assert hand.dispatcher.room.in_use == 0
+
+
+async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.submit("t")
+    hand = await dock.connect(hello(max_in_flight=1))
+    (job,) = await hand.got(1)
+    dock.replica._release([job.claim])
+    answers = [(await settle(dock.replica, [job.claim]))[0].answer for _ in range(2)]
+    assert answers in (["busy", "fenced"], ["fenced", "fenced"])
+    assert scene.conn.execute("select count(*) from laneway.outcome").fetchone() == (0,)
+
+
+# Who is there -------------------------------------------------------------------------------------
+
+
+async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Dock) -> None:
+    hand = await dock.connect()
+    with pytest.raises(Forbidden, match="another principal"):
+        await dock.connect(hand.said, Caller(uuid4(), "bob"))
+    assert hand.dispatcher.end is None
+    # Nor can anybody take the id of a worker that is no remote one.
+    with pytest.raises(Forbidden):
+        await dock.connect(hello(worker_id=dock.replica.id))
+
+
+async def test_a_token_that_reaches_none_of_the_types_is_refused(dock: Dock, scene: Scene) -> None:
+    with pytest.raises(Forbidden, match="t in lane default"):
+        await dock.connect(caller=replace(ANN, lanes=frozenset({"far"})))
+    await until(
+        lambda: scene.conn.execute(
+            "select 1 from laneway.workers where stopped_at is not null"
+        ).fetchone()
+    )
+
+
+async def test_a_worker_publishes_its_types_and_their_lanes_only_within_its_reach(
+    dock: Dock, scene: Scene
+) -> None:
+    near = replace(ANN, lanes=frozenset({"default", "near"}))
+    said = hello(declared("a", lane="near"), declared("b", lane="far"), declared("c"))
+    await dock.connect(said, near)
+    rows = scene.conn.execute(
+        "select name, job_types from laneway.worker_lanes where name in ('near', 'far')"
+    ).fetchall()
+    assert rows == [("near", ["a"])]
+    published = "select name from laneway.job_types where published_at is not null order by 1"
+    assert scene.conn.execute(published).fetchall() == [("a",), ("b",), ("c",)]
+
+
+async def test_types_that_a_token_does_not_cover_are_named(
+    dock: Dock, caplog: pytest.LogCaptureFixture
+) -> None:
+    near = replace(ANN, lanes=frozenset({"near"}))
+    with pytest.raises(Forbidden, match=r"b in lane default \(declared for far\)"):
+        await dock.connect(hello(declared("b", lane="far")), near)
+    await dock.connect(hello(declared("a", lane="near"), declared("b", lane="far")), near)
+    said = "does not cover b in lane default (declared for far): it is sent none of them"
+    assert [said in one.getMessage() for one in caplog.records].count(True) == 1
+
+
+async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
+    dock: Dock, scene: Scene
+) -> None:
+    scene.publish("theirs")
+    scene.submit("theirs")
+    thief = replace(ANN, lanes=frozenset({"interactive"}))
+    said = hello(declared("theirs", lane="interactive"))
+    with pytest.raises(Forbidden):
+        await dock.connect(said, thief)
+    moved = "select count(*) from laneway.worker_lanes where 'theirs' = any (job_types)"
+    assert scene.conn.execute(moved).fetchone() == (0,)
+    hand = await dock.connect(said, replace(thief, job_types=frozenset({"theirs"})))
+    await hand.got(1)
+
+
+async def test_a_worker_cannot_take_an_approval_away(dock: Dock, scene: Scene) -> None:
+    scene.publish("gated", approval=Approval(two_person=True), has_analysis=True)
+    await dock.connect(hello(declared("gated")))
+    row = scene.conn.execute(
+        "select approval, two_person, has_analysis from laneway.job_types where name = 'gated'"
+    ).fetchone()
+    assert row == ("always", True, True)
+
+
+async def test_the_replica_leads_where_nobody_else_does_and_says_so(
+    dock: Dock, scene: Scene
+) -> None:
+    await until(lambda: dock.replica.duties.watchdog.is_leader)
+    row = scene.conn.execute(
+        "select w.name from laneway.leader l join laneway.workers w on w.id = l.holder"
+    ).fetchone()
+    assert row == (dock.replica.name,)
+
+
+async def test_stop_ends_streams_once_what_was_claimed_is_sent(
+    dsn: str, settings: Settings, scene: Scene
+) -> None:
+    async with Dock(dsn, settings) as dock:
+        hand = await dock.connect_deaf()
+        scene.submit("t")
+        dock.replica._on_message("wake t")
+        await until(lambda: len(dock.replica.assignments) == 1)
+        await dock.replica.stop_claiming()
+        hand.read()
+        await hand.over()
+        assert hand.dispatcher.end == "stopping"
+        (answer,) = await hand.end()
+        assert answer.answer == "accepted"
+    stopped = scene.conn.execute("select count(*) from laneway.workers where stopped_at is null")
+    assert stopped.fetchone() == (0,)

@@ -1,0 +1,163 @@
+"""News of work goes from one loop to the next, and what nobody can take is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from laneway.rpc.rotation import Rotation
+
+
+class Place:
+    """A loop with so much room for some job types; says only what it is told to."""
+
+    lane = "default"
+
+    def __init__(self, job_types: set[str], room: int = 10) -> None:
+        self.job_types = job_types
+        self.room = room
+        self.is_ripe = True
+        self.calls: list[int] = []
+
+    def wants(self, job_types: set[str]) -> bool:
+        return self.room > 0 and bool(self.job_types & job_types)
+
+    def call(self, share: int) -> None:
+        self.calls.append(share)
+
+
+@pytest.fixture
+def rotation() -> Iterator[Rotation]:
+    rotation = Rotation(lambda job_type: "default")
+    yield rotation
+    rotation.close()
+
+
+def joined(rotation: Rotation, *places: Place) -> tuple[Place, ...]:
+    """They have their turn in this order."""
+    for place in reversed(places):
+        rotation.join(place)
+    return places
+
+
+def calls(*places: Place) -> list[int]:
+    return [len(place.calls) for place in places]
+
+
+def test_one_is_called_and_the_next_time_the_next(rotation: Rotation) -> None:
+    places = joined(rotation, *(Place({"t"}) for _ in range(3)))
+    for n in range(6):
+        rotation.tell(["t"])
+        assert calls(*places) == [(n + 3) // 3, (n + 2) // 3, (n + 1) // 3]
+        rotation.done(places[n % 3], tried={"t"})
+
+
+def test_while_there_is_more_the_next_is_called_and_may_take_twice_as_much(
+    rotation: Rotation,
+) -> None:
+    places = joined(rotation, *(Place({"t"}, room=40) for _ in range(4)))
+    rotation.tell(["t"])
+    for place in places:
+        rotation.done(place, tried={"t"}, goes_on=True)
+    assert [place.calls[0] for place in places] == [10, 20, 40, 80]
+    rotation.done(places[0], tried={"t"})
+    assert calls(*places) == [2, 1, 1, 1]
+
+
+def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: Rotation) -> None:
+    first, second = joined(rotation, Place({"t"}), Place({"t"}))
+    rotation.tell(["t"])
+    rotation.tell(["t"])
+    assert calls(first, second) == [1, 0]
+    rotation.done(first, tried={"t"})
+    assert calls(first, second) == [1, 1]
+    rotation.done(second, tried={"t"})
+    assert calls(first, second) == [1, 1]
+
+
+def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: Rotation) -> None:
+    first, second = joined(rotation, Place({"t"}), Place({"t"}))
+    rotation.tell(["t"])
+    rotation.leave(first)
+    assert calls(first, second) == [1, 1]
+    rotation.done(first, tried={"t"})
+    rotation.done(second, tried={"t"})
+    rotation.tell(["t"])
+    assert calls(first, second) == [1, 2]
+
+
+def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
+    rotation: Rotation,
+) -> None:
+    apples, pears, both = joined(rotation, Place({"a"}), Place({"p"}), Place({"a", "p"}))
+    rotation.tell(["a", "p"])
+    rotation.done(apples, tried={"a"})
+    rotation.done(pears, tried={"p"})
+    assert calls(apples, pears, both) == [1, 1, 0]
+
+
+def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: Rotation) -> None:
+    first, second = joined(rotation, Place({"t"}, room=0), Place({"t"}, room=0))
+    rotation.tell(["t"])
+    second.room = 5
+    rotation.has_room()
+    assert calls(first, second) == [0, 1]
+    rotation.done(second, tried={"t"})
+    first.room = 5
+    rotation.has_room()
+    assert calls(first, second) == [0, 1]
+
+
+async def test_little_room_is_collected_for_a_moment(
+    rotation: Rotation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place,) = joined(rotation, Place({"t"}, room=0))
+    rotation.tell(["t"])
+    place.room, place.is_ripe = 1, False
+    rotation.has_room()
+    assert calls(place) == [0]
+    rotation._timers["default"]._run()
+    assert calls(place) == [1]
+    rotation.done(place, tried={"t"}, goes_on=True)
+    assert calls(place) == [1]
+    place.is_ripe = True
+    rotation.has_room()
+    assert calls(place) == [2]
+
+
+def test_full_lanes_are_tried_again_when_something_ends(rotation: Rotation) -> None:
+    (place,) = joined(rotation, Place({"t"}))
+    rotation.tell(["t"])
+    rotation.done(place, tried={"t"}, is_blocked=True)
+    assert calls(place) == [1]
+    rotation.has_slots()
+    assert calls(place) == [2]
+    rotation.done(place, tried={"t"})
+    rotation.has_slots()
+    assert calls(place) == [2]
+
+
+async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
+    rotation: Rotation,
+) -> None:
+    (place,) = joined(rotation, Place({"t"}))
+    rotation.tell(["t"])
+    rotation.failed(place)
+    rotation._alarms["default"][0]._run()
+    assert calls(place) == [2]
+    rotation.done(place, tried={"t"}, wait_s=5.0)
+    assert calls(place) == [2]
+    rotation._alarms["default"][0]._run()
+    assert calls(place) == [3]
+    rotation.done(place, tried=None, wait_s=0.05)
+    rotation._alarms["default"][0]._run()
+    assert calls(place) == [4]
+
+
+def test_nobody_is_called_any_more_once_it_is_closed(rotation: Rotation) -> None:
+    (place,) = joined(rotation, Place({"t"}))
+    rotation.close()
+    rotation.tell(["t"])
+    rotation.tell_all()
+    assert calls(place) == [0]

@@ -1,0 +1,286 @@
+"""The server for remote workers: where it may listen, what it says of its health, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from fastapi import FastAPI
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from laneway import serving
+from laneway.config import Settings
+from laneway.errors import ConfigError
+from laneway.rpc import server as rpc_server
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
+from laneway.store.database import Database
+from tests.api.conftest import People
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.certificates import make_certificate
+from tests.rpc.station import ACCEPTED, PATIENCE, Calls, Station, assigned
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
+
+
+@pytest.fixture
+async def silent(dsn: str, settings: Settings, database: Database) -> Station:
+    """A station that nobody has started."""
+    return Station(dsn, settings, database)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> dict[str, Any]:
+    """Settings with a certificate for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "laneway tests")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    pkcs8 = serialization.PrivateFormat.PKCS8
+    (tmp_path / "cert.pem").write_bytes(made.public_bytes(pem))
+    (tmp_path / "key.pem").write_bytes(key.private_bytes(pem, pkcs8, plain))
+    return {"grpc_cert": tmp_path / "cert.pem", "grpc_key": tmp_path / "key.pem"}
+
+
+async def health(channel: grpc.aio.Channel, service: str = "") -> int:
+    stub = health_pb2_grpc.HealthStub(channel)
+    asked = health_pb2.HealthCheckRequest(service=service)
+    return int((await stub.Check(asked, timeout=PATIENCE)).status)
+
+
+# -- where ------------------------------------------------------------------------------------
+
+
+async def test_plain_text_is_for_this_machine_only(silent: Station) -> None:
+    for host in (ANYWHERE, "::", "192.0.2.1", "example.invalid"):
+        with pytest.raises(ConfigError, match="grpc_cert and grpc_key"):
+            silent.server.listen(host, 0)
+    assert silent.server.listen("localhost", 0).startswith("localhost:")
+
+
+async def test_a_taken_port_is_an_error(silent: Station) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ConfigError, match="grpc_port: cannot listen on"),
+    ):
+        silent.server.listen("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"grpc_cert": "c.pem"}, "each needs the other"),
+        ({"grpc_key": "k.pem"}, "each needs the other"),
+        ({"grpc_cert": "c.pem", "grpc_key": "none.pem"}, "grpc_key: none.pem cannot be read"),
+    ],
+)
+async def test_a_certificate_that_cannot_be_used_is_named(
+    dsn: str, database: Database, given: dict[str, Any], said: str
+) -> None:
+    station = Station(dsn, Settings.load(database_url=dsn, **given), database)
+    with pytest.raises(ConfigError, match=said):
+        station.server.listen(ANYWHERE, 0)
+
+
+@pytest.mark.parametrize("broken", ["grpc_cert", "grpc_key", "neither"])
+async def test_a_certificate_that_does_not_fit_its_key_is_named(
+    dsn: str, database: Database, certificate: dict[str, Any], tmp_path: Path, broken: str
+) -> None:
+    given = dict(certificate)
+    if broken == "neither":
+        (tmp_path / "other").mkdir()
+        given["grpc_key"] = make_certificate(tmp_path / "other")[1]
+    else:
+        given[broken] = tmp_path / "text.pem"
+        given[broken].write_text("no PEM")
+    station = Station(dsn, Settings.load(database_url=dsn, **given), database)
+    with pytest.raises(ConfigError, match="must be a certificate chain and its key"):
+        station.server.listen("127.0.0.1", 0)
+
+
+async def test_with_a_certificate_calls_are_encrypted(
+    dsn: str, database: Database, people: People, certificate: dict[str, Any]
+) -> None:
+    ann = people.new("ann", "remote_worker")
+    async with Station(dsn, Settings.load(database_url=dsn, **certificate), database) as station:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await station.call(ann).beat()
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, "that was plain text"
+        trusted = grpc.ssl_channel_credentials(certificate["grpc_cert"].read_bytes())
+        async with grpc.aio.secure_channel(station.address, trusted) as channel:
+            assert await health(channel) == SERVING
+            calls = station.call(ann)
+            calls._stub = DispatchServiceStub(channel)  # type: ignore[no-untyped-call]
+            assert await calls.beat() == []
+
+
+def test_without_its_packages_it_is_said_what_to_install(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    monkeypatch.delitem(sys.modules, "laneway.rpc.server")
+    with pytest.raises(ConfigError, match=r"pip install 'laneway\[grpc\]'"):
+        serving._make_rpc("", settings, FastAPI())
+
+
+# -- health and limits ------------------------------------------------------------------------
+
+
+async def test_health_needs_no_token_and_follows_the_database(
+    station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for service in ("", rpc_server.NAME):
+        assert await health(station.channel, service) == SERVING
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await health(station.channel, "laneway.v1.Nothing")
+    assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+    known = station.gatekeeper._database
+    nowhere = Database("host=127.0.0.1 port=1", station.settings, role="tests nowhere")
+    station.gatekeeper._database = nowhere
+    reviewing = station.server._reviewing
+    reviewing.wake()
+    await until(lambda: _is_told(station, NOT_SERVING))
+    station.gatekeeper._database = known
+    await until(lambda: _is_told(station, SERVING))
+    await nowhere.close()
+
+
+def watch(station: Station) -> Any:
+    stub = health_pb2_grpc.HealthStub(station.channel)
+    return stub.Watch(health_pb2.HealthCheckRequest(service=rpc_server.NAME), timeout=PATIENCE)
+
+
+async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(station: Station) -> None:
+    stays, leaves = watch(station), watch(station)
+    for one in (stays, leaves):
+        assert (await one.read()).status == SERVING
+    leaves.cancel()
+    await until(lambda: station.server._health._watchers == 1)
+    async with asyncio.timeout(PATIENCE):
+        await station.server.stop(1000.0)
+    assert (await stays.read()).status == NOT_SERVING
+    assert await stays.read() is grpc.aio.EOF
+
+
+async def test_a_stranger_leaves_little_here(station: Station) -> None:
+    stub = health_pb2_grpc.HealthStub(station.channel)
+    asked = health_pb2.HealthCheckRequest(service="x" * 2000)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stub.Watch(asked, timeout=PATIENCE).read()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def _is_told(station: Station, status: int) -> bool:
+    return await health(station.channel) == status
+
+
+async def test_without_a_database_calls_are_unavailable_and_say_no_more(
+    station: Station, people: People
+) -> None:
+    ann = people.new("ann", "remote_worker")
+    known = station.gatekeeper._database
+    station.gatekeeper._database = Database("host=127.0.0.1 port=1", station.settings)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.call(ann).beat()
+    station.gatekeeper._database = known
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "127.0.0.1" not in str(refused.value.details())
+
+
+async def test_a_message_beyond_the_limit_is_not_read(station: Station, people: People) -> None:
+    ann = people.new("ann", "remote_worker")
+    large = pb.Result(finish=pb.Finish(result="x" * station.settings.grpc_message_bytes))
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.call(ann).end(large)
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_a_mistake_of_ours_is_told_without_its_traceback(
+    station: Station, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> object:
+        raise KeyError("secret of ours")
+
+    monkeypatch.setattr(station.door, "admit", broken)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await station.call(people.new("ann", "remote_worker")).beat()
+    assert refused.value.code() is grpc.StatusCode.INTERNAL
+    assert "secret" not in str(refused.value.details())
+
+
+# -- its end ----------------------------------------------------------------------------------
+
+
+async def at_work(calls: Calls, scene: Scene) -> tuple[Any, pb.Assignment]:
+    scene.submit()
+    stream = await calls.connected()
+    (one,) = await assigned(stream, 1)
+    return stream, one
+
+
+async def test_a_server_that_stops_ends_its_streams_and_hears_its_workers_out(
+    station: Station, people: People, scene: Scene
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    stream, one = await at_work(calls, scene)
+    stopping = asyncio.ensure_future(station.server.stop(PATIENCE))
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        await stream.read()
+    assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "stops" in str(ended.value.details())
+    assert await health(station.channel) == NOT_SERVING
+    assert await calls.finish(one) == [ACCEPTED]
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await calls.connected()
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    await stopping
+    assert scene.conn.execute("select status from laneway.outcome").fetchall() == [("completed",)]
+
+
+async def test_who_is_in_a_hurry_need_not_wait_for_workers(
+    station: Station, people: People, scene: Scene
+) -> None:
+    stream, _ = await at_work(station.call(people.new("ann", "remote_worker")), scene)
+    hurry = asyncio.Event()
+    hurry.set()
+    await station.server.stop(1000.0, hurry)
+    with pytest.raises(grpc.aio.AioRpcError):
+        await stream.read()
+
+
+async def test_a_worker_that_hangs_up_gives_back_its_seat(
+    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    stream, _ = await at_work(station.call(people.new("ann", "remote_worker")), scene)
+    assert station.door.count == 1
+    stream.cancel()
+    await until(lambda: station.door.count == 0)
+    assert conn.execute("select count(*) from laneway.lease").fetchone() == (1,)

@@ -1,0 +1,401 @@
+"""The calls of a remote worker: each job is answered by itself, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import Any
+from uuid import uuid4
+
+import grpc
+import psycopg
+import pytest
+
+from laneway.domain.approval import Analysis
+from laneway.rpc import messages
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.held import Held
+from laneway.rpc.hello import MOST_IN_FLIGHT
+from laneway.rpc.messages import MOST_CLAIMS
+from laneway.store.database import Database
+from tests.api.conftest import People
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.station import (
+    ACCEPTED,
+    AGAIN,
+    CANCEL_REQUESTED,
+    FENCED,
+    Calls,
+    Station,
+    assigned,
+    sent,
+)
+
+
+@pytest.fixture
+def calls(station: Station, people: People) -> Calls:
+    return station.call(people.new("ann", "remote_worker"))
+
+
+def status(scene: Scene, job_id: Any) -> str:
+    row = scene.conn.execute("select status from laneway.jobs_view where id = %s", [job_id])
+    return str(row.fetchone()[0])  # type: ignore[index]
+
+
+async def at_hand(
+    calls: Calls, scene: Scene, count: int = 1, job_type: str = "greet"
+) -> list[pb.Assignment]:
+    """A connected worker with so many jobs; the stream ends with the test."""
+    for n in range(count):
+        scene.submit(job_type, payload=json.dumps({"n": n}))
+    stream = await calls.connected([job_type])
+    return await assigned(stream, count)
+
+
+async def test_a_job_is_sent_kept_alive_reported_and_ended(calls: Calls, scene: Scene) -> None:
+    (one,) = await at_hand(calls, scene)
+    claim = sent(one)
+    assert (one.job_type, json.loads(one.payload), one.attempt) == ("greet", {"n": 0}, 1)
+    assert 0 < one.lease_left_ms <= one.lease_ms == 30_000
+    assert await calls.beat(claim) == [ACCEPTED]
+    (noted,) = await calls.report(
+        pb.Update(
+            claim=claim,
+            stage="half",
+            done=1,
+            total=2,
+            checkpoint='{"at": 1}',
+            lines=[pb.LogLine(number=1, level="info", message="hello")],
+        )
+    )
+    assert noted.answer == ACCEPTED
+    row = scene.conn.execute(
+        "select p.stage, p.done, p.checkpoint, (select count(*) from laneway.logs)"
+        " from laneway.progress p"
+    ).fetchone()
+    assert row == ("half", 1.0, {"at": 1}, 1)
+    answer = await calls.results(
+        pb.Result(claim=claim, ran_ms=5, finish=pb.Finish(result='{"ok": true}'))
+    )
+    assert (list(answer.answers), list(answer.statuses)) == ([ACCEPTED], [])
+    job = scene.conn.execute(
+        "select status, result from laneway.jobs_view where id = %s", [one.job_id]
+    ).fetchone()
+    assert job == ("completed", {"ok": True})
+
+
+async def test_a_result_said_again_is_answered_alike_and_another_is_not(
+    calls: Calls, scene: Scene
+) -> None:
+    (one,) = await at_hand(calls, scene)
+    assert await calls.finish(one) == [ACCEPTED]
+    assert await calls.finish(one) == [ACCEPTED]
+    assert await calls.end(pb.Result(claim=sent(one), release=pb.Release())) == [FENCED]
+    assert await calls.beat(one) == [FENCED]
+    (noted,) = await calls.report(pb.Update(claim=sent(one), done=1))
+    assert noted.answer == FENCED
+
+
+async def test_each_outcome_leads_where_the_contract_says(calls: Calls, scene: Scene) -> None:
+    jobs = await at_hand(calls, scene, 6)
+    outcomes: list[dict[str, Any]] = [
+        {"finish": pb.Finish(result="1")},
+        {"fail": pb.Fail(error=pb.Error(type="E", message="no"), retry_after_ms=60_000)},
+        {"fail": pb.Fail(error=pb.Error(type="E", message="no"), is_final=True)},
+        {"snooze": pb.Snooze(delay_ms=60_000)},
+        {"cancel": pb.Cancel(reason="enough")},
+        {"finish": pb.Finish(result="{")},
+    ]
+    answer = await calls.results(
+        *(pb.Result(claim=sent(job), **out) for job, out in zip(jobs, outcomes, strict=True))
+    )
+    assert list(answer.answers) == [ACCEPTED] * 6
+    told = ["completed", "approved", "failed", "approved", "cancelled", "approved"]
+    assert list(answer.statuses) == told
+    assert [status(scene, job.job_id) for job in jobs] == told
+    errors = scene.conn.execute(
+        "select error ->> 'type', error ->> 'message' from laneway.attempts"
+        " where outcome = 'failed' and error ->> 'type' = 'InvalidInput'"
+    ).fetchall()
+    assert len(errors) == 1
+    assert errors[0][1].startswith("result: is not JSON")
+
+
+async def test_of_a_cancelled_job_the_worker_hears_at_each_call(calls: Calls, scene: Scene) -> None:
+    (one,) = await at_hand(calls, scene)
+    scene.conn.execute("update laneway.lease set cancel_requested_at = now(), cancel_by = 'op'")
+    assert await calls.beat(one) == [CANCEL_REQUESTED]
+    (noted,) = await calls.report(pb.Update(claim=sent(one), steps=[pb.Step(name="s", result="1")]))
+    assert noted.answer == CANCEL_REQUESTED
+    assert (await calls.acquire(one, {"openai": 1})).answer == CANCEL_REQUESTED
+    answer = await calls.results(pb.Result(claim=sent(one), finish=pb.Finish(result="1")))
+    assert (list(answer.answers), list(answer.statuses)) == ([CANCEL_REQUESTED], ["cancelled"])
+
+
+async def test_the_first_result_of_a_step_counts(calls: Calls, scene: Scene) -> None:
+    (one,) = await at_hand(calls, scene)
+
+    def update(result: str) -> pb.Update:
+        steps = [pb.Step(name=name, result=result, took_ms=5) for name in ("a", "b")]
+        return pb.Update(claim=sent(one), steps=steps)
+
+    for result in ("1", "2"):
+        (noted,) = await calls.report(update(result))
+        assert noted.answer == ACCEPTED
+        assert [(step.name, step.result) for step in noted.steps] == [("a", "1"), ("b", "1")]
+
+
+async def test_two_updates_of_one_job_in_one_call_are_both_kept(calls: Calls, scene: Scene) -> None:
+    (one,) = await at_hand(calls, scene)
+    noted = await calls.report(
+        pb.Update(claim=sent(one), done=1, total=9, message="old"),
+        pb.Update(claim=sent(one), done=2),
+    )
+    assert [each.answer for each in noted] == [ACCEPTED, ACCEPTED]
+    row = scene.conn.execute("select done, total, message from laneway.progress").fetchone()
+    assert row == (2.0, 9.0, "old")
+
+
+async def test_a_row_that_somebody_else_writes_keeps_no_other_from_being_answered(
+    calls: Calls, scene: Scene, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.service.BUSY_S", 0.1)
+    monkeypatch.setattr("laneway.rpc.settling.BUSY_S", 0.1)
+    locked, free = await at_hand(calls, scene, 2)
+    with psycopg.connect(dsn, application_name="tests") as other:
+        other.execute(
+            "select from laneway.lease l join laneway.jobs j using (seq) where j.id = %s"
+            " for update of l",
+            [locked.job_id],
+        )
+        assert await calls.beat(locked, free) == [AGAIN, ACCEPTED]
+        noted = await calls.report(*(pb.Update(claim=sent(c), done=1) for c in (locked, free)))
+        assert [one.answer for one in noted] == [AGAIN, ACCEPTED]
+        assert (await calls.acquire(locked, {"openai": 1})).is_full
+        assert await calls.finish(locked, free) == [AGAIN, ACCEPTED]
+        other.rollback()
+    assert await calls.finish(locked, free) == [ACCEPTED, ACCEPTED]
+
+
+async def test_leases_are_renewed_while_somebody_holds_a_limits_row(
+    calls: Calls, scene: Scene, dsn: str
+) -> None:
+    first, second = await at_hand(calls, scene, 2)
+    with psycopg.connect(dsn, application_name="tests") as other:
+        other.execute("select from laneway.limits for update")
+        waiting = asyncio.ensure_future(calls.acquire(first, {"openai": 1}))
+        await until(lambda: is_waiting(scene))
+        assert await calls.beat(first, second) == [ACCEPTED, ACCEPTED]
+        (noted,) = await calls.report(pb.Update(claim=sent(second), done=1))
+        assert noted.answer == ACCEPTED
+        assert not waiting.done()
+        other.rollback()
+    assert (await waiting).answer == ACCEPTED
+
+
+def is_waiting(scene: Scene) -> bool:
+    row = scene.conn.execute(
+        "select count(*) from pg_stat_activity where application_name = 'laneway limits'"
+        " and wait_event_type = 'Lock' and datname = current_database()"
+    ).fetchone()
+    return row == (1,)
+
+
+async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, scene: Scene) -> None:
+    first, second = await at_hand(calls, scene, 2)
+    scene.conn.execute("update laneway.limits set max_concurrent = 1 where name = 'openai'")
+    held = await calls.acquire(first, {"openai": 1})
+    assert (held.answer, held.is_full) == (ACCEPTED, False)
+    full = await calls.acquire(second, {"openai": 1})
+    assert (full.answer, full.is_full) == (ACCEPTED, True)
+    assert await calls.release(first, {"openai": 0}) == ACCEPTED
+    assert not (await calls.acquire(second, {"openai": 1})).is_full
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await calls.acquire(second, {"nowhere": 1})
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert refused.value.details() == "limit: there is none named nowhere"
+
+
+async def test_the_result_of_an_analysis_is_the_plan_of_its_job(
+    station: Station, people: People, scene: Scene
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    declared = pb.JobType(name="costly", has_analysis=True, declaration='{"approval": true}')
+    stream = await calls.connected([declared])
+    job_id = scene.submit("costly")
+    station.replica.poller.wake()
+    (one,) = await assigned(stream, 1)
+    assert (one.job_type, one.is_analysis) == ("costly", True)
+    said = Analysis(plan="a plan", tokens=7).to_dict()
+    result = pb.Result(claim=sent(one), finish=pb.Finish(result=json.dumps(said)))
+    for _ in range(2):
+        answer = await calls.results(result)
+        assert list(answer.answers) == [ACCEPTED]
+        assert list(answer.statuses) == ["awaiting_approval"]
+    row = scene.conn.execute(
+        "select analysis from laneway.jobs_view where id = %s", [job_id]
+    ).fetchone()
+    assert row == (said,)
+
+
+async def test_room_comes_back_with_each_result(calls: Calls, scene: Scene) -> None:
+    for _ in range(3):
+        scene.submit()
+    stream = await calls.connected(max_in_flight=1)
+    for _ in range(3):
+        (one,) = await assigned(stream, 1)
+        running = scene.conn.execute("select count(*) from laneway.lease").fetchone()
+        assert running == (1,)
+        assert await calls.finish(one) == [ACCEPTED]
+
+
+async def test_what_a_worker_says_of_its_memory_is_told_of_that_worker(
+    station: Station, people: People, calls: Calls, scene: Scene
+) -> None:
+    await calls.connected()
+    size = 123 << 20
+    other = station.call(people.new("bob", "remote_worker"))
+    for caller, said in ((calls, size), (other, 5)):
+        asked = pb.HeartbeatRequest(worker_id=calls.worker_id, memory_bytes=said)
+        await caller.make("Heartbeat", asked)
+    (dispatcher,) = station.replica._dispatchers.values()
+    assert dispatcher.memory_bytes == size
+
+
+@pytest.mark.parametrize("call", ["Heartbeat", "ReportProgress"])
+async def test_who_hears_that_an_attempt_is_over_has_room_again(
+    station: Station, calls: Calls, scene: Scene, call: str
+) -> None:
+    (one,) = await at_hand(calls, scene)
+    scene.conn.execute("delete from laneway.lease")
+    if call == "Heartbeat":
+        assert await calls.beat(one) == [FENCED]
+    else:
+        (noted,) = await calls.report(pb.Update(claim=sent(one), done=1))
+        assert noted.answer == FENCED
+    assert len(station.replica.assignments) == 0
+
+
+async def test_another_replica_serves_the_calls_of_a_worker_as_well(
+    station: Station, people: People, scene: Scene, dsn: str
+) -> None:
+    ann = people.new("ann", "remote_worker")
+    calls = station.call(ann)
+    first, second = await at_hand(calls, scene, 2)
+    database = Database(dsn, station.settings, role="tests elsewhere")
+    async with Station(dsn, station.settings, database) as other:
+        elsewhere = other.call(ann)
+        elsewhere.worker_id = calls.worker_id
+        assert await elsewhere.beat(first, second) == [ACCEPTED, ACCEPTED]
+        assert await elsewhere.finish(first) == [ACCEPTED]
+        assert await calls.finish(first) == [ACCEPTED]
+        assert await calls.finish(second) == [ACCEPTED]
+        assert await elsewhere.finish(second) == [ACCEPTED]
+        assert await other.call(ann).finish(first) == [FENCED], "it was another worker's"
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    "name, request_, place",
+    [
+        ("Heartbeat", pb.HeartbeatRequest(worker_id="me"), "worker_id"),
+        ("Heartbeat", pb.HeartbeatRequest(claims=[pb.Claim()] * (MOST_CLAIMS + 1)), "claims"),
+        ("Heartbeat", pb.HeartbeatRequest(claims=[pb.Claim(job_id="x")]), "claims[0].job_id"),
+        (
+            "Heartbeat",
+            pb.HeartbeatRequest(claims=[pb.Claim(job_id=str(uuid4()))]),
+            "claims[0].attempt",
+        ),
+        ("ReportResult", pb.ReportResultRequest(results=[pb.Result()]), "results[0].outcome"),
+        (
+            "ReportResult",
+            pb.ReportResultRequest(results=[pb.Result(release=pb.Release())]),
+            "results[0].claim.job_id",
+        ),
+        (
+            "ReportProgress",
+            pb.ReportProgressRequest(
+                updates=[pb.Update(claim=pb.Claim(job_id=str(uuid4()), attempt=1), checkpoint="{")]
+            ),
+            "updates[0].checkpoint",
+        ),
+        ("AcquireLimits", pb.AcquireLimitsRequest(wants={"a": 0}), "wants[a]"),
+        ("ReleaseLimits", pb.ReleaseLimitsRequest(keeps={"a": -1}), "keeps[a]"),
+        ("StreamJobs", pb.StreamJobsRequest(max_in_flight=MOST_IN_FLIGHT + 1), "max_in_flight"),
+    ],
+)
+async def test_what_breaks_a_rule_is_refused_by_field_and_rule(
+    calls: Calls, name: str, request_: Any, place: str
+) -> None:
+    if not request_.worker_id:
+        request_.worker_id = calls.worker_id
+    is_stream = name == "StreamJobs"
+    call = calls.stream_of(request_).read() if is_stream else calls.make(name, request_)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert str(refused.value.details()).startswith(f"{place}: ")
+
+
+async def test_what_is_no_message_at_all_is_refused_as_well(
+    station: Station, people: People
+) -> None:
+    token = people.new("ann", "remote_worker").token
+    call: Any = station.channel.unary_unary("/laneway.v1.DispatchService/Heartbeat")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(b"\xff\xff\xff", metadata=[("authorization", f"Bearer {token}")])
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    unknown: Any = station.channel.unary_unary("/laneway.v1.DispatchService/Nothing")
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await unknown(b"")
+    assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_calls_that_arrive_together_are_written_together(
+    station: Station, calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await at_hand(calls, scene, 8)
+    sizes: list[int] = []
+    asked = 0
+    renewals = station.server._service._renewals  # type: ignore[union-attr]
+    run, find = renewals.run, Held.find
+
+    async def found(*args: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return await find(*args)
+
+    async def slow(statement: Any) -> Any:
+        if statement.name == "leases/renew_leases":
+            sizes.append(len(statement.params["seqs"]))
+            await until(lambda: asked == 8)
+        return await run(statement)
+
+    monkeypatch.setattr(Held, "find", found)
+    monkeypatch.setattr(renewals, "run", slow)
+    told = await asyncio.gather(*(calls.beat(job) for job in jobs))
+    assert told == [[ACCEPTED]] * 8
+    assert sum(sizes) == 8
+    assert len(sizes) == 2, "the first went alone, and the others waited for it together"
+
+
+async def test_what_takes_long_to_read_is_read_while_others_are_served(
+    calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: list[str] = []
+    read = messages.read_update
+
+    def noting(*args: Any) -> messages.News:
+        readers.append(threading.current_thread().name)
+        return read(*args)
+
+    monkeypatch.setattr(messages, "read_update", noting)
+    scene.submit()
+    (one,) = await assigned(await calls.connected(), 1)
+    for size in (1, 100_000):
+        (told,) = await calls.report(pb.Update(claim=sent(one), checkpoint=f'"{"x" * size}"'))
+        assert told.answer == ACCEPTED
+    assert readers[0] == threading.main_thread().name
+    assert readers[1].startswith("laneway read")

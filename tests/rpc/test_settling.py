@@ -1,0 +1,57 @@
+"""Whoever says how an attempt ended is answered by what became of that, and of nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.rpc.settling import Settling
+from laneway.store.leases import Answer, Verdict
+
+CLAIM = Claim(7, uuid4(), 1)
+PAIR = CLAIM.seq, CLAIM.attempt
+RELEASE, FINISH = Verdict(CLAIM, "release"), Verdict(CLAIM, "finish", "1")
+RELEASED = Answer(*PAIR, "accepted", "approved")
+FENCED = Answer(*PAIR, "fenced")
+
+
+class Clerk:
+    """Takes verdicts to be settled."""
+
+    def __init__(self) -> None:
+        self.taken: list[Verdict] = []
+
+    def add(self, verdict: Verdict) -> None:
+        self.taken.append(verdict)
+
+
+@pytest.fixture
+def settling() -> Settling:
+    return Settling(Clerk())  # type: ignore[arg-type]
+
+
+async def saying(settling: Settling) -> asyncio.Future[list[Answer]]:
+    said = asyncio.ensure_future(settling.settle([FINISH], 20.0))
+    await asyncio.sleep(0)
+    return said
+
+
+async def test_what_became_of_a_release_is_no_answer_to_a_finish(settling: Settling) -> None:
+    said = await saying(settling)
+    settling.settled([RELEASE], {PAIR: RELEASED})
+    settling.settled([FINISH], {PAIR: FENCED})
+    assert await said == [FENCED]
+
+
+async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again(
+    settling: Settling,
+) -> None:
+    said = await saying(settling)
+    settling.settled([RELEASE, FINISH], {PAIR: RELEASED})
+    assert [one.answer for one in await said] == ["busy"]
+    again = await saying(settling)
+    settling.settled([FINISH], {})
+    assert [one.status for one in await again] == ["completed"]

@@ -1,0 +1,69 @@
+"""When a worker counts as silent: before its lease is over, never after."""
+
+from __future__ import annotations
+
+import pytest
+
+from laneway.rpc import silence as module
+from laneway.rpc.silence import Silence
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def silence(clock: Clock) -> Silence:
+    silence = Silence()
+    silence.hold(4.0, begun=clock.now)
+    clock.now += 3.9
+    assert not silence.is_on
+    clock.now += 0.2
+    assert silence.is_on
+    return silence
+
+
+def test_a_word_ends_it(silence: Silence) -> None:
+    assert silence.heard(in_hand=1)
+    assert not silence.is_on
+
+
+def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
+    silence: Silence, clock: Clock
+) -> None:
+    assert silence.renewed(clock.now + 3.0)
+    clock.now += 2.9
+    assert not silence.is_on
+    clock.now += 0.2
+    assert silence.is_on
+
+
+def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
+    silence: Silence, clock: Clock
+) -> None:
+    silence.renewed(clock.now + 0.01)
+    clock.now += 0.02
+    assert silence.is_on
+
+
+def test_a_lease_that_is_over_changes_nothing(silence: Silence, clock: Clock) -> None:
+    assert not silence.renewed(clock.now - 1.0)
+    assert silence.is_on
+
+
+def test_whoever_has_nothing_in_hand_is_not_silent(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold(4.0, begun=clock.now)
+    silence.emptied()
+    clock.now += 60
+    assert not silence.is_on

@@ -1,0 +1,62 @@
+"""The room of a stream: strict, and no lane takes the last place of another."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.rpc.stream_room import StreamRoom
+
+KINDS = ("async", "thread", "process")
+LANES = ("a", "b", "c")
+
+
+def room(total: int, **sizes: int) -> StreamRoom:
+    made = StreamRoom(total, {"async": 0, "thread": 0, "process": 0, **sizes})
+    made.serve({lane: set(KINDS) for lane in LANES})
+    return made
+
+
+def test_a_lane_with_jobs_in_hand_leaves_a_place_for_each_other_lane() -> None:
+    made = room(10)
+    assert made.most("a") == 8
+    made.take("a", "async", 8)
+    assert made.most("a") == 0
+    assert made.most("b") == 1
+    made.take("b", "async", 1)
+    assert (made.most("a"), made.most("b"), made.most("c")) == (0, 0, 1)
+    made.give_back("a", "async")
+    assert (made.most("a"), made.most("b"), made.most("c")) == (1, 1, 2)
+
+
+def test_with_fewer_places_than_lanes_any_lane_may_have_the_last_one() -> None:
+    made = room(1)
+    assert [made.most(lane) for lane in LANES] == [1, 1, 1]
+    made.take("b", "thread", 1)
+    assert [made.most(lane) for lane in LANES] == [0, 0, 0]
+
+
+def test_a_worker_that_stops_has_no_room() -> None:
+    made = room(0)
+    made.take("a", "async", 2)
+    assert [made.free(lane, "async") for lane in LANES] == [0, 0, 0]
+
+
+@given(st.integers(0, 12), st.integers(0, 5), st.integers(0, 5), st.data())
+def test_no_order_of_claims_and_ends_exceeds_any_size(
+    total: int, threads: int, processes: int, data: st.DataObject
+) -> None:
+    made = room(total, thread=threads, process=processes)
+    sizes = {"async": total, "thread": threads or total, "process": processes or total}
+    taken: list[tuple[str, str]] = []
+    for _ in range(20):
+        lane, kind = data.draw(st.sampled_from(LANES)), data.draw(st.sampled_from(KINDS))
+        count = min(made.free(lane, kind), made.most(lane))
+        made.take(lane, kind, count)
+        taken += [(lane, kind)] * count
+        assert made.in_use == len(taken) <= total
+        for each in KINDS:
+            assert sum(1 for _, one in taken if one == each) <= sizes[each]
+        for ended in data.draw(st.sets(st.integers(0, max(0, len(taken) - 1)), max_size=3)):
+            if ended < len(taken):
+                made.give_back(*taken.pop(ended))

@@ -1,0 +1,617 @@
+"""A remote worker and a server that does what a test tells it to: losing, refusing, restarting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
+from laneway.config import Settings
+from laneway.domain.approval import Approval
+from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
+from laneway.remote import remote_worker
+from laneway.rpc import intake as intake_module
+from laneway.rpc import worker as worker_module
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.hello import read_hello
+from laneway.rpc.intake import Intake
+from laneway.rpc.link import Link
+from laneway.rpc.pulse import Pulse
+from laneway.rpc.worker import RemoteWorker
+from tests.engine.workshop import QUICK, until
+from tests.rpc.script import TOKEN, Scripted, assignment
+
+
+class Shop:
+    """An application without a database, its remote workers, and their server."""
+
+    def __init__(self, server: Scripted) -> None:
+        self.server = server
+        self.lw = Laneway(embedded=False, **QUICK)
+        self.workers: list[RemoteWorker] = []
+
+    async def hire(self, link: Link | None = None, **settings: Any) -> RemoteWorker:
+        settings = {**QUICK, **settings}
+        worker = RemoteWorker(
+            self.lw.handlers,
+            Settings.load(embedded=False, **settings),
+            link or self.server.link,
+            app="tests.rpc.app:lw",
+        )
+        self.workers.append(worker)
+        await worker.start()
+        return worker
+
+    async def result(self, one: pb.Assignment) -> pb.Result:
+        await until(lambda: one.job_id in self.server.results)
+        return self.server.results[one.job_id]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Scripted]:
+    async with Scripted() as server:
+        yield server
+
+
+@pytest.fixture
+async def shop(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    shop = Shop(server)
+    yield shop
+    for worker in shop.workers:
+        await worker.stop(0.0)
+
+
+# -- what it says of itself -----------------------------------------------------------------------
+
+
+async def test_a_worker_says_what_it_has_handlers_and_room_for(
+    shop: Shop, server: Scripted
+) -> None:
+    @shop.lw.handler(
+        "ingest",
+        lane="far",
+        timeout=5,
+        limits=["openai"],
+        approval=Approval(two_person=True),
+        retry=RetryPolicy(base=2),
+    )
+    async def ingest(ctx: Context, path: str) -> None: ...
+
+    @ingest.analyze
+    async def plan(path: str) -> Analysis:
+        return Analysis(plan=path)
+
+    @shop.lw.handler("crunch")
+    def crunch(ctx: SyncContext) -> None: ...
+
+    worker = await shop.hire(concurrency=7, threads=3, children=2)
+    hello = read_hello(server.hellos[0], worker.settings.payload_limits)
+    assert hello.worker_id == worker.id
+    assert hello.pid == os.getpid()
+    # No child processes: there is no handler for one.
+    assert (hello.max_in_flight, hello.max_async, hello.max_threads) == (10, 7, 3)
+    assert hello.max_processes == 0
+    assert {one.name: one.isolation for one in hello.types} == {
+        "ingest": "async",
+        "crunch": "thread",
+    }
+    published = [one.record.to_dict() for one in hello.types if one.record is not None]
+    assert published == [one.to_dict() for one in shop.lw.handlers.records()]
+    assert server.tokens == {f"Bearer {TOKEN}"}
+
+
+async def test_a_worker_without_handlers_is_a_mistake(shop: Shop) -> None:
+    with pytest.raises(ConfigError, match="no handler"):
+        await shop.hire()
+
+
+@pytest.mark.parametrize(
+    "code, error", [("UNAUTHENTICATED", Unauthenticated), ("PERMISSION_DENIED", Forbidden)]
+)
+@pytest.mark.parametrize("call", ["Heartbeat", "StreamJobs"])
+async def test_a_refused_token_ends_the_start_with_the_servers_words(
+    shop: Shop, server: Scripted, call: str, code: str, error: type[Exception]
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    loaded: list[object] = []
+    shop.lw.on_start(loaded.append)
+    server.refusals[call] = grpc.StatusCode[code], "the token was revoked"
+    with pytest.raises(error, match="the token was revoked"):
+        await shop.hire()
+    # The token is looked at before anything is loaded.
+    assert bool(loaded) == (call == "StreamJobs")
+
+
+# -- how jobs end ---------------------------------------------------------------------------------
+
+
+async def test_jobs_of_every_isolation_run_and_are_told(shop: Shop, server: Scripted) -> None:
+    from tests.rpc.app import lw
+
+    shop.lw = lw
+    await shop.hire()
+    sent = [assignment(name, {"n": n}) for n, name in enumerate(["loop", "thread", "process"])]
+    server.send(*sent)
+    for n, one in enumerate(sent):
+        assert json.loads((await shop.result(one)).finish.result) == {"n": n, "attempt": 1}
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread", "process"])
+async def test_finish_and_guard_need_a_database(
+    shop: Shop, server: Scripted, isolation: str
+) -> None:
+    from tests.rpc.app import lw
+
+    shop.lw = lw
+    await shop.hire()
+    one = assignment(f"finish_{isolation}")
+    server.send(one)
+    assert (await shop.result(one)).fail.error.type == NeedsDatabase.__name__
+
+
+async def test_a_handler_that_submits_is_told_that_there_is_no_database(
+    shop: Shop, server: Scripted
+) -> None:
+    @shop.lw.handler("submits")
+    async def submits(ctx: Context) -> None:
+        await shop.lw.submit("submits")
+
+    await shop.hire()
+    one = assignment("submits")
+    server.send(one)
+    error = (await shop.result(one)).fail.error
+    assert error.type == NeedsDatabase.__name__
+    assert "laneway.http" in error.message
+
+
+async def test_the_context_is_that_of_any_worker(shop: Shop, server: Scripted) -> None:
+    @shop.lw.handler("all")
+    async def all_of_it(ctx: Context) -> Any:
+        assert ctx.checkpoint == {"at": 1}
+        await ctx.progress(1, 2, "half")
+        ctx.log("hello")
+        first = await ctx.step("one", lambda: "called again")
+        second = await ctx.step("two", lambda: "called")
+        async with ctx.limit("openai"):
+            await ctx.save({"at": 2})
+        return [first, second]
+
+    await shop.hire()
+    steps = [pb.Step(name="one", result='"before"')]
+    one = assignment("all", attempt=2, checkpoint='{"at": 1}', steps=steps)
+    server.send(one)
+    assert json.loads((await shop.result(one)).finish.result) == ["before", "called"]
+    updates = [u for request in server.of(pb.ReportProgressRequest) for u in request.updates]
+    assert [s.name for u in updates for s in u.steps] == ["two"]
+    assert [n.message for u in updates for n in u.lines] == ["hello"]
+    assert [u.checkpoint for u in updates if u.HasField("checkpoint")] == ['{"at":2}']
+    assert [u.message for u in updates if u.HasField("message")] == ["half"]
+    (acquired,) = server.of(pb.AcquireLimitsRequest)
+    (released,) = server.of(pb.ReleaseLimitsRequest)
+    assert (dict(acquired.wants), dict(released.keeps)) == ({"openai": 1}, {"openai": 0})
+
+
+async def test_an_analysis_is_run_by_its_own_function(shop: Shop, server: Scripted) -> None:
+    @shop.lw.handler("careful", approval=True)
+    async def careful(ctx: Context, n: int) -> None: ...
+
+    @careful.analyze
+    async def plan(n: int) -> Analysis:
+        return Analysis(plan=n, cost=1, currency="EUR")
+
+    await shop.hire()
+    one = assignment("careful", {"n": 3}, is_analysis=True)
+    server.send(one)
+    assert json.loads((await shop.result(one)).finish.result)["plan"] == 3
+
+
+async def test_a_timeout_of_the_server_holds_where_the_handler_has_none(
+    shop: Shop, server: Scripted
+) -> None:
+    @shop.lw.handler("slow")
+    async def slow(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    await shop.hire()
+    one = assignment("slow", timeout_ms=50)
+    server.send(one)
+    error = (await shop.result(one)).fail.error
+    assert (error.type, error.message) == ("Timeout", "took longer than its timeout of 0.05 s")
+
+
+async def test_a_job_that_came_too_late_or_is_for_nobody_here_is_not_run(
+    shop: Shop, server: Scripted
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    await shop.hire()
+    late, strange = assignment("job", lease_left_ms=0), assignment("strange")
+    server.send(late, strange)
+    assert (await shop.result(late)).WhichOneof("outcome") == "release"
+    assert (await shop.result(strange)).fail.error.type == "UnknownJobType"
+
+
+async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_late(
+    shop: Shop, server: Scripted
+) -> None:
+    ran: list[str] = []
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context, name: str) -> None:
+        ran.append(name)
+
+    worker = await shop.hire()
+    # As after SIGSTOP: by its own clock the process finds that it has stood still for five seconds.
+    worker._pulse._last -= 5.0
+    worker._pulse.beat()
+    late = assignment("job", {"name": "late"}, lease_ms=5_000, lease_left_ms=4_000)
+    good = assignment("job", {"name": "good"}, lease_ms=60_000, lease_left_ms=59_000)
+    server.send(late, good)
+    assert (await shop.result(late)).WhichOneof("outcome") == "release"
+    assert (await shop.result(good)).WhichOneof("outcome") == "finish"
+    assert ran == ["good"]
+
+
+async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be_late(
+    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    worker = await shop.hire()
+    monkeypatch.setattr(Pulse, "waited_s", 31.0)
+    one, other = assignment("job"), assignment("job")
+    monkeypatch.setattr(worker_module, "AFTER_S", 0.05)
+    worker._take([one])
+    # At once it would be sent anew, and so on as long as the standstill is remembered.
+    assert not worker.completer.backlog
+    assert (await shop.result(one)).WhichOneof("outcome") == "release"
+    monkeypatch.setattr(worker_module, "AFTER_S", 600.0)
+    worker._take([other])
+    await worker.stop(5.0)
+    assert (await shop.result(other)).WhichOneof("outcome") == "release"
+
+
+async def test_a_cancelled_job_is_told_by_a_heartbeat_that_the_stream_asks_for(
+    shop: Shop, server: Scripted
+) -> None:
+    begun = asyncio.Event()
+
+    @shop.lw.handler("long")
+    async def long(ctx: Context) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    await shop.hire()
+    one = assignment("long")
+    server.send(one)
+    await begun.wait()
+    server.answer = lambda claim: pb.ANSWER_CANCEL_REQUESTED
+    server.send(beat=True)
+    assert (await shop.result(one)).WhichOneof("outcome") == "cancel"
+
+
+async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it(
+    shop: Shop, server: Scripted
+) -> None:
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    @shop.lw.handler("long")
+    async def long(ctx: Context) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    @shop.lw.handler("short")
+    async def short(ctx: Context) -> None: ...
+
+    await shop.hire()
+    server.send(assignment("long"))
+    await begun.wait()
+    server.answer = lambda claim: pb.ANSWER_FENCED
+    server.send(beat=True)
+    await stopped.wait()
+    server.answer = lambda claim: pb.ANSWER_ACCEPTED
+    one = assignment("short")
+    server.send(one)
+    await shop.result(one)
+    assert list(server.results) == [one.job_id]
+
+
+# -- streams that end -----------------------------------------------------------------------------
+
+
+async def test_a_worker_goes_on_with_what_it_has_while_no_server_is_there(
+    shop: Shop, server: Scripted
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @shop.lw.handler("long")
+    async def long(ctx: Context) -> str:
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    @shop.lw.handler("short")
+    async def short(ctx: Context) -> str:
+        return "done"
+
+    worker = await shop.hire()
+    first, second = assignment("long"), assignment("short")
+    server.send(first)
+    await begun.wait()
+    server.refusals["ReportResult"] = grpc.StatusCode.UNAVAILABLE, "the database is away"
+    server.send(second)
+    await until(lambda: worker.completer.backlog)
+    await server.stop()
+    go_on.set()
+    await until(lambda: worker.completer.backlog == 2)
+    server.refusals.clear()
+    await server.start()
+    for one in (first, second):
+        assert (await shop.result(one)).finish.result == '"done"'
+    await until(lambda: len(server.hellos) == 2)
+    held = {one.job_id for one in server.hellos[1].holds}
+    # Whatever had not been answered by then.
+    assert held <= {first.job_id, second.job_id}
+
+
+async def test_a_worker_says_what_it_holds_when_it_connects_again(
+    shop: Shop, server: Scripted
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @shop.lw.handler("long")
+    async def long(ctx: Context) -> None:
+        begun.set()
+        await go_on.wait()
+
+    worker = await shop.hire()
+    one = assignment("long", attempt=4)
+    server.send(one)
+    await begun.wait()
+    server.end_stream()
+    await until(lambda: len(server.hellos) == 2)
+    again = server.hellos[1]
+    assert again.worker_id == str(worker.id)
+    assert [(held.job_id, held.attempt) for held in again.holds] == [(one.job_id, 4)]
+    go_on.set()
+    await shop.result(one)
+    server.end_stream()
+    await until(lambda: len(server.hellos) == 3)
+    assert not server.hellos[2].holds
+
+
+async def test_a_handler_left_behind_takes_room_until_it_returns(
+    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "LEFT_S", 0.01)
+    go_on = threading.Event()
+
+    @shop.lw.handler("stuck", timeout=0.01)
+    def stuck(ctx: SyncContext) -> None:
+        go_on.wait(30)
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    await shop.hire(concurrency=5, threads=1, cancel_grace=0.01)
+    one = assignment("stuck")
+    server.send(one)
+    assert (await shop.result(one)).fail.error.type == "Timeout"
+    await until(lambda: len(server.hellos) == 2)
+    full = server.hellos[1]
+    # 0 threads would be no bound, so nothing that runs in one is asked for.
+    assert [one.name for one in full.job_types] == ["job"]
+    assert (full.max_in_flight, full.max_threads) == (5, 0)
+    go_on.set()
+    await until(lambda: len(server.hellos) == 3)
+    again = server.hellos[2]
+    assert {one.name for one in again.job_types} == {"job", "stuck"}
+    assert (again.max_in_flight, again.max_threads) == (6, 1)
+
+
+async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_has_it(
+    shop: Shop, server: Scripted
+) -> None:
+    begun = asyncio.Event()
+
+    @shop.lw.handler("long")
+    async def long(ctx: Context) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    worker = await shop.hire()
+    server.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "no"
+    one = assignment("long", lease_ms=2000, lease_left_ms=300)
+    server.send(one)
+    await begun.wait()
+    await until(lambda: not worker.executor.active)
+    # Given back as if it had never come it would not be charged; nor if one hello got lost.
+    for n in (1, 2):
+        server.end_stream()
+        await until(lambda n=n: len(server.hellos) > n)  # type: ignore[misc]
+        assert [held.job_id for held in server.hellos[n].holds] == [one.job_id]
+
+
+async def test_the_next_address_is_tried_when_one_does_not_answer(
+    shop: Shop, server: Scripted
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    async with Scripted() as other:
+        both = Link.to(f"{other.address},{server.address}", TOKEN)
+        await shop.hire(both)
+        assert (len(other.hellos), len(server.hellos)) == (1, 0)
+        await other.stop()
+        await until(lambda: server.hellos)
+        one = assignment("job")
+        server.send(one)
+        await shop.result(one)
+        await other.start()
+
+
+async def test_a_token_that_is_refused_later_is_complained_about_and_may_be_renewed(
+    shop: Shop,
+    server: Scripted,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Intake, "longest_backoff_s", 0.1)
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    await shop.hire(Link.to(server.address, token_file=str(file)))
+    server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, "the token has expired"
+    with caplog.at_level(logging.WARNING, "laneway"):
+        server.end_stream()
+        await until(lambda: "the token has expired" in caplog.text)
+    file.write_text("lw_newer")
+    await until(lambda: "Bearer lw_newer" in server.tokens)
+    server.refusals.clear()
+    await until(lambda: len(server.hellos) == 2)
+
+
+async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
+    shop: Shop,
+    server: Scripted,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Intake, "longest_backoff_s", 0.1)
+    monkeypatch.setattr(intake_module, "LASTING_S", 0.0)
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    def said(text: str) -> int:
+        return [text in one.getMessage() for one in caplog.records].count(True)
+
+    worker = await shop.hire()
+    worker.intake._complaints._interval = 0.0
+
+    async def fail_and_recover(times: int) -> None:
+        server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, f"refused {times}"
+        server.end_stream()
+        await until(lambda: said(f"refused {times}") > 0)
+        assert said("stream: works again") == times - 1
+        server.refusals.clear()
+        await until(lambda: len(server.hellos) == times + 1)
+        await until(lambda: said("stream: works again") == times)
+
+    with caplog.at_level(logging.INFO, "laneway"):
+        await fail_and_recover(1)
+        await fail_and_recover(2)
+
+
+# -- the end ------------------------------------------------------------------------------------
+
+
+async def test_a_worker_that_stops_takes_no_more_finishes_and_gives_back(
+    shop: Shop, server: Scripted
+) -> None:
+    begun, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+    @shop.lw.handler("long")
+    async def long(ctx: Context, wait: bool) -> None:
+        begun.release()
+        await (asyncio.Event() if wait else go_on).wait()
+
+    freed: list[object] = []
+    shop.lw.on_stop(freed.append)
+    worker = await shop.hire()
+    ends, stays = assignment("long", {"wait": False}), assignment("long", {"wait": True})
+    server.send(ends, stays)
+    await begun.acquire()
+    await begun.acquire()
+    hurry = asyncio.Event()
+    stopping = asyncio.ensure_future(worker.stop(60.0, hurry))
+    await until(lambda: len(server.hellos) == 2)
+    hello = server.hellos[1]
+    # A stream that takes no more: what is not held was lost on the way and is given back.
+    assert hello.max_in_flight == 0
+    assert {one.job_id for one in hello.holds} == {ends.job_id, stays.job_id}
+    crossed = assignment("long", {"wait": True})
+    server.send(crossed)
+    assert (await shop.result(crossed)).WhichOneof("outcome") == "release"
+    go_on.set()
+    assert (await shop.result(ends)).WhichOneof("outcome") == "finish"
+    hurry.set()
+    await stopping
+    assert (await shop.result(stays)).WhichOneof("outcome") == "release"
+    assert freed
+
+
+async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_grace(
+    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.worker.STOP_S", 0.01)
+    monkeypatch.setattr("laneway.engine.closing.STOP_S", 0.01)
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    worker = await shop.hire()
+    server.refusals["ReportResult"] = grpc.StatusCode.UNAVAILABLE, "restarting"
+    one = assignment("job")
+    server.send(one)
+    await until(lambda: worker.completer.backlog)
+    stopping = asyncio.ensure_future(worker.stop(60.0))
+    # It has drained, and the least time for the last words is over.
+    await until(lambda: len(server.hellos) == 2)
+    await until(lambda: worker.completer.settled._waiters)
+    server.refusals.clear()
+    await stopping
+    assert (await shop.result(one)).WhichOneof("outcome") == "finish"
+
+
+async def test_nobody_renews_an_attempt_that_a_report_was_told_to_be_over(
+    shop: Shop, server: Scripted
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None:
+        await ctx.progress(1, 2)
+        await asyncio.Event().wait()
+
+    worker = await shop.hire()
+    server.answer = lambda claim: pb.ANSWER_FENCED
+    one = assignment("job")
+    server.send(one)
+    await until(lambda: server.of(pb.ReportProgressRequest))
+    await until(lambda: not worker.executor.active)
+    assert not server.results
+    assert not worker.ledger.holds()
+    assert not worker.heartbeat._held
+
+
+async def test_a_snoozed_job_names_its_delay(shop: Shop, server: Scripted) -> None:
+    @shop.lw.handler("later")
+    async def later(ctx: Context) -> None:
+        raise Snooze(2.5)
+
+    worker = await shop.hire()
+    one = assignment("later")
+    server.send(one)
+    assert (await shop.result(one)).snooze.delay_ms == 2500
+    assert remote_worker(shop.lw, server.link).name == worker.name
