@@ -33,6 +33,9 @@ REVIEW_S: Final = 2.0
 RETRY_S: Final = 1.0
 # Between two looks, however much goes on.
 SOONEST_S: Final = 0.01
+# From the first word of what others changed to the look. A job that is submitted is claimed right
+# after: one look for both, and the processor is left to those who start it.
+GATHER_S: Final = 0.02
 # After the last stream has gone; the next one may be near.
 LINGER_S: Final = 10.0
 # When the server stops: who has not read what there is by then is let go without it.
@@ -57,6 +60,7 @@ class Hub:
         # Held while the log is read and while a stream joins: nothing falls between.
         self._reading = asyncio.Lock()
         self._news = asyncio.Event()
+        self._gathering: asyncio.TimerHandle | None = None
         self._listener: Listener | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._resting: set[asyncio.Task[None]] = set()
@@ -275,7 +279,7 @@ class Hub:
             return
         dsn = await asyncio.to_thread(lambda: self._database.dsn)
         self._listener = Listener(
-            dsn, self._settings, lambda _: self._news.set(), channel=events.CHANNEL
+            dsn, self._settings, lambda _: self._hear(), channel=events.CHANNEL
         )
         while True:
             try:
@@ -285,6 +289,14 @@ class Hub:
             except Exception:
                 log.exception("streams poll, changes cannot be listened for")
             await asyncio.sleep(RETRY_S)
+
+    def _hear(self) -> None:
+        if self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_S, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        self._news.set()
 
     async def _look_after(self) -> None:
         """Ends streams of those who lost their power, and prolongs the watches of the others."""
