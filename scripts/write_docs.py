@@ -45,7 +45,8 @@ def _shown(default: object) -> str:
 HTTP_HEAD = """# HTTP
 
 Every route of [the server](../howto/server.md). `GET /openapi.json` of a running one says the same
-with all fields, for programs. Lists take `limit` (at most 200) and `cursor`; POST routes
+with all fields, for programs. A query parameter that a route does not know is refused, but by the
+few that take no token. Lists take `limit` (at most 200) and `cursor`; POST routes
 take an `Idempotency-Key`, but for logging in and out and for new tokens.
 `/mcp` is no route of it but a protocol of its own,
 [for assistants](../howto/mcp.md).

@@ -145,6 +145,27 @@ REQUEST_TIMES: Final = Family(
     ("method", "route"),
 )
 STREAMS: Final = Family("laneway_open_streams", "gauge", "Event streams open at this server")
+CALLS: Final = Family(
+    "laneway_grpc_calls_total",
+    "counter",
+    "Calls of gRPC that ended, streams too, by their status",
+    ("method", "status"),
+)
+CALL_TIMES: Final = Family(
+    "laneway_grpc_call_duration_seconds",
+    "histogram",
+    "How long calls of gRPC took, without streams",
+    ("method",),
+)
+CALL_STREAMS: Final = Family(
+    "laneway_grpc_open_streams",
+    "gauge",
+    "Streams of gRPC open at this server; StreamJobs: remote workers connected",
+    ("method",),
+)
+ASSIGNMENTS: Final = Family(
+    "laneway_grpc_assignments_sent_total", "counter", "Assignments sent to remote workers"
+)
 # Of the cluster, from the database: the same on every replica.
 DATABASE_UP: Final = Family("laneway_database_up", "gauge", "1 if the figures below could be read")
 SCHEMA_CURRENT: Final = Family(
@@ -190,7 +211,9 @@ OF_WORKERS: Final = (
     CLAIMS, RUNNING, OUTCOMES, DURATIONS, WAITS, LAPSES, FENCED, IS_LEADER, EPOCH,
 )  # fmt: skip
 OF_PROCESSES: Final = (POOL_SIZE, POOL_IDLE, POOL_IN_USE, POOL_WAITING, BUILD)
-OF_SERVERS: Final = (REQUESTS, REQUEST_TIMES, STREAMS)
+OF_SERVERS: Final = (
+    REQUESTS, REQUEST_TIMES, STREAMS, CALLS, CALL_TIMES, CALL_STREAMS, ASSIGNMENTS,
+)  # fmt: skip
 OF_THE_CLUSTER: Final = (
     DATABASE_UP, SCHEMA_CURRENT, PAUSED, DEPTH, DEPTH_CAPPED, OLDEST_WAIT, SLOTS_USED, SLOTS_MAX,
     LANE_ENABLED, WORKERS, LEADER_PRESENT, LAPSED, OLDEST_TRANSACTION,
@@ -235,6 +258,10 @@ def of_server(tally: Tally, open_streams: int) -> Iterator[Metric]:
     yield REQUESTS.metric(tally.requests.copy())
     yield REQUEST_TIMES.metric(tally.request_times.copy())
     yield STREAMS.metric({(): open_streams})
+    yield CALLS.metric(tally.calls.copy())
+    yield CALL_TIMES.metric(_by_name(tally.call_times.copy()))
+    yield CALL_STREAMS.metric(_by_name(tally.call_streams.copy()))
+    yield ASSIGNMENTS.metric({(): tally.assignments_sent})
 
 
 def _by_name(values: Mapping[str, Value]) -> Samples:

@@ -75,8 +75,13 @@ def run_remote_worker(
     given = {**sizes, "metrics_port": metrics_port}
     settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
-    if processes is None or "LANEWAY_LEASH" in os.environ:
-        with metrics_of(settings):
+    is_supervised = "LANEWAY_LEASH" in os.environ
+    if settings.metrics_port is not None:
+        from laneway.metrics import check_host
+
+        check_host(settings)
+    if processes is None or is_supervised:
+        with metrics_of(settings, is_supervised=is_supervised):
             return run_worker_process(
                 lambda: RemoteWorker(loaded.handlers, settings, link, name=name, app=app), grace
             )

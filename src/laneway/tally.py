@@ -118,6 +118,11 @@ class Tally:
         self.waits: dict[str, Histogram] = {}
         self.requests: Counter[tuple[str, ...]] = Counter()
         self.request_times: dict[tuple[str, ...], Histogram] = {}
+        # Calls of gRPC by method and status, how long they took, and its streams that are open.
+        self.calls: Counter[tuple[str, ...]] = Counter()
+        self.call_times: dict[str, Histogram] = {}
+        self.call_streams: Counter[str] = Counter()
+        self.assignments_sent = 0
         # Who leads here, and in which epoch.
         self.epochs: dict[UUID, int] = {}
         self.pools: WeakSet[Pool] = WeakSet()
@@ -167,6 +172,15 @@ class Tally:
         if (method, route) not in self.request_times:
             self.request_times[method, route] = Histogram(REQUEST_BOUNDS)
         self.request_times[method, route].add(took_s)
+
+    def called(self, method: str, status: str, took_s: float | None) -> None:
+        """A call of gRPC, by a method that is served; a stream takes as long as it likes."""
+        self.calls[method, status] += 1
+        if took_s is None:
+            return
+        if method not in self.call_times:
+            self.call_times[method] = Histogram(REQUEST_BOUNDS)
+        self.call_times[method].add(took_s)
 
     def leads(self, holder: UUID, epoch: int | None) -> None:
         """Whether a worker of this process leads, and since which epoch."""

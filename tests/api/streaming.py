@@ -38,6 +38,7 @@ class Reading:
         # While this is clear, nothing that is sent is read.
         self.reads = asyncio.Event()
         self.reads.set()
+        self.pings = 0
 
     async def receive(self) -> dict[str, Any]:
         await self.gone.wait()
@@ -67,6 +68,7 @@ class Reading:
                     return None
                 self._text += part.decode()
         block, _, self._text = self._text.partition("\n\n")
+        self.pings += block == ": ping"
         fields = dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":")
         if "data" not in fields:
             return await self.next()

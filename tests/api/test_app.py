@@ -84,6 +84,25 @@ async def test_every_route_says_which_problems_it_answers(app: FastAPI) -> None:
             assert operation["security"], path
 
 
+async def test_a_query_parameter_that_a_route_does_not_know_is_refused(
+    ask: Ask, app: FastAPI, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    boss = people.new("boss", "platform_admin")
+    for method, path in sorted(routes(app)):
+        target = re.sub(r"\{\w*id\}", "00000000-0000-7000-8000-000000000000", path)
+        target = f"{target.replace('{name}', 'x')}?unheard_of=1"
+        body = {} if method in ("GET", "DELETE") else {"json": {"job_type": "greet"}}
+        answer = await ask(boss, method, target, **body)
+        if (method, path) in OPEN:
+            # Browsers, load balancers and mail programs add some of their own.
+            assert answer.status_code != 422 or "unheard_of" not in answer.text, path
+            continue
+        assert answer.status_code == 422, (method, path, answer.text)
+        assert [one["field"] for one in answer.json()["errors"]] == ["query.unheard_of"], path
+    (submitted,) = conn.execute("select count(*) from laneway.jobs").fetchone() or (None,)
+    assert submitted == 0
+
+
 async def test_unknown_routes_and_methods_are_problems(ask: Ask) -> None:
     missing = await ask(None, "GET", "/nothing")
     assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
@@ -227,6 +246,7 @@ async def test_a_link_opens_one_session_and_changes_need_its_csrf_token(
     assert [act[1] for act in acts()] == [
         "principal.created",
         "session.opened",
+        *["POST /jobs"] * 3,
         "job.submitted",
         "session.closed",
     ]

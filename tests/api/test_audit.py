@@ -22,6 +22,21 @@ async def test_an_act_tells_who_what_whence_and_how_it_ended(ask: Ask, people: P
     assert refused["action"] == "POST /admin/workers/pause"
 
 
+async def test_a_refusal_is_kept_however_the_object_was_called(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    otto = people.new("otto", "operator", lanes=["interactive"])
+    vera = people.new("vera", "viewer")
+    long = "".join(f"{number:x}" for number in range(5000, 8000))
+    for name in (long, "é" * 600, "%00", "%ED%A0%80"):
+        path = f"/admin/workers/lanes/{name}"
+        assert (await ask(otto, "PATCH", path, json={"max_slots": 1})).status_code == 404
+        assert (await ask(vera, "PATCH", path, json={"max_slots": 1})).status_code == 403
+    kept = (await ask(admin, "GET", AUDIT, params={"outcome": "refused"})).json()["items"]
+    assert [act["actor"] for act in kept] == ["vera", "otto"] * 4
+    found = {"outcome": "refused", "kind": "lane", "name": long[:512]}
+    assert len((await ask(admin, "GET", AUDIT, params=found)).json()["items"]) == 1
+
+
 async def test_filters_and_pages_of_the_audit(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     for verb in ("pause", "resume", "pause"):

@@ -118,7 +118,7 @@ async def test_a_run_is_seen_by_who_ordered_it_and_who_sees_all_jobs(
 
 
 async def test_an_order_with_a_key_runs_once(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = people.new("ann", "submitter")
     order = {"verb": "cancel", "filter": GREET}
@@ -129,6 +129,9 @@ async def test_an_order_with_a_key_runs_once(
     again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
     assert again.json() == first.json()
     await ended(ask, app, ann, again)
+    monkeypatch.setattr("laneway.api.bulk.MOST_AT_ONCE", 0)
+    again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
+    assert again.json() == first.json(), "what was answered before is no run more"
     assert (await ask(ann, "GET", f"/jobs/{later}")).json()["status"] == "approved"
 
 

@@ -63,7 +63,7 @@ async def test_a_worker_that_is_gone_or_was_never_there_is_not_drained(
         (("interactive",), 200, ["done"]),
         (("interactive", "system"), 403, ["refused"]),
         (None, 403, ["refused"]),
-        (("system",), 404, []),
+        (("system",), 404, ["refused"]),
     ],
 )
 async def test_whoever_drains_a_worker_reaches_every_lane_that_it_serves(

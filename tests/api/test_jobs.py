@@ -194,7 +194,15 @@ async def test_foreign_jobs_are_not_there_whatever_the_verb(
         for method, path in VERBS:
             answer = await ask(ann, method, f"/jobs/{job_id}{path}")
             assert (answer.status_code, answer.json()["detail"]) == (404, f"no job {job_id}")
-    assert acts() == []
+    tried = ("job.cancelled", "job.retried", "job.deleted")
+    assert acts() == [
+        ("ann", action, "job", str(job_id), "refused")
+        for job_id in (theirs, nobodys)
+        for action in tried
+    ], "what was tried is kept, and tells nobody which of them is there"
+    ben = people.new("ben", "operator")
+    assert (await ask(ben, "POST", f"/jobs/{nobodys}/cancel")).status_code == 404
+    assert len(acts()) == 2 * len(tried), "who sees all jobs was not refused anything"
 
 
 async def test_a_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(

@@ -125,7 +125,10 @@ async def test_a_grant_on_some_lanes_sees_and_tunes_those_only(
         body = {"json": {"max_slots": 5}} if method == "PATCH" else {}
         foreign = await ask(otto, method, f"{LANES}/{path}", **body)
         assert foreign.status_code == 404, path
-    assert [act[4] for act in acts()] == ["done"]
+    assert (await ask(otto, "GET", f"{LANES}/system")).status_code == 404
+    assert [act[3:] for act in acts()] == [
+        ("interactive", "done"), ("system", "refused"), ("system", "refused"), ("none", "refused"),
+    ]  # fmt: skip
 
 
 WIDE: list[tuple[str, str, dict[str, Any]]] = [

@@ -22,6 +22,8 @@ from tests.api.streaming import reading
 from tests.api.test_app import OPEN, served
 from tests.control.scene import Scene
 
+# What changes nothing as it is asked here: without a session, as a dry run.
+NO_ACTS = {("POST", "/logout"), ("POST", "/jobs/bulk")}
 FIGURES = Path(__file__).parents[2] / "bench" / "latest" / "authz.json"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -35,6 +37,7 @@ class World:
         self._people = People(conn)
         self._numbers: Iterator[int] = count(1)
         self.far_jobs: set[str] = set()
+        self._seen_act = 0
         self.tokens = {person.name: self._register(person) for person in PEOPLE}
         self._somebody = self._people.new("somebody").id
         self._people.new(MARK)
@@ -59,6 +62,16 @@ class World:
             lanes=lanes,
             permissions=permissions,
         )
+
+    def acts(self) -> list[tuple[Any, ...]]:
+        """What the audit has kept since it was last asked: (actor, outcome, door, request id)."""
+        found = self._conn.execute(
+            "select id, actor, outcome, door, request_id from laneway.audit where id > %s"
+            " order by id",
+            [self._seen_act],
+        ).fetchall()
+        self._seen_act = found[-1][0] if found else self._seen_act
+        return [act[1:] for act in found]
 
     def request(self, entry: Entry, path: str, who: Person, side: Side) -> tuple[str, Any]:
         """The path and the body of one request."""
@@ -176,6 +189,35 @@ async def test_nobody_gets_what_is_not_granted(app: FastAPI, ask: Ask, world: Wo
                     leaks.append((*cell, "tells of the stranger", answer.text[:300]))
     _keep(cells, len(leaks))
     assert not leaks, "\n".join(map(str, leaks))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+async def test_a_change_and_a_refusal_leave_one_act_and_nothing_else_does(
+    app: FastAPI, ask: Ask, world: World
+) -> None:
+    """Of every route that changes something: done or refused, one act that names its request."""
+    wrong: list[tuple[object, ...]] = []
+    for (method, path), entry in ENTRIES.items():
+        if method == "GET" or (method, path) in OPEN:
+            continue
+        for who in (None, *PEOPLE):
+            for side in entry.sides:
+                target, body = world.request(entry, path, who or PEOPLE[0], side)
+                sent = {} if body is None else {"json": body}
+                token = None if who is None else world.tokens[who.name]
+                world.acts()
+                answer = await ask(token, method, target, **sent)
+                outcome = {401: None, 403: "refused", 404: "refused"}.get(answer.status_code)
+                is_idle = path.endswith("/thaw") and answer.text == '{"lanes":[]}'
+                if answer.is_success and (method, path) not in NO_ACTS and not is_idle:
+                    outcome = "done"
+                elif answer.status_code == 404 and who is not None and not who.is_narrow:
+                    outcome = None
+                request_id = answer.headers["x-request-id"]
+                name = None if who is None else who.name
+                expected = [] if outcome is None else [(name, outcome, "http", request_id)]
+                if (found := world.acts()) != expected:
+                    wrong.append((method, path, name, side, answer.status_code, found))
     assert not wrong, "\n".join(map(str, wrong))
 
 

@@ -105,7 +105,8 @@ async def test_a_schedule_out_of_reach_is_not_there(ask: Ask, people: People, ac
         assert (await ask(who, "POST", f"{path}/run")).status_code == 404
         assert (await ask(who, "GET", f"{path}/history")).status_code == 403
         assert (await ask(who, "POST", f"{path}/rollback")).status_code == 403
-    assert [act[4] for act in acts()] == ["done"] + ["refused"] * 4
+    assert [act[4] for act in acts()] == ["done"] + ["refused"] * 10
+    assert {act[3] for act in acts() if act[2] == "schedule"} == {"nightly"}
 
 
 async def test_a_schedule_stays_in_the_reach_of_who_writes_it(ask: Ask, people: People) -> None:

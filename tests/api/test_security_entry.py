@@ -145,10 +145,12 @@ async def test_a_session_changes_nothing_without_its_token_and_from_elsewhere(
     csrf = (await browser.get("/me")).json()["csrf"]
     cookie = f"laneway_session={browser.cookies['laneway_session']}"
 
-    def acts() -> Any:
-        return conn.execute("select count(*) from laneway.audit").fetchone()
+    def acts() -> list[Any]:
+        query = "select actor, outcome, door, action from laneway.audit order by id"
+        return conn.execute(query).fetchall()
 
     before = acts()
+    refused = []
     wrong: list[dict[str, str]] = [
         {},
         {"X-CSRF-Token": "x" * len(csrf)},
@@ -164,7 +166,8 @@ async def test_a_session_changes_nothing_without_its_token_and_from_elsewhere(
             given = {"Cookie": cookie, "Host": "test", **headers}
             status, _ = await unread(app, method, concrete(path), given)
             assert status == 403, (method, path, headers)
-    assert acts() == before
+            refused.append(("admin", "refused", "ui", f"{method} {path}"))
+    assert acts() == before + refused
 
 
 async def test_no_get_changes_anything(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -51,6 +53,21 @@ async def test_a_head_without_end_is_not_read_to_its_end(port: int) -> None:
         assert told.startswith(b"HTTP/1.1 400 ") or told == b""
     ended = HEAD + b"x: " + b"x" * 30_000 + b"\r\nConnection: close\r\n\r\n"
     assert (await answer_to(port, ended)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_what_is_no_request_is_answered_by_a_problem_with_an_id(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "laneway.api")
+    told = await answer_to(port, b"what is this?\r\n\r\n")
+    head, _, body = told.partition(b"\r\n\r\n")
+    problem = json.loads(body)
+    assert (problem["status"], problem["code"]) == (400, "bad_request")
+    said = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    assert said["content-type"] == "application/problem+json"
+    assert said["x-request-id"] == problem["request_id"]
+    assert int(said["content-length"]) == len(body)
+    assert problem["request_id"] in {one.__dict__.get("request_id") for one in caplog.records}
 
 
 async def test_who_begins_no_request_in_time_is_cut_off(

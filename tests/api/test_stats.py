@@ -137,7 +137,7 @@ async def test_failures_are_told_by_type_and_error_without_their_words(
         ("ingestion", "ValueError"),
         ("restore", "OSError"),
     ]
-    narrow = {"job_type": "restore", "limit": 1}
+    narrow = {"job_type": "restore", "top": 1}
     (only,) = (await ask(vera, "GET", FAILURES, params=narrow)).json()["items"]
     assert only["job_type"] == "restore"
 

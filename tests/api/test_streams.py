@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
+from laneway.api import event_response, hub
 from laneway.api import stream as limits
 from laneway.api.app import make_app
 from laneway.config import Settings
@@ -29,6 +30,14 @@ from tests.control.scene import Scene
 async def replica(dsn: str) -> AsyncIterator[FastAPI]:
     """A second server on the same database."""
     async for app in serve(dsn):
+        yield app
+
+
+@pytest.fixture
+async def patient(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FastAPI]:
+    """A server that hears of changes, and looks by itself once an hour."""
+    monkeypatch.setattr(hub, "SAFETY_S", 3600.0)
+    async for app in serve(dsn, event_poll_ms=3_600_000):
         yield app
 
 
@@ -158,6 +167,63 @@ async def test_a_stream_outlives_the_connections_it_is_fed_by(
     assert heard.data["progress"]["done"] == 1.0
 
 
+async def test_a_change_by_others_is_heard_by_its_notification(
+    patient: FastAPI, people: People, scene: Scene
+) -> None:
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    async with reading(patient, viewer, f"/jobs/{claim.job_id}/stream") as stream:
+        await stream.next()
+        await until(lambda: patient.state.hub.is_listening)
+        # Who begins to listen looks once: the second can be heard in no other way.
+        scene.run(leases.report([Report(claim, done=1.0)], []))
+        await stream.until("job.progressed")
+        scene.settle(claim)
+        assert names(await stream.rest()) == ["job.completed"]
+
+
+async def test_what_others_change_in_quick_succession_is_looked_for_once(
+    patient: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not before an own change, which does not wait for them."""
+    assert hub.GATHER_S <= 0.05, "of the 100 ms in which a change is to be seen"
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    streams, advance = patient.state.hub, patient.state.hub._tail.advance
+    looks: list[None] = []
+
+    async def look(*told: Any) -> None:
+        looks.append(None)
+        await advance(*told)
+
+    monkeypatch.setattr(streams._tail, "advance", look)
+    async with reading(patient, viewer, f"/jobs/{claim.job_id}/stream") as stream:
+        await stream.next()
+        await until(lambda: streams.is_listening and bool(looks))
+        monkeypatch.setattr(hub, "GATHER_S", 3600.0)
+        before = len(looks)
+        for done in range(5):
+            scene.run(leases.report([Report(claim, done=float(done))], []))
+        await until(lambda: streams._gathering is not None)
+        assert len(looks) == before
+        streams.wake()
+        heard = [(await stream.until("job.progressed"))[-1] for _ in range(5)]
+        assert [e.data["progress"]["done"] for e in heard] == [0.0, 1.0, 2.0, 3.0, 4.0]
+        assert len(looks) == before + 1
+
+
+async def test_a_stream_that_has_nothing_to_tell_pings(
+    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert event_response.PING_S <= 15
+    monkeypatch.setattr(event_response, "PING_S", 0.005)
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
+        await stream.next()
+        rest = asyncio.ensure_future(stream.rest())
+        await until(lambda: stream.pings > 1)
+        scene.settle(claim)
+        assert names(await rest) == ["job.completed"]
+
+
 async def test_without_notifications_changes_are_found_by_looking(
     dsn: str, people: People, scene: Scene
 ) -> None:
@@ -271,6 +337,32 @@ async def test_each_topic_is_about_what_it_names(
     ]  # fmt: skip
     told = heard[-1].data
     assert (told["kind"], told["name"], told["after"]["max_slots"]) == ("lane", "system", 7)
+
+
+async def test_a_page_learns_that_a_job_is_deleted(
+    app: FastAPI, replica: FastAPI, ask: Ask, people: People, scene: Scene
+) -> None:
+    boss = people.new("boss", "operator")
+    ours = people.new("ours", "viewer", workspace="ours")
+    for elsewhere in (app, replica):
+        async with reading(elsewhere, ours, "/events", topics=("jobs",)) as stream:
+            await stream.next()
+            for workspace in ("theirs", "ours"):
+                job_id = scene.completed("polarity", workspace=workspace)
+                await ask(boss, "DELETE", f"/jobs/{job_id}")
+            told = [e.data for e in await stream.until("jobs.changed") if e.name == "jobs.changed"]
+            while told[-1]["change"] is None:
+                # Something may have changed before it watched.
+                told += [(await stream.until("jobs.changed"))[-1].data]
+        assert [one for one in told if one["change"]] == [
+            {
+                "change": "deleted",
+                "count": 1,
+                "workspace": "ours",
+                "lane": "interactive",
+                "job_type": "polarity",
+            }
+        ]
 
 
 async def test_a_schedule_tells_nothing_of_what_it_was_elsewhere(
@@ -410,6 +502,7 @@ async def test_streams_of_a_token_and_of_a_server_are_bounded(
 async def test_who_loses_the_right_to_read_loses_his_streams(
     app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
 ) -> None:
+    assert hub.REVIEW_S < 5, "within five seconds, at every replica"
     people.new("stays", "viewer")
     cases = (
         "update laneway.tokens set revoked_at = clock_timestamp() where principal_id = %s",

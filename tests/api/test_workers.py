@@ -182,7 +182,9 @@ async def test_a_priority_is_a_whole_number_in_its_range(
         assert (await ask(olga, "PATCH", path, json=body)).status_code == 422, body
 
 
-async def test_a_job_out_of_reach_is_not_there(ask: Ask, people: People, scene: Scene) -> None:
+async def test_a_job_out_of_reach_is_not_there(
+    ask: Ask, people: People, scene: Scene, acts: Acts
+) -> None:
     job_id = scene.submit("ingestion", workspace="theirs")
     lane = people.new("lane", "operator", lanes=["system"])
     team = people.new("team", "operator", workspace="ours")
@@ -194,6 +196,9 @@ async def test_a_job_out_of_reach_is_not_there(ask: Ask, people: People, scene: 
     for who in (lane, team):
         for method, path, body in paths:
             assert (await ask(who, method, f"{ADMIN}/{path}", json=body)).status_code == 404
+    assert [(act[0], act[4]) for act in acts()] == [
+        (who.name, "refused") for who in (lane, team) for _ in paths
+    ]
 
 
 async def test_a_job_that_may_be_read_but_not_managed_is_forbidden(
@@ -204,6 +209,8 @@ async def test_a_job_that_may_be_read_but_not_managed_is_forbidden(
     people.grant(otto.id, "viewer")
     path = f"{ADMIN}/jobs/{job_id}/priority"
     assert (await ask(otto, "PATCH", path, json={"priority": 1})).status_code == 403
+    path = f"{ADMIN}/jobs/{uuid4()}/priority"
+    assert (await ask(otto, "PATCH", path, json={"priority": 1})).status_code == 404
     assert [(act[2], act[3], act[4]) for act in acts()] == [("job", str(job_id), "refused")]
 
 

@@ -46,6 +46,18 @@ def test_what_the_command_line_changes_is_audited_as_such(run: Run, scene: Scene
     assert told(run("audit", "--json", "--cursor", cursor)) == acts[2:]
 
 
+def test_a_submit_is_one_act_and_its_duplicate_none(run: Run) -> None:
+    for _ in range(2):
+        made = run("--by", "ann", "jobs", "submit", "greet", "--unique-key", "k", "--json")
+        assert made.exit_code == 0
+    (act,) = told(run("audit", "--json"))
+    assert (act["actor"], act["door"], act["action"]) == ("ann", "cli", "job.submitted")
+    assert (act["kind"], act["name"]) == ("job", json.loads(made.stdout)["id"])
+    assert (act["workspace"], act["after"]) == (
+        "default", {"job_type": "greet", "status": "approved"},
+    )  # fmt: skip
+
+
 def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, scene: Scene) -> None:
     for _ in range(2):
         scene.submit("many")

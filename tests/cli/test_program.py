@@ -212,12 +212,10 @@ def test_usage_errors_exit_2_and_help_is_data(program: Run) -> None:
 @pytest.mark.parametrize("command", [[], ["jobs"], ["jobs", "submit"], ["admin", "workers"]])
 def test_help_is_quick(command: list[str]) -> None:
     """The best of a few runs beside a bare interpreter; a slow import shows in every run."""
-
-    def best(arguments: list[str]) -> float:
-        return min(_processor_time(arguments) for _ in range(3))
-
-    bare = best([sys.executable, "-c", "pass"])
-    assert best([*PROGRAM, *command, "--help"]) < max(HELP_S, 20 * bare)
+    bare = min(_processor_time([sys.executable, "-c", "pass"]) for _ in range(3))
+    asked = [*PROGRAM, *command, "--help"]
+    # The first that is quick enough tells; no other run could take it back.
+    assert any(_processor_time(asked) < max(HELP_S, 20 * bare) for _ in range(3))
 
 
 def _processor_time(arguments: list[str]) -> float:

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import grpc
 import httpx2
+import psycopg
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from tests.api.conftest import People
 from tests.cli.conftest import PROGRAM, Run
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
@@ -71,7 +73,8 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
             assert browser.get("/readyz").status_code == 200
             assert browser.post("/login", data={"link": link[1]}).status_code == 303
             csrf = {"X-CSRF-Token": browser.get("/me").json()["csrf"]}
-            wrong = browser.post("/jobs", json={"job_type": "greet", "payload": {}}, headers=csrf)
+            named = {**csrf, "X-Request-Id": "wrong-1"}
+            wrong = browser.post("/jobs", json={"job_type": "greet", "payload": {}}, headers=named)
             assert wrong.status_code == 422
             body = {"job_type": "greet", "payload": {"name": "Bo"}}
             made = browser.post("/jobs", json=body, headers=csrf)
@@ -82,6 +85,8 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
             assert job["result"] == "hello Bo"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+    lines = (tmp_path / "stderr").read_text().splitlines()
+    assert any("POST /jobs 422" in line and "wrong-1" in line for line in lines), lines
     with started(dsn, "server", cwd=tmp_path) as (process, said):
         assert "login" not in "".join(said)
         process.send_signal(signal.SIGINT)
@@ -91,12 +96,19 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
 
 def test_remote_workers_are_served_beside_if_wanted(dsn: str, tmp_path: Path) -> None:
     args = ("server", "--grpc", "--grpc-port", "0")
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        ops = People(conn).new("ops", "operator")
     with started(dsn, *args, cwd=tmp_path) as (process, said):
         where = re.search(r"serving remote workers on (\S+)", "".join(said))
         assert where
         with grpc.insecure_channel(where[1]) as channel:
             stub = HealthStub(channel)
             assert stub.Check(HealthCheckRequest(), timeout=20).status == 1
+        url = said[-1].split()[1]
+        page = httpx2.get(f"{url}/metrics", headers=ops.headers).text
+        assert 'laneway_grpc_calls_total{method="Check",status="OK"} 1.0' in page
+        assert 'laneway_grpc_call_duration_seconds_count{method="Check"} 1.0' in page
+        assert "laneway_grpc_assignments_sent_total 0.0" in page
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert "Traceback" not in (tmp_path / "stderr").read_text()
@@ -106,6 +118,9 @@ def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run
     answer = run("server", "--port", 0, "--grpc", "--grpc-host", ANYWHERE)
     assert answer.exit_code == 2
     assert "grpc_cert" in answer.stderr
+    told = run("server", "--help").stdout
+    for name in ("LANEWAY_GRPC_CERT", "LANEWAY_GRPC_KEY", "refused"):
+        assert name in told
 
 
 def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:

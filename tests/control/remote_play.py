@@ -32,7 +32,7 @@ def play_remote(cast: Scene) -> None:
     claim = leases.claim(stream.id, "default", version, 1, ranges, [1], session=stream.session)
     (job,) = cast.run(claim).assignments
     cast.run(steps.keep_many([StepResult(job.claim, "one", "1", 0.1)]))
-    assert cast.run(remote.read_steps([job.claim.seq])).keys() == {job.claim.seq}
+    assert cast.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
     assert [one.claim for one in cast.run(remote.read_leases([stream.id]))] == [job.claim]
     attempt = job.claim.job_id, job.claim.attempt
     assert cast.run(remote.find_held(stream.id, stream.principal_id, [attempt])).keys() == {attempt}

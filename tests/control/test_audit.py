@@ -328,7 +328,7 @@ CASES: dict[str, Case] = {
 # They change nothing.
 READERS = {"bulk.preview"}
 # They keep acts, and are what everything here is about.
-KEEPERS = {"audit.audited", "audit.refuse"}
+KEEPERS = {"audit.audited", "audit.refuse", "audit.note"}
 # Who acts is whom the session belongs to, so their own tests hold the law.
 ELSEWHERE = {"sessions.open_session", "sessions.close_session"}
 

@@ -49,6 +49,7 @@ SHOW = {"text", "mermaid"}
 
 MARKER = re.compile(r"<!--\s*run:(?P<rule>.*?)-->", re.DOTALL)
 REASON = re.compile(r"\s*skip because (?P<reason>\S.*?)\s*", re.DOTALL)
+ENDLESS = re.compile(r"^\s*(?:until|while)\b", re.MULTILINE)
 TITLE = re.compile(r'title="(?P<name>[^"]+)"')
 
 
@@ -258,6 +259,13 @@ def test_every_code_block_does_what_it_shows(
     with workbench(tmp_path, dsn) as bench:
         for block in blocks:
             bench.run(block)
+
+
+def test_no_document_lets_its_reader_wait_for_ever() -> None:
+    """Programs may fail to start: a loop that waits for one counts, and then shows what it said."""
+    blocks = [block for document in documents() for block in read_blocks(document)]
+    shells = [block for block in blocks if block.language in ("bash", "sh")]
+    assert [block.place for block in shells if ENDLESS.search(block.code)] == []
 
 
 # ------------------------------------------------------------- the checker itself

@@ -174,6 +174,28 @@ async def test_a_verdict_that_can_be_stored_in_no_form_lets_the_lease_lapse(
     assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
 
 
+async def test_a_claim_that_is_too_large_for_postgresql_is_tried_with_fewer_jobs(
+    shop: Workshop,
+) -> None:
+    """As with a thousand payloads of a megabyte each: it cannot make such an answer."""
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    shop.do(
+        "create function fail() returns trigger language plpgsql as $$ begin"
+        " if (select count(*) from claimed) > 20 then"
+        "   raise exception 'array size exceeds the maximum allowed' using errcode = '54000';"
+        " end if; return null; end $$;"
+        " create trigger fail after insert on laneway.lease referencing new table as claimed"
+        " for each statement execute function fail()"
+    )
+    jobs = await shop.lw.submit_many([("job", {}, {})] * 100)
+    await shop.hire()
+    for one in jobs:
+        assert (await shop.ended(one)).attempt == 1
+
+
 async def test_a_worker_started_before_its_database_waits_for_it(
     own_postgres: EmbeddedPostgres,
 ) -> None:

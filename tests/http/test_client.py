@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from laneway import tracing
+from laneway.domain.limit import Limit
 from laneway.errors import (
     DatabaseUnavailable,
     Forbidden,
@@ -136,6 +137,15 @@ def test_what_is_not_repeatable_is_sent_once(desk: Desk, question: Callable[[Any
     with pytest.raises(ServerUnreachable, match=r"localhost.*slow"):
         desk.ask(script, question)
     assert len(script.requests) == 1
+
+
+def test_what_makes_a_thing_what_is_given_is_sent_again(desk: Desk, no_pauses: list[float]) -> None:
+    limit = {"name": "gpu", "max_concurrent": 2, "rate_count": None, "rate_period_s": None}
+    told = {**limit, "scope": "cluster", "updated_at": None, "updated_by": None}
+    script = Script(httpx2.ReadTimeout("slow"), answer(503), answer(200, told))
+    tuned = desk.ask(script, lambda c: c.put_limit(Limit("gpu", 2)))
+    assert (tuned.limit.max_concurrent, tuned.is_new) == (2, False)
+    assert [request.method for request in script.requests] == ["PUT"] * 3
 
 
 def test_a_server_that_stays_away_is_told_after_the_last_try(

@@ -72,8 +72,15 @@ async def test_tools_work_as_the_token_allows(
         assert both[2].structured_content["id"] == job_id
         status = await viewer.read_resource("workers/status")
         assert '"interactive"' in status.contents[0].text
-    rows = conn.execute("select actor, door, outcome from laneway.audit order by actor").fetchall()
-    assert rows == [("ann", "mcp", "done"), ("bo", "mcp", "refused")]
+    rows = conn.execute(
+        "select actor, door, outcome, action from laneway.audit order by actor, outcome, action"
+    ).fetchall()
+    assert rows == [
+        ("ann", "mcp", "done", "job.reprioritized"),
+        ("bo", "mcp", "done", "GET /admin/workers/status"),
+        ("bo", "mcp", "done", "GET /jobs/{job_id}"),
+        ("bo", "mcp", "refused", "POST /jobs/{job_id}/cancel"),
+    ], "each call"
 
 
 async def test_without_a_token_nothing_of_it_runs(

@@ -180,6 +180,33 @@ async def test_what_the_token_does_not_allow_is_refused_and_kept(
     ]
 
 
+async def test_each_call_leaves_one_act_also_where_it_only_reads(
+    app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
+) -> None:
+    job_id = str(scene.submit())
+    calls: dict[str, tuple[dict[str, Any], str]] = {
+        "list_jobs": ({}, "GET /jobs"),
+        "get_job": ({"job_id": job_id}, "GET /jobs/{job_id}"),
+        "explain_job": ({"job_id": job_id}, "GET /jobs/{job_id}/explain"),
+        "list_lanes": ({}, "GET /admin/workers/lanes"),
+        "submit_job": ({"job_type": "greet"}, "job.submitted"),
+        "reprioritize_job": ({"job_id": job_id, "priority": 3}, "job.reprioritized"),
+        "tune_lane": ({"name": "system", "max_slots": 2}, "lane.tuned"),
+        "cancel_job": ({"job_id": job_id}, "job.cancelled"),
+    }
+    assert calls.keys() == TOOLS.keys() - {"approve_job", "reject_job"}
+    async with asked_by(app, people.new("ann", "operator")) as client:
+        await client.list_tools()
+        for tool, (arguments, _) in calls.items():
+            await told(client, tool, **arguments)
+        await client.read_resource("workers/status")
+        await client.read_resource(f"laneway://jobs/{job_id}")
+    read = [f"GET {path}" for path in ("/admin/workers/status", "/jobs/{job_id}")]
+    assert [(act[0], act[1], act[4]) for act in acts()] == [
+        ("ann", action, "done") for action in [*(action for _, action in calls.values()), *read]
+    ]
+
+
 async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene: Scene) -> None:
     job_id = str(scene.submit())
     async with asked_by(app, people.new("ann", "operator")) as client:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,12 @@ import pytest
 
 from laneway.config import Settings
 from laneway.rpc.hello import ServedType
+from laneway.rpc.outbox import Outbox, Parcel
+from laneway.rpc.portion import FIRST, Portion
 from laneway.store.database import run_sync
-from laneway.store.leases import MAX_RANK, MIN_RANK, Range, claim
-from laneway.store.remote import Step
+from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, Range, claim
+from laneway.store.remote import Finished
+from laneway.store.statement import Statement
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 from tests.rpc.dock import Dock, hello
@@ -119,7 +122,7 @@ async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_s
     hand = await dock.connect_deaf()
     began, may_go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow_steps(claims: object) -> dict[int, list[Step]]:
+    async def slow_steps(claims: object) -> dict[int, Finished]:
         began.set()
         await may_go_on.wait()
         return {}
@@ -133,6 +136,35 @@ async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_s
     await hand.over()
     await until(lambda: leases(scene) == 0)
     assert not hand.jobs
+    assert attempts(scene) == [("released", 1)]
+
+
+async def test_what_was_being_prepared_is_released_however_late_that_is_broken_off(
+    dock: Dock, scene: Scene
+) -> None:
+    hand = await dock.connect_deaf()
+    began, is_told = asyncio.Event(), asyncio.Event()
+
+    async def slow_steps(claims: object) -> dict[int, Finished]:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            # As the driver does, which waits until the server has heard of it.
+            await is_told.wait()
+            raise
+        return {}
+
+    hand.dispatcher._steps = slow_steps  # type: ignore[method-assign]
+    hand.read()
+    scene.submit("t")
+    await began.wait()
+    assert hand._reading is not None
+    hand._reading.cancel()
+    await hand.dispatcher.close()
+    assert leases(scene) == 1
+    is_told.set()
+    await until(lambda: leases(scene) == 0)
     assert attempts(scene) == [("released", 1)]
 
 
@@ -217,6 +249,63 @@ async def test_steps_of_earlier_attempts_come_along_and_cost_first_attempts_noth
     assert [tuple(step) for step in again.steps] == [("charge", '{"paid": 3}', 0.5)]
 
 
+async def test_few_bytes_of_steps_are_read_at_once_and_all_of_them_come(
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.dispatcher.MOST_BYTES", 5000)
+    read: list[int] = []
+    run = dock.replica.database.run
+
+    async def noting(statement: Statement[Any]) -> Any:
+        answer = await run(statement)
+        if statement.name == "remote/read_steps":
+            read.append(sum(len(s.result) for one in answer.values() for s in one.steps))
+        return answer
+
+    monkeypatch.setattr(dock.replica.database, "run", noting)
+    for _ in range(6):
+        scene.submit("t")
+    hand = await dock.connect()
+    sizes = dict(zip((job.id for job in await hand.got(6)), (2, 2, 2, 9, 0, 2), strict=True))
+    for job in hand.jobs:
+        scene.conn.execute(
+            "insert into laneway.steps (seq, name, attempt, result)"
+            " select %s, n::text, 1, to_jsonb(repeat('x', 998)) from generate_series(1, %s) n",
+            [job.claim.seq, sizes[job.id]],
+        )
+    before = [job.id for job in hand.jobs]
+    await hand.end("release")
+    await hand.got(6)
+    assert {job.id: len(job.steps) for job in hand.jobs} == sizes
+    assert [job.id for job in hand.jobs] == before
+    assert sorted(read)[-1] == 9000
+    assert all(size <= 5000 for size in read if size != 9000)
+
+
+async def test_steps_larger_than_a_message_end_their_job_and_no_other(
+    dsn: str, scene: Scene, settings: Settings
+) -> None:
+    small = settings.model_copy(update={"grpc_message_bytes": 100_000})
+    async with Dock(dsn, small) as dock:
+        for _ in range(2):
+            scene.submit("t")
+        hand = await dock.connect()
+        large, fine = await hand.got(2)
+        scene.conn.execute(
+            "insert into laneway.steps (seq, name, attempt, result)"
+            " select s, n::text, 1, to_jsonb(repeat('x', 50000))"
+            " from unnest(%s::bigint[]) s, generate_series(1, 3) n where s = %s or n = 1",
+            [[large.claim.seq, fine.claim.seq], large.claim.seq],
+        )
+        await hand.end("release")
+        (again,) = await hand.got(1)
+        assert (again.id, len(again.steps)) == (fine.id, 1)
+        query = "select error ->> 'type', error ->> 'message' from laneway.outcome"
+        kind, message = await until(lambda: scene.conn.execute(query).fetchone())
+        assert kind == "AssignmentTooLarge"
+        assert "150," in message
+
+
 async def test_large_payloads_are_sent_in_several_messages(dock: Dock, scene: Scene) -> None:
     hand = await dock.connect_deaf()
     for _ in range(4):
@@ -261,6 +350,9 @@ async def test_a_claim_that_fails_keeps_the_stream(
     scene.conn.execute("alter table laneway.ready rename to hidden")
     dock.replica.rotation.tell(["t"])
     await until(lambda: "dispatcher: " in caplog.text)
+    # Perhaps it was too much at once: it is tried with less.
+    portion = dock.replica._shared.floors["default"].portion
+    await until(lambda: portion.most < FIRST)
     scene.conn.execute("alter table laneway.hidden rename to ready")
     scene.submit("t")
     await hand.got(1)
@@ -278,6 +370,56 @@ async def test_a_drained_stream_is_sent_nothing_until_it_is_resumed(
     assert not leases(scene)
     hand.dispatcher.drain(False)
     await hand.got(1)
+
+
+async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A tenth of everything, as it costs a test a tenth.
+    monkeypatch.setattr("laneway.rpc.outbox.MOST_BYTES", 400_000)
+    monkeypatch.setattr("laneway.rpc.portion.CLAIM_BYTES", 400_000)
+    unsent: list[int] = []
+    put = Outbox.put
+
+    def noted(outbox: Outbox, parcels: Iterable[Parcel]) -> None:
+        put(outbox, parcels)
+        unsent.append(len(outbox))
+
+    monkeypatch.setattr(Outbox, "put", noted)
+    scene.conn.execute(
+        "select laneway.submit('t', to_jsonb(repeat('x', 100000))) from generate_series(1, 300)"
+    )
+    hand = await dock.connect_deaf(hello(max_in_flight=1000))
+    await until(lambda: hand.dispatcher._outbox.is_full)
+    await until(lambda: not dock.replica.rotation._rounds)
+    # The first claim cannot know how large they are.
+    assert leases(scene) == FIRST
+    # Only that its reader has taken some tells that there is room again.
+    await dock.replica.poller.cancel()
+    hand.read()
+    await hand.got(300)
+    assert len({one.id for one in hand.jobs}) == 300
+    # From then on a claim brings what fits, and only once no more than that is unsent.
+    assert unsent[0] == FIRST
+    assert max(unsent[1:]) <= 4 + 3
+
+
+async def test_small_jobs_are_claimed_in_ever_larger_portions(
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought: list[int] = []
+    learn = Portion.learn
+
+    def noted(portion: Portion, assignments: Sequence[Assignment]) -> None:
+        learn(portion, assignments)
+        brought.append(len(assignments))
+
+    monkeypatch.setattr(Portion, "learn", noted)
+    scene.conn.execute("select laneway.submit('t', 'null') from generate_series(1, 1000)")
+    hand = await dock.connect(hello(max_in_flight=2000))
+    await hand.got(1000)
+    assert max(brought) >= 500
+    assert len([count for count in brought if count]) <= 8
 
 
 @pytest.mark.parametrize("is_being_sent", [False, True])

@@ -62,6 +62,16 @@ async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
     assert clerk.asked == [["a0", "b0", "a1", "b1"], ["a2", "b2", "late"]]
 
 
+async def test_what_is_heavy_does_not_go_together(clerk: Clerk) -> None:
+    together: Gather[str, str] = Gather(
+        clerk.work, lambda answer: answer == "busy", most=5, weigh=len
+    )
+    calls = (["aa"], ["bbb"], ["cccc"], ["dddddddd"], ["e"])
+    told = await asyncio.gather(*(together.ask(items, IN_TIME) for items in calls))
+    assert told == [[items[0].upper()] for items in calls]
+    assert clerk.asked == [["aa", "bbb"], ["cccc"], ["dddddddd"], ["e"]]
+
+
 async def test_nothing_is_asked_for_nothing(clerk: Clerk, together: Gather[str, str]) -> None:
     assert await together.ask([], IN_TIME) == []
     assert clerk.asked == []

@@ -59,7 +59,7 @@ async def test_nothing_is_renewed_for_a_worker_that_was_killed(server: Scripted)
 async def test_a_lease_that_nobody_renews_is_lost_by_the_workers_own_clock(
     server: Scripted,
 ) -> None:
-    with Remote(server.address):
+    with Remote(server.address, LOST_S="1"):
         await until(lambda: server.hellos)
         server.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "the database is away"
         lost = assignment("wait", lease_ms=600, lease_left_ms=600)

@@ -364,6 +364,19 @@ async def test_a_worker_publishes_its_types_and_their_lanes_only_within_its_reac
     assert scene.conn.execute(published).fetchall() == [("a",), ("b",), ("c",)]
 
 
+@pytest.mark.parametrize("said, timeout_ms", [(None, 0), (3.0, 3000), ("nothing", 10_000)])
+async def test_a_timeout_is_what_the_worker_declares_and_else_what_is_known(
+    dock: Dock, scene: Scene, said: Any, timeout_ms: int
+) -> None:
+    scene.publish("t")
+    scene.conn.execute("update laneway.job_types set timeout_s = 10 where name = 't'")
+    served = "t" if said == "nothing" else declared("t", timeout_s=said)
+    scene.submit("t")
+    hand = await dock.connect(hello(served))
+    (job,) = await hand.got(1)
+    assert job.timeout_ms == timeout_ms
+
+
 async def test_types_that_a_token_does_not_cover_are_named(
     dock: Dock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import grpc
 import psycopg
@@ -284,3 +285,41 @@ async def test_a_worker_that_hangs_up_gives_back_its_seat(
     stream.cancel()
     await until(lambda: station.door.count == 0)
     assert conn.execute("select count(*) from laneway.lease").fetchone() == (1,)
+
+
+STOPS = """
+import os, signal, sys
+import grpc
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
+
+address, token, worker_id = sys.argv[1:]
+types = [pb.JobType(name="greet")]
+hello = pb.StreamJobsRequest(worker_id=worker_id, job_types=types, max_in_flight=1)
+stub = DispatchServiceStub(grpc.insecure_channel(address))
+stream = stub.StreamJobs(hello, metadata=[("authorization", "Bearer " + token)])
+next(stream)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+async def test_a_worker_that_is_stopped_loses_its_stream_though_its_kernel_answers(
+    dsn: str,
+    settings: Settings,
+    database: Database,
+    people: People,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rpc_server, "PING_S", 1)
+    monkeypatch.setattr(rpc_server, "STOPPED_S", 1)
+    token = people.new("ann", "remote_worker").token
+    async with Station(dsn, settings, database) as station:
+        told = (station.address, token, str(uuid4()))
+        program = await asyncio.create_subprocess_exec(sys.executable, "-c", STOPS, *told)
+        try:
+            await until(lambda: station.door.count == 1)
+            await until(lambda: station.door.count == 0)
+            assert program.returncode is None
+        finally:
+            program.kill()
+            await program.wait()

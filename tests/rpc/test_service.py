@@ -381,6 +381,31 @@ async def test_calls_that_arrive_together_are_written_together(
     assert len(sizes) == 2, "the first went alone, and the others waited for it together"
 
 
+async def test_large_checkpoints_of_several_calls_are_not_written_together(
+    station: Station, calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await at_hand(calls, scene, 4)
+    service = station.server._service
+    assert service is not None
+    service._writes.news._most = 80
+    run = station.replica.database.run
+    sizes: list[int] = []
+
+    async def noting(statement: Any) -> Any:
+        if statement.name == "leases/report_progress":
+            sizes.append(sum(map(len, statement.params["checkpoints"])))
+        return await run(statement)
+
+    monkeypatch.setattr(station.replica.database, "run", noting)
+    large = f'"{"x" * 500_000}"'
+    told = await asyncio.gather(
+        *(calls.report(pb.Update(claim=sent(one), checkpoint=large)) for one in jobs)
+    )
+    assert [one.answer for each in told for one in each] == [ACCEPTED] * 4
+    assert sum(sizes) == 4 * len(large)
+    assert max(sizes) <= 2 * len(large)
+
+
 async def test_what_takes_long_to_read_is_read_while_others_are_served(
     calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

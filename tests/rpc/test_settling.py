@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.domain.claim import Claim
+from laneway.errors import DatabaseUnavailable
 from laneway.rpc.settling import Settling
 from laneway.store.leases import Answer, Verdict
 
@@ -55,3 +56,14 @@ async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again
     again = await saying(settling)
     settling.settled([FINISH], {})
     assert [one.status for one in await again] == ["completed"]
+
+
+async def test_who_has_waited_too_long_is_waited_for_no_more(settling: Settling) -> None:
+    for _ in range(3):
+        with pytest.raises(DatabaseUnavailable):
+            await settling.settle([FINISH], 0.0)
+    assert settling._waiting == {PAIR: ("finish", [])}
+    again = await saying(settling)
+    settling.settled([FINISH], {})
+    assert [one.status for one in await again] == ["completed"]
+    assert not settling._waiting

@@ -67,3 +67,37 @@ def test_whoever_has_nothing_in_hand_is_not_silent(clock: Clock) -> None:
     silence.emptied()
     clock.now += 60
     assert not silence.is_on
+
+
+def lapsed_again_and_again(silence: Silence, clock: Clock, times: int) -> list[int]:
+    """How long it was sent nothing each time."""
+    lasted = []
+    for _ in range(times):
+        silence.emptied()
+        began = clock.now
+        while silence.is_on:
+            clock.now += 1.0
+        lasted.append(round(clock.now - began))
+        silence.hold(4.0, begun=clock.now)
+        assert not silence.is_on
+        clock.now += 4.1
+    return lasted
+
+
+def test_whoever_spoke_and_lets_jobs_lapse_is_sent_them_less_and_less_often(
+    silence: Silence, clock: Clock
+) -> None:
+    silence.heard(in_hand=1)
+    clock.now += 4.1
+    lasted = lapsed_again_and_again(silence, clock, 8)
+    assert lasted == [20, 40, 80, 160, 320, 640, 640, 640]
+    assert silence.renewed(clock.now + 1.0)
+    clock.now += 1.1
+    assert lapsed_again_and_again(silence, clock, 2) == [20, 40]
+    silence.heard(in_hand=1)
+    clock.now += 4.1
+    assert lapsed_again_and_again(silence, clock, 1) == [20]
+
+
+def test_of_whoever_speaks_elsewhere_no_more_is_made_of_it(silence: Silence, clock: Clock) -> None:
+    assert lapsed_again_and_again(silence, clock, 3) == [20, 20, 20]

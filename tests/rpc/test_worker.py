@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
 from laneway.config import Settings
 from laneway.domain.approval import Approval
+from laneway.engine.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
 from laneway.remote import remote_worker
 from laneway.rpc import intake as intake_module
@@ -425,6 +427,27 @@ async def test_a_handler_left_behind_takes_room_until_it_returns(
     again = server.hellos[2]
     assert {one.name for one in again.job_types} == {"job", "stuck"}
     assert (again.max_in_flight, again.max_threads) == (6, 1)
+
+
+async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is_free(
+    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.lw.handler("heavy", approval=True, isolation="process")
+    def heavy(ctx: SyncContext) -> None: ...
+
+    @heavy.analyze
+    def plan() -> Analysis:
+        return Analysis()
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    worker = await shop.hire(threads=1)
+    monkeypatch.setattr(Executor, "left_behind", Counter({"thread": 1}))
+    worker.intake.reopen()
+    await until(lambda: len(server.hellos) == 2)
+    assert [one.name for one in server.hellos[0].job_types] == ["heavy", "job"]
+    assert [one.name for one in server.hellos[1].job_types] == ["job"]
 
 
 async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_has_it(

@@ -13,6 +13,7 @@ import {
 } from "@grpc/grpc-js";
 
 import { InvalidInput, ServerError } from "./errors.js";
+import { checkOptions, type Names } from "./options.js";
 import {
   type AcquireLimitsRequest,
   type AcquireLimitsResponse,
@@ -40,6 +41,8 @@ export interface Tls {
   serverName?: string;
 }
 
+const KNOWN_TLS: Names<Tls> = { ca: true, cert: true, key: true, serverName: true };
+
 export type Token = string | (() => string | Promise<string>);
 
 interface Calls {
@@ -64,7 +67,8 @@ const CHANNEL = {
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.min_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1_000,
-  "grpc.max_receive_message_length": 64 * 1024 * 1024,
+  // A server says how much it takes and sends at once.
+  "grpc.max_receive_message_length": -1,
   // Connections of this worker end with it.
   "grpc.use_local_subchannel_pool": 1,
 };
@@ -94,6 +98,7 @@ export class Connection {
     if (this.#addresses.length === 0 || !this.#addresses.every(isAddress)) {
       throw new InvalidInput("server", "must be host:port without http://, or several of them");
     }
+    if (tls !== undefined && typeof tls !== "boolean") checkOptions(tls, KNOWN_TLS, "tls");
     this.#clients = this.#addresses.map(() => undefined);
     this.#credentials = this.#addresses.map((address) => credentialsFor(address, tls));
     this.#serverName = typeof tls === "object" ? tls.serverName : undefined;

@@ -5,6 +5,7 @@ import { setImmediate as aTurn } from "node:timers/promises";
 import { InvalidInput, StaleAttempt, Stopped } from "./errors.js";
 import { decode, encode, safeText } from "./json.js";
 import type { CallLimits } from "./limits.js";
+import { checkOptions, type Names } from "./options.js";
 import type { Report, Reporter } from "./reporter.js";
 import type { Run } from "./run.js";
 
@@ -31,6 +32,8 @@ export interface Progress {
   message?: string;
   stage?: string;
 }
+
+const KNOWN: Names<Progress> = { done: true, total: true, message: true, stage: true };
 
 export class Context<P = unknown> {
   /** Aborted once the handler should stop; its reason is a Stopped that says why. */
@@ -113,6 +116,7 @@ export class Context<P = unknown> {
   progress(done: number, total?: number, message?: string): void;
   progress(said: number | Progress, total?: number, message?: string): void {
     this.check();
+    if (typeof said === "object") checkOptions(said, KNOWN, "progress");
     const given = typeof said === "object" ? said : { done: said, total, message };
     const report: Report = {};
     if (given.done !== undefined) report.done = finite(given.done, "done");

@@ -10,6 +10,8 @@
  *     ServerError      the server refuses the worker, or cannot be reached
  */
 
+import { checkOptions } from "./options.js";
+
 /** Why a handler should stop. */
 export type StopReason = "cancel" | "timeout" | "fenced" | "shutdown";
 
@@ -19,6 +21,7 @@ export class Retry extends Error {
   readonly afterMs: number | undefined;
 
   constructor(message = "to be tried again", options: { afterMs?: number; cause?: unknown } = {}) {
+    checkOptions(options, { afterMs: true, cause: true }, "options of Retry");
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.afterMs = options.afterMs;
   }

@@ -16,6 +16,8 @@ import { Run } from "./run.js";
 
 // A handler that is fenced is given so long before it counts as left behind.
 const FENCED_GRACE_MS = 1000;
+// By then what is over by our clock is over by the database's too.
+const LOST_MS = 15_000;
 
 interface Parts {
   handlers: Handlers;
@@ -32,6 +34,8 @@ export class Executor {
   readonly #inHand = new Map<Key, Claim>();
   /** Handlers that did not stop when told to: they go on taking room. */
   readonly #leftBehind = new Set<Run>();
+  /** Attempts lost by our own clock, and when: no server has said yet that they are over. */
+  readonly #lost = new Map<Claim, number>();
   #onQuiet: (() => void)[] = [];
 
   constructor(
@@ -40,8 +44,10 @@ export class Executor {
     private readonly onRoom: (isMore: boolean) => void,
   ) {}
 
+  /** What is lost is for the watchdog, not to be given back as if it had never come. */
   get holds(): Claim[] {
-    return [...this.#inHand.values()];
+    this.#forgetLost();
+    return [...this.#inHand.values(), ...this.#lost.keys()];
   }
 
   get leftBehind(): number {
@@ -70,6 +76,10 @@ export class Executor {
   /** What a server or our clock says of an attempt. */
   hear(key: Key, news: News): void {
     const run = this.#active.get(key);
+    if (run && news === "lost") {
+      this.#forgetLost();
+      this.#lost.set(run.claim, performance.now());
+    }
     if (run) this.stop(run, news === "cancel_requested" ? "cancel" : "fenced");
   }
 
@@ -165,6 +175,11 @@ export class Executor {
   #letGo(key: Key): void {
     this.#inHand.delete(key);
     this.parts.heartbeat.forget(key);
+  }
+
+  #forgetLost(): void {
+    const since = performance.now() - LOST_MS;
+    for (const [claim, at] of this.#lost) if (at < since) this.#lost.delete(claim);
   }
 
   #tellIfQuiet(): void {

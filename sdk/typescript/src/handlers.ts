@@ -3,6 +3,7 @@
 import type { Context } from "./context.js";
 import { InvalidInput } from "./errors.js";
 import { encode, type Json } from "./json.js";
+import { checkOptions, type Names } from "./options.js";
 import type { JobType } from "./protocol.js";
 
 type Awaitable<T> = T | PromiseLike<T>;
@@ -65,6 +66,29 @@ export interface HandlerOptions<P = unknown> {
   analyze?: (ctx: Context<P>, payload: P) => Awaitable<Analysis>;
 }
 
+const KNOWN: Names<HandlerOptions> = {
+  lane: true,
+  priority: true,
+  maxRetries: true,
+  retry: true,
+  timeoutMs: true,
+  stale: true,
+  limits: true,
+  approval: true,
+  maxAgeMs: true,
+  arguments: true,
+  parse: true,
+  analyze: true,
+};
+const KNOWN_OF_RETRY: Names<RetryPolicy> = { baseMs: true, capMs: true, factor: true, jitter: true };
+const KNOWN_OF_APPROVAL: Names<Approval> = {
+  belowCost: true,
+  currency: true,
+  belowTokens: true,
+  twoPerson: true,
+  expiresMs: true,
+};
+
 /** A handler as it is kept: its payload is whatever `parse` makes of it. */
 export interface Definition {
   jobType: string;
@@ -86,6 +110,7 @@ export class Handlers {
     if (this.#definitions.has(jobType)) {
       throw new InvalidInput(`handler of ${jobType}`, "there is one already");
     }
+    if (definition.options !== undefined) check(jobType, definition.options);
     this.#definitions.set(jobType, definition);
   }
 
@@ -138,6 +163,16 @@ export function declaration(jobType: string, options: HandlerOptions<any>): stri
     max_age_s: seconds(options.maxAgeMs),
   };
   return encode(said, `options of ${jobType}`);
+}
+
+function check(jobType: string, options: HandlerOptions<any>): void {
+  const of = `options of ${jobType}`;
+  checkOptions(options, KNOWN, of);
+  const { retry, approval } = options;
+  if (retry !== undefined) checkOptions(retry, KNOWN_OF_RETRY, `${of}: retry`);
+  if (approval !== undefined && typeof approval !== "boolean") {
+    checkOptions(approval, KNOWN_OF_APPROVAL, `${of}: approval`);
+  }
 }
 
 function seconds(ms: number | undefined): number | undefined {

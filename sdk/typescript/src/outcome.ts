@@ -3,6 +3,7 @@
 import { Cancel, InvalidInput, Retry, Snooze } from "./errors.js";
 import type { Analysis } from "./handlers.js";
 import { encode, safeText } from "./json.js";
+import { checkOptions, type Names } from "./options.js";
 import type { Result } from "./protocol.js";
 import type { Run } from "./run.js";
 
@@ -113,11 +114,20 @@ function delay(ms: number | undefined): number | undefined {
   return Math.round(Math.min(Math.max(0, ms), LONGEST_DELAY_MS));
 }
 
+const KNOWN: Names<Analysis> = {
+  plan: true,
+  cost: true,
+  currency: true,
+  tokens: true,
+  warnings: true,
+};
+
 /** An analysis as stored. */
 function analysis(value: unknown): string {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw new InvalidInput("analysis", "must be an object with plan, cost, tokens or warnings");
   }
+  checkOptions(value as Analysis, KNOWN, "analysis");
   const { plan = null, cost, currency, tokens, warnings = [] } = value as Analysis;
   if (cost !== undefined && tokens !== undefined) {
     throw new InvalidInput("analysis.tokens", "is instead of cost, not beside it");

@@ -15,6 +15,7 @@ import { Heartbeat } from "./heartbeat.js";
 import { Intake } from "./intake.js";
 import { Lag } from "./lag.js";
 import { CallLimits } from "./limits.js";
+import { checkOptions, type Names } from "./options.js";
 import type { StreamJobsRequest } from "./protocol.js";
 import { Reporter } from "./reporter.js";
 import { JobStream } from "./stream.js";
@@ -39,6 +40,18 @@ export interface WorkerOptions {
   /** Where the worker writes what it has to say; stderr unless said. */
   logger?: Logger;
 }
+
+const KNOWN: Names<WorkerOptions> = {
+  server: true,
+  token: true,
+  name: true,
+  maxInFlight: true,
+  tls: true,
+  version: true,
+  cancelGraceMs: true,
+  graceMs: true,
+  logger: true,
+};
 
 const GRACE_MS = 30_000;
 const MOST_IN_FLIGHT = 10_000;
@@ -70,6 +83,7 @@ export class Worker {
   #onStopped: (() => void)[] = [];
 
   constructor(options: WorkerOptions) {
+    checkOptions(options, KNOWN, "options of Worker");
     this.name = options.name ?? `${hostname()}:${process.pid}`;
     this.#maxInFlight = options.maxInFlight ?? 100;
     const isWhole = Number.isInteger(this.#maxInFlight);
@@ -159,6 +173,7 @@ export class Worker {
 
   /** Takes no more jobs, lets those in hand finish within the grace, then releases the rest. */
   stop(options: { graceMs?: number } = {}): Promise<void> {
+    checkOptions(options, { graceMs: true }, "options of stop");
     const graceMs = options.graceMs ?? this.#graceMs;
     if (graceMs === 0) this.#hurry.abort();
     this.#stopping ??= this.#stop(graceMs);

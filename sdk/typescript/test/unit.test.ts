@@ -9,6 +9,7 @@ import { encode, safeText } from "../src/json.js";
 import * as outcome from "../src/outcome.js";
 import type { Assignment } from "../src/protocol.js";
 import { Run } from "../src/run.js";
+import { Worker } from "../src/worker.js";
 
 const assignment: Assignment = {
   jobId: "0198a7f0-0000-7000-8000-000000000000",
@@ -150,6 +151,28 @@ describe("Options", () => {
       limits: ["openai"],
     });
     assert.equal(declaration("work", {}), "{}");
+  });
+
+  it("that nobody knows are refused by name, with those that are known", async () => {
+    // As plain JavaScript gives them.
+    const worker = (more: object): Worker => new Worker({ server: "localhost:1", token: "t", ...more });
+    const handle = (more: object): Worker => worker({}).handle("work", more, () => {});
+    const cases: [() => unknown, RegExp][] = [
+      [() => worker({ concurrency: 5 }), /^options of Worker: "concurrency" .*, maxInFlight, /],
+      [() => new Worker(null as never), /^options of Worker: must be an object/],
+      [() => worker({ tls: { rejectUnauthorized: false } }), /^tls: "rejectUnauthorized" .* ca, /],
+      [() => handle({ max_retries: 5 }), /^options of work: "max_retries" .*, maxRetries, /],
+      [() => handle({ constructor: 5 }), /^options of work: "constructor" is unknown/],
+      [() => handle({ retry: { base: 1 } }), /^options of work: retry: "base" .* baseMs, /],
+      [() => handle({ approval: { below: 1 } }), /^options of work: approval: "below" .* belowCost/],
+      [() => handle({ approval: null }), /^options of work: approval: must be an object/],
+      [() => worker({}).stop({ grace: 1 } as never), /^options of stop: "grace" .* graceMs/],
+      [() => new Retry("x", { after: 1 } as never), /^options of Retry: "after" .* afterMs, cause/],
+    ];
+    for (const [say, message] of cases) assert.throws(say, { name: "TypeError", message });
+    const free = outcome.returned(run({ isAnalysis: true }), { costs: 5 })?.fail?.error;
+    assert.match(free?.message ?? "", /^analysis: "costs" is unknown; known are plan, cost, /);
+    await worker({ tls: true, version: "1" }).handle("work", { retry: {} }, () => {}).stop();
   });
 
   it("a token is never sent in plain text to another machine", () => {

@@ -391,8 +391,14 @@ describe("Leases", () => {
         reason.keep(ctx.signal.reason);
       })
       .start();
-    server.assign("wait", { leaseMs: 200, leaseLeftMs: 200 });
+    const claim = server.assign("wait", { leaseMs: 200, leaseLeftMs: 200 });
     assert.equal(((await reason.kept) as Stopped).reason, "fenced");
+    // Given back as if it had never come it would not be charged; nor if one hello got lost.
+    for (const n of [1, 2]) {
+      server.cut();
+      const hellos = await server.hellos.count(n + 1);
+      assert.deepEqual(hellos[n]?.holds, [claim]);
+    }
   });
 });
 
@@ -452,6 +458,17 @@ describe("A context", () => {
       .start();
     server.assign("hasty");
     assert.equal((await server.results.first()).finish?.result, "null");
+  });
+
+  it("a word that progress does not know fails the attempt", async () => {
+    const server = await aServer();
+    await aWorker(server)
+      .handle("work", (ctx) => ctx.progress({ percent: 50 } as never))
+      .start();
+    server.assign("work");
+    const { fail } = await server.results.first();
+    assert.equal(fail?.error?.type, "TypeError");
+    assert.match(fail?.error?.message ?? "", /^progress: "percent" is unknown; known are done, /);
   });
 
   it("refuses writes of an attempt that is fenced", async () => {

@@ -30,7 +30,7 @@ class ActOut(BaseModel):
     at: datetime
     actor: str
     principal_id: UUID | None
-    door: Literal["http", "grpc", "cli", "mcp", "python"]
+    door: Door
     action: str
     kind: str
     name: str | None

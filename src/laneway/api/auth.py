@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from secrets import compare_digest
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request
@@ -19,12 +19,13 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import Scope
 
+from laneway.api.parameters import check_parameters
 from laneway.control import audit
 from laneway.control.gatekeeper import Gatekeeper, session_key, token_key
 from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor, Door
 from laneway.domain.permissions import Access
-from laneway.errors import Forbidden, Unauthenticated
+from laneway.errors import Forbidden, NotFound, Unauthenticated
 from laneway.store.database import Database
 
 COOKIE: Final = "laneway_session"
@@ -58,39 +59,59 @@ class Caller:
         await audit.refuse(self.database, self.actor, action, kind, name)
         raise Forbidden(f"needs the permission {permission}")
 
+    async def miss(self, seen_by: str, action: str, kind: str, name: str) -> NoReturn:
+        """Keeps that somebody would have changed what is out of his reach, and raises NotFound.
+
+        Whether it is there at all is not even told by what is kept, nor by how long that takes:
+        only who sees everything by that permission has merely met nothing.
+        """
+        if not self.access.allows_everywhere(seen_by):
+            await audit.refuse(self.database, self.actor, action, kind, name)
+        raise NotFound(f"no {kind} {name}")
+
 
 async def caller(
     request: Request,
     bearer: Annotated[object, Depends(_bearer)],
     cookie: Annotated[object, Depends(_cookie)],
 ) -> Caller:
-    """Whoever asks, or Unauthenticated."""
-    return await identify(request)
+    """Whoever asks, or Unauthenticated; and only for what the route knows."""
+    found = await identify(request)
+    check_parameters(request)
+    return found
 
 
 async def identify(request: Request) -> Caller:
     """Whoever asks, or Unauthenticated; found out once per request."""
     state: dict[str, Any] = request.scope["state"]
     if _CALLER not in state:
-        access = await _authenticate(request)
+        access, is_session = await _authenticate(request)
         actor = Actor(
             access.name,
-            door=_DOORS.get(request.headers.get(DOOR_HEADER, ""), "http"),
+            door="ui" if is_session else _door_of(request),
             principal_id=access.principal_id,
             request_id=state["request_id"],
             address=address_of(request),
         )
         database: Database = request.app.state.database
-        state[_CALLER] = Caller(access, actor, await database.within(access.workspaces))
+        who = Caller(access, actor, await database.within(access.workspaces))
+        if is_session and request.method not in SAFE:
+            await _check_csrf(request, who)
+        state[_CALLER] = who
     found: Caller = state[_CALLER]
     return found
+
+
+def _door_of(request: Request) -> Door:
+    return _DOORS.get(request.headers.get(DOOR_HEADER, ""), "http")
 
 
 def address_of(request: Request) -> str | None:
     return request.client.host if request.client else None
 
 
-async def _authenticate(request: Request) -> Access:
+async def _authenticate(request: Request) -> tuple[Access, bool]:
+    """What the caller may do, and whether it comes with a browser's session."""
     gatekeeper: Gatekeeper = request.app.state.gatekeeper
     throttle: Throttle = request.app.state.throttle
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
@@ -109,16 +130,18 @@ async def _authenticate(request: Request) -> Access:
         throttle.fail(address_of(request))
         raise
     throttle.count(key)
-    if not is_token and request.method not in SAFE:
-        _check_csrf(request, access)
-    return access
+    return access, not is_token
 
 
-def _check_csrf(request: Request, access: Access) -> None:
-    given = request.headers.get(CSRF_HEADER, "")
-    if access.csrf is None or not compare_digest(given.encode(), access.csrf.encode()):
-        raise Forbidden(f"a browser's session must send its {CSRF_HEADER}")
-    check_origin(request)
+async def _check_csrf(request: Request, who: Caller) -> None:
+    given, own = request.headers.get(CSRF_HEADER, ""), who.access.csrf
+    try:
+        if own is None or not compare_digest(given.encode(), own.encode()):
+            raise Forbidden(f"a browser's session must send its {CSRF_HEADER}")
+        check_origin(request)
+    except Forbidden:
+        await audit.refuse(who.database, who.actor, act_of(request), "route", request.url.path)
+        raise
 
 
 def check_origin(request: Request) -> None:
@@ -190,6 +213,10 @@ async def _pass(request: Request, who: Caller, check: Check[T]) -> T:
     passed: dict[object, Any] = request.scope["state"].setdefault(_PASSED, {})
     if check not in passed:
         passed[check] = await check(request, who)
+        gatekeeper: Gatekeeper = request.app.state.gatekeeper
+        if who.actor.door == "mcp" and request.method in SAFE and gatekeeper.keeps_reads:
+            # Of assistants the audit knows each call.
+            await audit.note(who.database, who.actor, act_of(request), "route", request.url.path)
     answer: T = passed[check]
     return answer
 

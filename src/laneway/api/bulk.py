@@ -173,9 +173,9 @@ async def order_bulk(
         return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
     run_id, principal = uuid4(), who.access.principal_id
-    runs.check(principal)
 
     async def act(db: Database) -> Response:
+        runs.check(principal)
         run = await db.run(store.begin(run_id, principal, who.actor, made.verb))
         return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
 

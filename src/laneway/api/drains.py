@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Response
 from laneway.api.answer import told
 from laneway.api.idempotency import OnceOnly
 from laneway.api.problems import answers
-from laneway.api.reach import LaneCaller, lanes_of, over_lanes
+from laneway.api.reach import VIEW, LaneCaller, lanes_of, over_lanes
 from laneway.api.worker_models import WorkerOut
 from laneway.control import workers
 from laneway.domain.overview import WorkerRow, worker_to_dict
@@ -65,11 +65,14 @@ async def _tell(
 
 async def _check(caller: LaneCaller, worker_id: UUID) -> None:
     """Returns for a worker all of whose lanes are in reach; one that is not seen is not there."""
-    worker = await workers.get(caller.who.database, worker_id)
+    try:
+        worker = await workers.get(caller.who.database, worker_id)
+    except NotFound:
+        await caller.who.miss(VIEW, caller.act, "worker", str(worker_id))
     if caller.lanes is None or (worker.lanes is not None and caller.lanes.issuperset(worker.lanes)):
         return
-    seen = lanes_of(caller.who.access.reach("workers:view"))
+    seen = lanes_of(caller.who.access.reach(VIEW))
     if seen is None or worker.lanes is None or not seen.isdisjoint(worker.lanes):
         wanted = f"{PERMISSION} on all lanes of this worker"
         await caller.who.refuse(wanted, caller.act, "worker", str(worker_id))
-    raise NotFound(f"no worker {worker_id}")
+    await caller.who.miss(VIEW, caller.act, "worker", str(worker_id))

@@ -234,6 +234,9 @@ class Hub:
             if task is not asyncio.current_task():
                 task.cancel()
         self._tasks = []
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
         self._tail.forget()
         bell.leave(self)
 

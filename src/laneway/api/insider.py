@@ -18,6 +18,9 @@ from laneway.store.database import Database
 class _Insiders(Gatekeeper):
     """Knows one token, which is kept nowhere and may do everything, and no session."""
 
+    # Who has the database open reads it without us, and its login need not be able to write.
+    keeps_reads = False
+
     def __init__(self, database: Database, token: str, name: str) -> None:
         super().__init__(database)
         self._token = token

@@ -21,15 +21,22 @@ def covers(reach: Reach, job: Job) -> bool:
 
 async def readable(who: Caller, job_id: UUID) -> Job:
     """The job; one that is out of reach is not there."""
-    job = await who.database.run(store.get(job_id))
-    if job is None or not covers(who.access.reach("jobs:read"), job):
+    job = await _seen(who, job_id)
+    if job is None:
         raise NotFound(f"no job {job_id}")
     return job
 
 
+async def _seen(who: Caller, job_id: UUID) -> Job | None:
+    job = await who.database.run(store.get(job_id))
+    return job if job is not None and covers(who.access.reach("jobs:read"), job) else None
+
+
 async def actable(who: Caller, job_id: UUID, permission: str, action: str) -> Job:
-    """A job that may be read and acted on; the refusal of one that may only be read is kept."""
-    job = await readable(who, job_id)
+    """A job that may be read and acted on; the refusal of any other is kept."""
+    job = await _seen(who, job_id)
+    if job is None:
+        await who.miss("jobs:read", action, "job", str(job_id))
     if not covers(who.access.reach(permission), job):
         await who.refuse(f"{permission} for this job", action, "job", str(job_id))
     return job

@@ -6,9 +6,15 @@ Nobody is known before the head of his request is read, and the parser keeps all
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Final
+from uuid import uuid4
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from laneway.api.problems import MEDIA_TYPE, Problem
+
+log = logging.getLogger("laneway.api")
 
 MOST_BYTES: Final = 64 * 1024
 MOST_S: Final = 30.0
@@ -50,6 +56,29 @@ class Protocol(HttpToolsProtocol):
                 self.send_400_response("The head of the request is too large.")
         elif self._deadline is None:
             self._hurry()
+
+    def send_400_response(self, msg: str) -> None:
+        """As everything else that is refused: a problem, with an id that the log knows too."""
+        own_id = uuid4().hex
+        log.info("no request was read: %s", msg, extra={"request_id": own_id})
+        problem = Problem(
+            type="urn:laneway:problem:bad_request",
+            title="Bad Request",
+            status=400,
+            code="bad_request",
+            detail=msg,
+            request_id=own_id,
+        )
+        body = problem.model_dump_json(exclude_none=True)
+        head = (
+            "HTTP/1.1 400 Bad Request",
+            f"content-type: {MEDIA_TYPE}",
+            f"content-length: {len(body)}",
+            f"x-request-id: {own_id}",
+            "connection: close",
+        )
+        self.transport.write("\r\n".join((*head, "", body)).encode("ascii"))
+        self.transport.close()
 
     def _hurry(self) -> None:
         self._deadline = self.loop.call_later(MOST_S, self.transport.close)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request
 
 from laneway.api.auth import Caller, act_of, gate, permit
 from laneway.domain.permissions import Reach
 from laneway.errors import NotFound
+
+VIEW: Final = "workers:view"
 
 
 def lanes_of(reach: Reach) -> frozenset[str] | None:
@@ -45,10 +47,12 @@ class LaneCaller:
         """Returns for a lane in reach; a lane that cannot even be seen is not there."""
         if self.reaches(lane):
             return
-        seen = lanes_of(self.who.access.reach("workers:view"))
+        seen = lanes_of(self.who.access.reach(VIEW))
         if seen is None or lane in seen:
             await self.refuse(lane)
-        raise NotFound(f"no lane {lane}")
+        if self.permission == VIEW:
+            raise NotFound(f"no lane {lane}")
+        await self.who.miss(VIEW, self.act, "lane", lane)
 
     async def check_whole(self, name: str | None = None) -> None:
         """Returns when every lane is in reach: for what concerns more lanes than the one named."""

@@ -181,11 +181,17 @@ async def roll_back_schedule(
 
 async def _found(who: Caller, request: Request, name: str, permission: str) -> Schedule:
     """The schedule, if it is in reach; one that cannot even be seen is not there."""
-    found = await verbs.get(who.database, name)
-    if await _covers(who, permission, found.workspace, found.job_type):
-        return found
-    if await _covers(who, VIEW, found.workspace, found.job_type):
-        await who.refuse(permission, act_of(request), "schedule", name)
+    try:
+        found = await verbs.get(who.database, name)
+        if await _covers(who, permission, found.workspace, found.job_type):
+            return found
+        if not await _covers(who, VIEW, found.workspace, found.job_type):
+            raise NotFound(f"no schedule {name}")
+    except NotFound:
+        if permission == VIEW:
+            raise
+        await who.miss(VIEW, act_of(request), "schedule", name)
+    await who.refuse(permission, act_of(request), "schedule", name)
     raise NotFound(f"no schedule {name}")
 
 

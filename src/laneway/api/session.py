@@ -87,7 +87,7 @@ async def log_in(
         raise InvalidInput("body", "must be a form") from None
     actor = Actor(
         "nobody",
-        door="http",
+        door="ui",
         request_id=request.scope["state"]["request_id"],
         address=address,
     )

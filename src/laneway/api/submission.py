@@ -50,7 +50,8 @@ class _PlainFirst(APIRoute):
         request = Request(scope, receive, send)
         headers = request.headers
         answer = None
-        if headers.get("content-type") == "application/json" and "idempotency-key" not in headers:
+        is_plain = "idempotency-key" not in headers and not scope["query_string"]
+        if is_plain and headers.get("content-type") == "application/json":
             # Who asks and what he may is looked at before the first byte is read.
             body = await request.body()
             who = await identify(request)

@@ -30,7 +30,7 @@ from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
 from laneway.control.freeze import Hold
 from laneway.domain.overview import WorkerRow, active_to_dict, worker_to_dict
-from laneway.errors import LanewayError, NotFound, Refused
+from laneway.errors import LanewayError, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
 
@@ -212,7 +212,8 @@ async def _check_job(who: Caller, request: Request, job_id: UUID) -> None:
         return
     if job is not None and covers(who.access.reach("jobs:read"), job):
         await who.refuse(f"{PERMISSION} for this job", act_of(request), "job", str(job_id))
-    raise NotFound(f"no job {job_id}")
+    seen_by = PERMISSION if who.access.allows_everywhere(PERMISSION) else "jobs:read"
+    await who.miss(seen_by, act_of(request), "job", str(job_id))
 
 
 async def _check_all(caller: LaneCaller, names: list[str] | None) -> None:

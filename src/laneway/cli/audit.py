@@ -27,7 +27,7 @@ def audit(
     ] = None,
     door: Annotated[
         str | None,
-        typer.Option(metavar="DOOR", help="Only through http, grpc, cli, mcp or python."),
+        typer.Option(metavar="DOOR", help="Only through http, ui, grpc, cli, mcp or python."),
     ] = None,
     outcome: Annotated[
         str | None, typer.Option(metavar="OUTCOME", help="Only done, or only refused.")

@@ -7,12 +7,21 @@ from typing import Annotated
 
 import typer
 
-from laneway.cli import inputs
-from laneway.cli.worker import log_form
+from laneway.cli.worker_options import (
+    App,
+    Children,
+    Concurrency,
+    Grace,
+    LogFormat,
+    MetricsPort,
+    Processes,
+    Threads,
+    log_as,
+)
 
 
 def remote_worker(
-    app: Annotated[str, typer.Argument(metavar="APP", help="Where the handlers are: module:name.")],
+    app: App,
     server: Annotated[
         str,
         typer.Option(
@@ -54,68 +63,24 @@ def remote_worker(
             help="Without TLS to another machine too: others can read the token and the jobs.",
         ),
     ] = False,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            envvar="LANEWAY_WORKER_PROCESSES",
-            help="Worker processes to run, under a supervisor that restarts them.",
-        ),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, envvar="LANEWAY_CONCURRENCY", help="Async jobs a process runs at once."
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, envvar="LANEWAY_THREADS", help="Threads for plain handlers."),
-    ] = None,
-    children: Annotated[
-        int | None,
-        typer.Option(min=0, envvar="LANEWAY_CHILDREN", help="Children for isolated handlers."),
-    ] = None,
+    processes: Processes = None,
+    concurrency: Concurrency = None,
+    threads: Threads = None,
+    children: Children = None,
     name: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", envvar="LANEWAY_WORKER_NAME", help="For people; by default host:pid."
         ),
     ] = None,
-    grace: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DURATION",
-            parser=inputs.duration,
-            envvar="LANEWAY_SHUTDOWN_GRACE",
-            help="Time for jobs to finish when stopping.",
-        ),
-    ] = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            envvar="LANEWAY_METRICS_PORT",
-            help="Tell Prometheus the metrics of this process there; each process takes the next.",
-        ),
-    ] = None,
-    log_format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="text|json",
-            parser=log_form,
-            envvar="LANEWAY_LOG_FORMAT",
-            help="How log lines are written.",
-        ),
-    ] = None,
+    grace: Grace = None,
+    metrics_port: MetricsPort = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run jobs of a server with the handlers of APP, without a database, until stopped."""
     from laneway.remote import make_link, run_remote_worker
 
-    if log_format is not None:
-        # A setting of the whole process tree, which reads it from its environment.
-        os.environ["LANEWAY_LOG_FORMAT"] = log_format
+    log_as(log_format)
     if token is not None:
         # For processes under a supervisor: others can read arguments.
         os.environ["LANEWAY_TOKEN"] = token

@@ -22,14 +22,21 @@ Port = Annotated[
     typer.Option(min=0, max=65535, envvar="LANEWAY_SERVER_PORT", help="8420 by default."),
 ]
 Grpc = Annotated[
-    bool, typer.Option("--grpc", envvar="LANEWAY_GRPC", help="Serve remote workers too.")
+    bool,
+    typer.Option(
+        "--grpc",
+        envvar="LANEWAY_GRPC",
+        help="Serve remote workers too. LANEWAY_GRPC_CERT and LANEWAY_GRPC_KEY name the files of a"
+        " certificate chain and its key (PEM); without them any address but one of this machine"
+        " itself (loopback) is refused.",
+    ),
 ]
 GrpcHost = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
         envvar="LANEWAY_GRPC_HOST",
-        help="Where they find it; with a certificate, others than this machine.",
+        help="Where they find it; 127.0.0.1 by default.",
     ),
 ]
 GrpcPort = Annotated[

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from laneway.domain import operator
-from laneway.domain.audit import Act, ActFilter
+from laneway.domain.audit import WORD_BYTES, Act, ActFilter
 from laneway.domain.change import Change
 from laneway.domain.page import Page
+from laneway.domain.text import escape_text
 from laneway.errors import NotFound, Refused
 from laneway.store import audit as store
 from laneway.store import history
@@ -84,7 +85,19 @@ async def audited(
 
 async def refuse(db: Database, by: str, action: str, kind: str, name: str | None = None) -> None:
     """Keeps that somebody was refused."""
-    await db.run(store.record(by, action, kind, name, outcome="refused"))
+    await db.run(store.record(by, action, kind, _cut(name), outcome="refused"))
+
+
+async def note(db: Database, by: str, action: str, kind: str, name: str) -> None:
+    """Keeps that somebody was let in where nothing is changed."""
+    await db.run(store.record(by, action, kind, _cut(name)))
+
+
+def _cut(name: str | None) -> str | None:
+    """As much of what somebody called an object as an act can hold."""
+    if name is None:
+        return None
+    return escape_text(name).encode()[:WORD_BYTES].decode(errors="ignore")
 
 
 async def listing(

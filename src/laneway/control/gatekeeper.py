@@ -21,6 +21,9 @@ _MOST_CACHED: Final = 10_000
 class Gatekeeper:
     """Knows for a moment whom a token belongs to, so that a busy client costs no statement each."""
 
+    # Whether the audit is to know what assistants read.
+    keeps_reads = True
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[bytes, tuple[float, Access]] = {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, Literal, Self
 from uuid import UUID
 
-Door = Literal["http", "grpc", "cli", "mcp", "python"]
+# `ui`: a browser's session; a token over HTTP is `http`, unless its client says what it is.
+Door = Literal["http", "ui", "grpc", "cli", "mcp", "python"]
 DEFAULT_DOOR: Final[Door] = "python"
 
 

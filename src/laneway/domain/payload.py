@@ -65,7 +65,7 @@ _HINTS: Final = {
 
 _ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # A string as a whole, or outside of strings a number with a positive exponent.
-_EXPONENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?[0-9.]+e\+[0-9]+)')
+_EXPONENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![0-9.])(-?[0-9.]+e\+[0-9]+)')
 _LONG_ZEROS: Final = re.compile(r"0{17,}")
 _PATH_CHARS: Final = 200
 
@@ -382,11 +382,17 @@ def _bound(max_digits: int) -> int:
     return int(10**max_digits)
 
 
+# Looked for from the first digit of a number only: from each of them, a payload of long numbers
+# would keep its reader for seconds.
+def _many_digits(max_digits: int) -> str:
+    return f"(?<![0-9]{{2}})[0-9]{{{max_digits}}}"
+
+
 @cache
 def _long_number(max_digits: int) -> re.Pattern[str]:
-    return re.compile(f"[0-9]{{{max_digits + 1}}}")
+    return re.compile(f"[0-9]{_many_digits(max_digits)}")
 
 
 @cache
 def _odd_number(max_digits: int) -> re.Pattern[str]:
-    return re.compile(f"[0-9](?:[0-9]{{{max_digits}}}|[eE]\\+?[0-9]{{2}})")
+    return re.compile(f"[0-9](?:{_many_digits(max_digits)}|[eE]\\+?[0-9]{{2}})")

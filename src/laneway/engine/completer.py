@@ -21,6 +21,9 @@ from laneway.store.leases import Answer, Verdict
 log = logging.getLogger("laneway")
 
 MOST = 1000
+# Of results and errors that go together: the time of a statement grows faster than what it carries
+# (16 MB half a second, 256 MB half a minute), and all others wait behind it.
+MOST_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
@@ -68,7 +71,7 @@ class Completer(Service):
         self._busy = []
         if not self._pending:
             return None
-        batch, self._pending = self._pending[:MOST], self._pending[MOST:]
+        batch = self._take()
         self._in_flight = len(batch)
         try:
             await self._settle(batch)
@@ -83,6 +86,16 @@ class Completer(Service):
         if self._pending:
             return 0
         return BUSY_S if self._busy else None
+
+    def _take(self) -> list[Verdict]:
+        count = characters = 0
+        for verdict in self._pending[:MOST]:
+            characters += len(verdict.result or "") + len(verdict.error or "")
+            if count and characters > MOST_CHARACTERS:
+                break
+            count += 1
+        batch, self._pending = self._pending[:count], self._pending[count:]
+        return batch
 
     async def _settle(self, batch: list[Verdict]) -> None:
         try:

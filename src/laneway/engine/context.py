@@ -14,17 +14,19 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import UUID
 
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.returns import UNSAID
 from laneway.domain.text import escape_text
 from laneway.engine.line import Interrupted, Line, Log, after_finish
-from laneway.engine.own_transaction import OwnTransaction
 from laneway.engine.steps import Steps, to_the_end
 from laneway.engine.surroundings import held_around, inside
 from laneway.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from laneway.engine.own_transaction import OwnTransaction
 
 T = TypeVar("T")
 TRACKED = "_tracked"
@@ -116,6 +118,9 @@ class _Common:
     @property
     def _own_transaction(self) -> OwnTransaction:
         if self._own is None:
+            # With it comes the driver, which a child process may never need.
+            from laneway.engine.own_transaction import OwnTransaction
+
             self._own = OwnTransaction(self._line)
         return self._own
 

@@ -15,7 +15,7 @@ from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.counting import Counting
 from laneway.engine.floors import Floors, all_ranges
-from laneway.engine.rooms import Room
+from laneway.engine.rooms import MOST, Room
 from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.leases import Assignment, ClaimAnswer, Verdict, claim, park
@@ -88,6 +88,7 @@ class LaneLoop(Service):
         self._floors = Floors()
         self._last_full_look = time.monotonic()
         self.handlers = handlers
+        self._most = MOST
         # Slots or limits are taken: worth another look when some of ours come free.
         self.is_full = False
         # Some kind of room is used up: worth another look when a job of ours ends.
@@ -128,12 +129,13 @@ class LaneLoop(Service):
             return None
         groups = {group for _, group in types}
         room = min(self._tools.rooms.most(self.lane), sum(caps[group - 1] for group in groups))
+        room = min(room, self._most)
         # As they are now: the lane may be given other handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
         self._look_from_start_now_and_then()
         looked_at_all = self._floors.is_empty
         asked = time.monotonic()
-        answer = await self._tools.database.run(
+        answer = await self._ask(
             self._tools.claim(
                 self._tools.worker_id,
                 self.lane,
@@ -143,7 +145,8 @@ class LaneLoop(Service):
                 caps,
                 self._floors.busy,
                 origins=self._tools.counting.wants_origins,
-            )
+            ),
+            room,
         )
         age_s = time.monotonic() - asked
         names = {job_type for job_type, _ in types}
@@ -157,6 +160,16 @@ class LaneLoop(Service):
         taken = Counter(isolations[one.job_type] for one in answer.assignments)
         is_used_up = any(count >= caps[GROUPS.index(kind)] for kind, count in taken.items())
         return answer.wait_s if looked_at_all and not is_used_up else 0
+
+    async def _ask(self, claim: Statement[ClaimAnswer], room: int) -> ClaimAnswer:
+        try:
+            answer = await self._tools.database.run(claim)
+        except Exception:
+            # Fewer the next time: PostgreSQL cannot answer with a gigabyte of payloads.
+            self._most = max(1, room // 4)
+            raise
+        self._most = min(MOST, 2 * self._most)
+        return answer
 
     async def _follow(
         self,

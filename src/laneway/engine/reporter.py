@@ -16,6 +16,8 @@ from laneway.errors import DatabaseUnavailable, StaleAttempt
 from laneway.store.leases import Answer, LogEntry, Report
 
 MOST_LINES = 2000
+# Of checkpoints that go together, as of results (completer.py).
+MOST_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
@@ -149,13 +151,26 @@ class Reporter(Service):
         return 0.0
 
     def _take(self) -> _Batch:
-        reports, self._reports = self._reports, {}
+        reports = self._take_reports()
         lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
         waiters, self._waiters = self._waiters, {}
-        # Who has more lines than fit waits for the rest of them.
-        for claim in {line.claim for line in self._lines} & waiters.keys():
+        # Who has more than fits waits for the rest of it.
+        left = self._reports.keys() | {line.claim for line in self._lines}
+        for claim in left & waiters.keys():
             self._waiters[claim] = waiters.pop(claim)
         return _Batch(reports, lines, waiters)
+
+    def _take_reports(self) -> dict[Claim, Report]:
+        taken: dict[Claim, Report] = {}
+        characters = 0
+        for claim, report in self._reports.items():
+            characters += len(report.checkpoint or "")
+            if taken and characters > MOST_CHARACTERS:
+                self._be_due_in(0.0)
+                break
+            taken[claim] = report
+        self._reports = dict(list(self._reports.items())[len(taken) :])
+        return taken
 
     def _keep(self, batch: _Batch, delay_s: float) -> None:
         """Puts back what was not stored, behind nothing and before what came since."""

@@ -41,7 +41,7 @@ class Call(Generic[T]):
     @property
     def is_repeatable(self) -> bool:
         """Whether sending it again changes nothing that the first time did not."""
-        return self.method == "GET" or self.key is not None
+        return self.method in ("GET", "PUT") or self.key is not None
 
 
 @dataclass(frozen=True, slots=True)

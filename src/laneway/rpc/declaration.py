@@ -184,7 +184,8 @@ def _parts(
         return make(parts)
     except InvalidInput as error:
         inner = error.field.removeprefix(f"{name}.")
-        raise InvalidInput(f"{place}.{inner}", error.rule) from None
+        said_as = inner if inner in keys else f"{inner}_s"
+        raise InvalidInput(f"{place}.{said_as}", error.rule) from None
 
 
 def _object(value: object, field: str) -> dict[str, Any]:

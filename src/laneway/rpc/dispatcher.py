@@ -25,7 +25,7 @@ from laneway.rpc.assigned import Assigned, Assignments
 from laneway.rpc.caller import Caller
 from laneway.rpc.hello import Hello
 from laneway.rpc.offer import Offer, offers_of
-from laneway.rpc.outbox import Beat, OutAssignment, Outbox, Parcel, split
+from laneway.rpc.outbox import MOST_BYTES, Beat, OutAssignment, Outbox, Parcel, size_of, split
 from laneway.rpc.rotation import Rotation
 from laneway.rpc.silence import Silence
 from laneway.rpc.stream_loop import LaneFloors, StreamLoop
@@ -33,7 +33,7 @@ from laneway.rpc.stream_room import StreamRoom
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
-from laneway.store.remote import Lease, Step, read_steps
+from laneway.store.remote import Finished, Lease, read_steps
 
 log = logging.getLogger("laneway")
 
@@ -41,6 +41,7 @@ End = Literal["replaced", "stopping", "closed"]
 
 RETRY_S: Final = 0.2
 STOP_S: Final = 2.0
+_NONE: Final = Finished(0, [])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -180,7 +181,7 @@ class Dispatcher:
     @property
     def takes_jobs(self) -> bool:
         is_away = self.is_drained or self._outbox.is_stuck or self.silence.is_on
-        return self.end is None and not is_away
+        return self.end is None and not is_away and not self._outbox.is_full
 
     def heard(self) -> None:
         """Its worker has said something here: it lives."""
@@ -222,7 +223,7 @@ class Dispatcher:
                 self._shared.completer.add(of_forged(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(one.job_type.removeprefix(ANALYSIS_PREFIX), 0)
-            parcels.append(Parcel(assigned, one, lease_s, begun, timeout_ms))
+            parcels.append(Parcel(assigned, one, lease_s, begun, timeout_ms, size_of(one)))
         self._note_room()
         self._outbox.put(parcels)
 
@@ -290,34 +291,42 @@ class Dispatcher:
                 await asyncio.sleep(RETRY_S)
         except BaseException:
             self._outbox.put_back(parcels)
+            if self._closing is not None:
+                self._release_unsent()
             raise
         now = time.monotonic()
         made, void = [], []
-        for parcel in parcels:
+        for place, parcel in enumerate(parcels):
+            claim = parcel.assignment.claim
             if parcel.is_stale(now):
-                void.append(parcel.assignment.claim)
+                void.append(claim)
                 continue
-            one = parcel.made(steps.get(parcel.assignment.claim.seq, ()), now)
-            size = one.size
+            found = steps.get(claim.seq, _NONE)
+            size = parcel.size + found.size
             if size > self._shared.max_bytes:
-                self._refuse(one, size)
+                self._refuse(claim, size)
+            elif found.size and not found.steps:
+                # With the next message, and all behind it: their order is kept.
+                self._outbox.put_back(parcels[place:])
+                break
             else:
-                made.append((one, size))
+                made.append((parcel.made(found.steps, now), size))
         self._release(void)
         self._stale_at = min((parcel.stale_at for parcel in parcels), default=0.0)
         return made
 
-    async def _steps(self, claims: Sequence[Claim]) -> dict[int, list[Step]]:
+    async def _steps(self, claims: Sequence[Claim]) -> dict[int, Finished]:
         seqs = [claim.seq for claim in claims if claim.attempt > 1]
-        return await self._shared.rest.run(read_steps(seqs)) if seqs else {}
+        read = read_steps(seqs, MOST_BYTES, self._shared.max_bytes)
+        return await self._shared.rest.run(read) if seqs else {}
 
-    def _refuse(self, one: OutAssignment, size: int) -> None:
+    def _refuse(self, claim: Claim, size: int) -> None:
         message = (
             f"payload, checkpoint and steps take {size:,} bytes, a message to a remote worker"
             f" at most {self._shared.max_bytes:,}"
         )
         error = error_json("AssignmentTooLarge", message)
-        self._shared.completer.add(Verdict(one.claim, "giveup", error=error, ran_s=0.0))
+        self._shared.completer.add(Verdict(claim, "giveup", error=error, ran_s=0.0))
 
     def _release(self, claims: Iterable[Claim]) -> None:
         for one in claims:

@@ -50,6 +50,7 @@ class Gather(Generic[I, A]):
 
     `work` answers each of its items in order. What it refuses of one caller fails that caller only.
     An item that is busy is asked for again until its caller's time is up, and answered so then.
+    What goes together weighs no more than `most`, unless it is one call.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class Gather(Generic[I, A]):
         is_busy: Callable[[A], bool],
         *,
         most: int = 5000,
+        weigh: Callable[[I], int] = lambda item: 1,
     ) -> None:
         self._work = work
         self._is_busy = is_busy
         self._most = most
+        self._weigh = weigh
         self._waiting: list[_Call[I, A]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -105,11 +108,11 @@ class Gather(Generic[I, A]):
         for i, call in enumerate(waiting):
             if call.waits.done():
                 continue
-            if calls and size + len(call.left) > self._most:
+            size += sum(self._weigh(call.items[place]) for place in call.left)
+            if calls and size > self._most:
                 self._waiting = waiting[i:]
                 break
             calls.append(call)
-            size += len(call.left)
         return calls
 
     async def _serve(self, calls: list[_Call[I, A]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError
 from laneway.domain.text import visible
 from laneway.engine.complaints import Complaints
 from laneway.errors import LanewayError
+from laneway.tally import PROCESS
 
 log = logging.getLogger("laneway.rpc")
 
@@ -31,6 +33,8 @@ STATUS: Final[dict[str, grpc.StatusCode]] = {
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
 _LATE: Final = "not done in time: what was said may be said again"
 _LONGEST: Final = 1000
+# A context tells its code as a number, whatever its documentation says.
+_NAMES: Final = {key: code.name for code in grpc.StatusCode for key in (code, code.value[0])}
 
 _complaints: Final = Complaints()
 
@@ -40,7 +44,7 @@ A = TypeVar("A")
 
 
 class Guard(grpc.aio.ServerInterceptor):
-    """Reads requests, and turns every error of a call into a status.
+    """Reads requests, turns every error of a call into a status, and counts how calls end.
 
     Streams are coroutines that write through their context, not generators.
     """
@@ -59,12 +63,14 @@ class Guard(grpc.aio.ServerInterceptor):
         if found is not None and found.unary_unary is not None:
             call = _guarded(name, found.unary_unary, found.request_deserializer)
             return grpc.unary_unary_rpc_method_handler(
-                call, response_serializer=found.response_serializer
+                _counted(name, call, is_stream=False),
+                response_serializer=found.response_serializer,
             )
         if found is not None and found.unary_stream is not None:
             call = _guarded(name, found.unary_stream, found.request_deserializer)
             return grpc.unary_stream_rpc_method_handler(
-                call, response_serializer=found.response_serializer
+                _counted(name, call, is_stream=True),
+                response_serializer=found.response_serializer,
             )
         return method
 
@@ -80,6 +86,28 @@ def _guarded(name: str, work: Handler, read: Callable[[bytes], Any] | None) -> H
             raise _left() from None
         except Exception as error:
             await refuse(context, name, error)
+
+    return call
+
+
+def _counted(name: str, work: Handler, *, is_stream: bool) -> Handler:
+    async def call(data: Any, context: Any) -> Any:
+        begun = time.monotonic()
+        # Unless it says otherwise, the caller is gone, or the server stops.
+        status = grpc.StatusCode.CANCELLED.name
+        if is_stream:
+            PROCESS.call_streams[name] += 1
+        try:
+            answer = await work(data, context)
+            status = grpc.StatusCode.OK.name
+            return answer
+        except grpc.aio.AbortError:
+            status = _NAMES.get(context.code(), grpc.StatusCode.UNKNOWN.name)
+            raise
+        finally:
+            if is_stream:
+                PROCESS.call_streams[name] -= 1
+            PROCESS.called(name, status, None if is_stream else time.monotonic() - begun)
 
     return call
 

@@ -19,6 +19,8 @@ _OPTIONS: Final = (
     # A dead peer is noticed while leases can still be renewed elsewhere.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
+    # Of a process that was stopped, whose kernel still takes what is sent: else that is a minute.
+    ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     # A server says how much it takes and sends at once.

@@ -16,6 +16,8 @@ from laneway.store.remote import Step
 
 # Of one message; an assignment larger than that goes alone.
 SOFT_BYTES: Final = 1 << 20
+# With more than that in it, nothing more is claimed until its reader has taken some.
+MOST_BYTES: Final = 4 << 20
 # An assignment without its texts.
 _FRAME_BYTES: Final = 256
 # What is left of a lease must be worth sending: below this part of it, the job is given back.
@@ -47,16 +49,6 @@ class OutAssignment(NamedTuple):
         """Its job type with the mark of analyses."""
         return analysis_of(self.job_type) if self.is_analysis else self.job_type
 
-    @property
-    def size(self) -> int:
-        """Bytes of it in a message, about."""
-        size = _FRAME_BYTES + _bytes_of(self.payload)
-        if self.checkpoint is not None:
-            size += _bytes_of(self.checkpoint)
-        for step in self.steps:
-            size += 32 + _bytes_of(step.name) + _bytes_of(step.result)
-        return size
-
 
 class Beat(NamedTuple):
     """The worker is to send a Heartbeat now."""
@@ -70,6 +62,8 @@ class Parcel(NamedTuple):
     lease_s: float
     begun: float
     timeout_ms: int
+    # Bytes of it in a message, about, without steps.
+    size: int
 
     @property
     def stale_at(self) -> float:
@@ -107,10 +101,15 @@ class Outbox:
         self._news = asyncio.Event()
         self._has_beat = False
         self._since: float | None = None
+        self._bytes = 0
+        # When something was last taken.
+        self._was_full = False
         self.is_closed = False
 
     def put(self, parcels: Iterable[Parcel]) -> None:
-        self._parcels.extend(parcels)
+        for one in parcels:
+            self._parcels.append(one)
+            self._bytes += one.size
         if self._parcels:
             if self._since is None:
                 self._since = time.monotonic()
@@ -118,7 +117,9 @@ class Outbox:
 
     def put_back(self, parcels: Iterable[Parcel]) -> None:
         """They could not be sent yet, and stay the first."""
-        self._parcels.extendleft(reversed(list(parcels)))
+        for one in reversed(list(parcels)):
+            self._parcels.appendleft(one)
+            self._bytes += one.size
         self._news.set()
 
     def beat(self) -> None:
@@ -135,11 +136,16 @@ class Outbox:
         """Whether nobody takes anything out."""
         return self._since is not None and time.monotonic() - self._since > STUCK_S
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough in it for now."""
+        return self._bytes > MOST_BYTES
+
     def sent(self) -> bool:
-        """What was taken is on its way; answers whether that took so long that it was stuck."""
-        was_stuck = self.is_stuck
+        """What was taken is on its way; answers whether it was stuck or full until now."""
+        was_away = self.is_stuck or (self._was_full and not self.is_full)
         self._since = time.monotonic() if self._parcels else None
-        return was_stuck
+        return was_away
 
     async def wait(self) -> bool:
         """Returns once there is something to take; False: there never will be."""
@@ -157,16 +163,15 @@ class Outbox:
     def take(self) -> list[Parcel]:
         """As many as go into one message."""
         self._since = time.monotonic()
+        self._was_full = self.is_full
         taken: list[Parcel] = []
         size = 0
         while self._parcels:
-            one = self._parcels[0].assignment
-            size += _FRAME_BYTES + _bytes_of(one.payload)
-            if one.checkpoint is not None:
-                size += _bytes_of(one.checkpoint)
+            size += self._parcels[0].size
             if taken and size > SOFT_BYTES:
                 break
             taken.append(self._parcels.popleft())
+            self._bytes -= taken[-1].size
         return taken
 
     def take_stale(self) -> list[Parcel]:
@@ -175,15 +180,23 @@ class Outbox:
         stale = [one for one in self._parcels if one.is_stale(now)]
         if stale:
             self._parcels = deque(one for one in self._parcels if not one.is_stale(now))
+            self._bytes = sum(one.size for one in self._parcels)
         return stale
 
     def take_all(self) -> list[Parcel]:
         taken = list(self._parcels)
         self._parcels.clear()
+        self._bytes = 0
         return taken
 
     def __len__(self) -> int:
         return len(self._parcels)
+
+
+def size_of(one: Assignment) -> int:
+    """Bytes of it in a message, about, without steps."""
+    size = _FRAME_BYTES + _bytes_of(one.payload)
+    return size if one.checkpoint is None else size + _bytes_of(one.checkpoint)
 
 
 def split(batch: Iterable[tuple[OutAssignment, int]]) -> Iterator[list[OutAssignment]]:

@@ -169,12 +169,9 @@ class Replica:
 
     async def _open(self, hello: Hello, caller: Caller) -> Dispatcher:
         types = await self.database.run(remote.read_types([one.name for one in hello.types]))
-        timeouts = {name: timeout for name, timeout in types.items() if timeout is not None}
-        timeouts |= {
-            one.name: one.record.timeout_s
-            for one in hello.types
-            if one.record is not None and one.record.timeout_s is not None
-        }
+        # What it declares is published below, also that there is no timeout any more.
+        declared = {one.name: one.record.timeout_s for one in hello.types if one.record is not None}
+        timeouts = {name: said for name, said in {**types, **declared}.items() if said is not None}
         dispatcher = Dispatcher(hello, caller, self._shared, timeouts, self._on_closed)
         stream = _info(hello, caller, dispatcher.session)
         is_drained = await self.database.run(remote.register(stream))

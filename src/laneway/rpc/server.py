@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 from typing import ClassVar, Final
 
 import grpc
@@ -19,6 +18,7 @@ from laneway.engine.complaints import Complaints
 from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc._generated.dispatch_pb2_grpc import add_DispatchServiceServicer_to_server
+from laneway.rpc.certificate import Certificate
 from laneway.rpc.door import Door
 from laneway.rpc.guard import Guard
 from laneway.rpc.health import Health
@@ -37,6 +37,9 @@ METADATA_BYTES: Final = 16 * 1024
 # A peer that is gone without a word is noticed after the sum of these.
 PING_S: Final = 10
 PONG_S: Final = 5
+# In place of the latter for a process that was stopped: its kernel still takes what is sent. gRPC
+# would give it a minute.
+STOPPED_S: Final = 10
 # How often a worker may ask whether we are there.
 LEAST_PING_S: Final = 5
 # A connection on which nobody says who he is, or nothing at all, is closed after so long.
@@ -62,7 +65,8 @@ class RpcServer:
         self.door = Door(database, settings, gatekeeper, throttle)
         self._service: Service | None = None
         self._health = Health(NAME)
-        self._reviewing = Reviewing(self.door, self._health)
+        self._complaints = Complaints()
+        self._reviewing = Reviewing(self.door, self._health, self._complaints)
         self._server = grpc.aio.server(interceptors=(Guard(),), options=_options(settings))
         add_HealthServicer_to_server(self._health, self._server)
         self._is_stopping = False
@@ -70,17 +74,17 @@ class RpcServer:
     def listen(self, host: str, port: int) -> str:
         """Takes an address; answers it as workers name it."""
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        credentials = _credentials(self._settings)
-        if credentials is None and not is_loopback(host):
+        certificate = Certificate.of(self._settings, self._complaints)
+        if certificate is None and not is_loopback(host):
             raise ConfigError(
                 f"grpc_host: {host} is reached by others: set grpc_cert and grpc_key"
                 " (tokens do not travel as plain text)"
             )
         try:
-            if credentials is None:
+            if certificate is None:
                 bound = self._server.add_insecure_port(where)
             else:
-                bound = self._server.add_secure_port(where, credentials)
+                bound = self._server.add_secure_port(where, certificate.credentials())
         except RuntimeError:
             bound = 0
         if not bound:
@@ -126,8 +130,8 @@ class Reviewing(Loop):
 
     name: ClassVar[str] = "grpc"
 
-    def __init__(self, door: Door, health: Health) -> None:
-        super().__init__(Complaints())
+    def __init__(self, door: Door, health: Health, complaints: Complaints) -> None:
+        super().__init__(complaints)
         self._door = door
         self._health = health
 
@@ -151,6 +155,7 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.absolute_max_metadata_size", METADATA_BYTES),
         ("grpc.keepalive_time_ms", PING_S * 1000),
         ("grpc.keepalive_timeout_ms", PONG_S * 1000),
+        ("grpc.http2.ping_timeout_ms", STOPPED_S * 1000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", LEAST_PING_S * 1000),
@@ -159,30 +164,3 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         # A port that is taken is an error, not shared.
         ("grpc.so_reuseport", 0),
     ]
-
-
-def _credentials(settings: Settings) -> grpc.ServerCredentials | None:
-    if settings.grpc_cert is None and settings.grpc_key is None:
-        return None
-    if settings.grpc_cert is None or settings.grpc_key is None:
-        raise ConfigError("grpc_cert, grpc_key: each needs the other")
-    read = []
-    for name in ("grpc_key", "grpc_cert"):
-        path = getattr(settings, name)
-        try:
-            read.append(path.expanduser().read_bytes())
-        except OSError as error:
-            raise ConfigError(f"{name}: {path} cannot be read ({error.strerror})") from None
-    try:
-        # gRPC would only say that it cannot listen.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(
-            settings.grpc_cert.expanduser(), settings.grpc_key.expanduser(), password=""
-        )
-    except ssl.SSLError:
-        raise ConfigError(
-            f"grpc_cert, grpc_key: {settings.grpc_cert} and {settings.grpc_key} must be"
-            " a certificate chain and its key without a password, in PEM"
-        ) from None
-    key, cert = read
-    return grpc.ssl_server_credentials([(key, cert)])

@@ -32,6 +32,7 @@ from laneway.rpc.writes import Writes
 from laneway.store import calls
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict
+from laneway.tally import PROCESS
 
 # However much time a caller gives, it hears by then; and so long a write that meets a row somebody
 # else is writing is tried again.
@@ -136,7 +137,9 @@ class Service(DispatchServiceServicer):
         with contextlib.suppress(grpc.aio.BaseError):
             await context.write(pb.StreamJobsResponse())
             async for batch in dispatcher.batches():
-                await context.write(messages.write_batch(batch))
+                message = messages.write_batch(batch)
+                await context.write(message)
+                PROCESS.assignments_sent += len(message.assignments)
 
     # What workers say ---------------------------------------------------------------------------
 

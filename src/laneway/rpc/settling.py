@@ -71,12 +71,20 @@ class Settling:
             else:
                 call.take(place, Answer(*pair, "fenced"))
         await call.wait(within_s)
+        if call.left:
+            self._leave(call, verdicts)
         if call.left == len(verdicts):
             raise DatabaseUnavailable("nothing was settled in time")
         return [
             answer or Answer(verdict.claim.seq, verdict.claim.attempt, "busy")
             for answer, verdict in zip(call.answers, verdicts, strict=True)
         ]
+
+    def _leave(self, call: _Call, verdicts: Sequence[Verdict]) -> None:
+        """Its time is over: an outage lasts, and who says it again waits anew."""
+        for verdict in verdicts:
+            _, waiting = self._waiting.get((verdict.claim.seq, verdict.claim.attempt), ("", []))
+            waiting[:] = [one for one in waiting if one[0] is not call]
 
     def settled(self, verdicts: Sequence[Verdict], said: Mapping[Pair, Answer]) -> None:
         """Hands on the answers to a batch; what is not answered is a finish that was accepted.

@@ -11,17 +11,22 @@ from laneway.engine.floors import Floors
 from laneway.engine.lane_loop import LOOK_FROM_START_S, Claimable, LaneLoop, Tools
 from laneway.engine.rooms import MOST
 from laneway.errors import LanewayError
+from laneway.rpc.portion import Portion
 from laneway.rpc.rotation import Rotation
 from laneway.rpc.stream_room import StreamRoom
 from laneway.store.leases import ClaimAnswer
 
 
 class LaneFloors(Floors):
-    """Where the live rows of a lane's job types begin, as all claims of a replica have learned."""
+    """Where the live rows of a lane's job types begin, as all claims of a replica have learned.
+
+    And how many of them the next one may bring.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.last_full_look = time.monotonic()
+        self.portion = Portion()
 
 
 class Stream(Protocol):
@@ -59,6 +64,7 @@ class StreamLoop(LaneLoop):
         self._room = room
         self._rotation = rotation
         self._floors = self._lane_floors = floors
+        self._portion = floors.portion
         # What it was called for; what it is at.
         self._share: int | None = None
         self._asked = MOST
@@ -106,6 +112,7 @@ class StreamLoop(LaneLoop):
             is_known = isinstance(error, LanewayError)
             self._complaints.tell(self.name, error if is_known else repr(error))
             self._has_failed = True
+            self._portion.shrink()
             self._rotation.failed(self)
             return None
         if self._has_failed:
@@ -130,7 +137,7 @@ class StreamLoop(LaneLoop):
 
     async def _claim(self) -> float | None:
         # Under the lock: the lanes of a stream share its room.
-        self._room.share = self._asked
+        self._room.share = min(self._asked, self._portion.most)
         return await super()._claim()
 
     async def _follow(
@@ -142,6 +149,7 @@ class StreamLoop(LaneLoop):
         isolations: Mapping[str, str],
     ) -> float | None:
         self._answer, self._tried = answer, types
+        self._portion.learn(answer.assignments)
         if answer.state == "replaced":
             self._stream.give_way()
         return await super()._follow(answer, age_s, room, types, isolations)

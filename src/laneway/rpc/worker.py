@@ -175,8 +175,10 @@ class RemoteWorker:
                 "a remote worker creates no schedules: %s",
                 ", ".join(sorted(self.registry.schedules)),
             )
-        served = ", ".join(self.registry.job_types)
-        log.info("remote worker %s serves %s for %s", self.name, served, self._connection.address)
+        # Of which of them it is sent jobs is for the server and its token to say.
+        types = ", ".join(self.registry.job_types)
+        address = self._connection.address
+        log.info("remote worker %s takes jobs of %s; its handlers: %s", self.name, address, types)
 
     async def _reach(self) -> None:
         """Returns once a server is there that lets us claim, before anything is loaded."""
@@ -242,8 +244,9 @@ class RemoteWorker:
         room: dict[str, int] = {
             kind: max(0, size - self._left[kind]) for kind, size in self._sizes.items()
         }
-        # 0 of a kind would be no bound: its types are not named at all.
-        open_types = [one for one in self._types if room[_KINDS[one.isolation]]]
+        # 0 of a kind would be no bound: types that need it are not named at all.
+        full = {kind for kind, left in room.items() if not left}
+        open_types = [one for one in self._types if full.isdisjoint(_needs(one))]
         return pb.StreamJobsRequest(
             worker_id=str(self.id),
             name=self.name,
@@ -371,3 +374,9 @@ class RemoteWorker:
         self._counting.refused(write, answer)
         reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
         self.executor.stop_by_claim(seq, attempt, reason)
+
+
+def _needs(one: pb.JobType) -> set[str]:
+    """The kinds of room that a server counts jobs of a type and its analyses in."""
+    kinds = {_KINDS[one.isolation]}
+    return kinds | {"thread"} if one.has_analysis and "async" not in kinds else kinds

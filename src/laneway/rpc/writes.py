@@ -14,6 +14,9 @@ from laneway.store.database import Database
 from laneway.store.leases import Report, heartbeat, report
 from laneway.store.steps import Kept
 
+# A small update weighs one; all that go together then take about 16 MB.
+_WEIGHT_CHARACTERS: Final = 16_000
+_MOST_WEIGHT: Final = 1000
 # From what must be heard to what goes without saying.
 _BY_WEIGHT: Final = ("busy", "fenced", "cancel_requested")
 
@@ -26,7 +29,7 @@ class Writes:
         self._database = database
         self.beats: Gather[Claim, str] = Gather(self._beat, lambda answer: answer == "busy")
         self.news: Gather[News, Noted] = Gather(
-            self._note, lambda noted: noted.answer == "busy", most=1000
+            self._note, lambda noted: noted.answer == "busy", most=_MOST_WEIGHT, weigh=_weight
         )
 
     async def close(self) -> None:
@@ -57,6 +60,14 @@ class Writes:
         answers = await self._database.run(steps.keep_many(given)) if given else []
         kept = iter(answers)
         return [_noted(one, odd, [next(kept) for _ in one.steps]) for one in news]
+
+
+def _weight(one: News) -> int:
+    characters = sum(len(line.message) for line in one.lines)
+    characters += sum(len(step.result) for step in one.steps)
+    if one.report is not None:
+        characters += len(one.report.checkpoint or "")
+    return 1 + characters // _WEIGHT_CHARACTERS
 
 
 def _noted(one: News, odd: dict[tuple[int, int], str], kept: Sequence[Kept]) -> Noted:

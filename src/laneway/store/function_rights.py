@@ -183,6 +183,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     # Those who call it change a job; what it reads and writes is not theirs.
     "emit": (),
+    "emit_removal": (),
     "log_changes": (
         "select update on watches", "select insert on events", "select on attempts",
         "select on progress", "select on jobs", "execute on present", "execute on lane_of",

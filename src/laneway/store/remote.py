@@ -146,16 +146,32 @@ class Step(NamedTuple):
     took_s: float | None
 
 
-def read_steps(seqs: Iterable[int]) -> Statement[dict[int, list[Step]]]:
-    """The finished steps of several jobs, by their number, in the order in which they finished."""
+class Finished(NamedTuple):
+    """The steps of a job in the order in which they finished, and the bytes of all of them.
 
-    def decode(rows: list[Row]) -> dict[int, list[Step]]:
-        steps: dict[int, list[Step]] = {}
-        for seq, name, result, took_s in rows:
-            steps.setdefault(seq, []).append(Step(name, result, took_s))
-        return steps
+    No steps: they are too large, or did not fit beside those of other jobs.
+    """
 
-    return Statement("remote/read_steps", decode, {"seqs": list(seqs)})
+    size: int
+    steps: list[Step]
+
+
+def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[int, Finished]]:
+    """The finished steps of several jobs, by their number; a job that has none is not there.
+
+    Those of the first jobs, up to `most` bytes together, or of one alone up to `largest`.
+    """
+
+    def decode(rows: list[Row]) -> dict[int, Finished]:
+        found: dict[int, Finished] = {}
+        for seq, size, name, result, took_s in rows:
+            one = found.setdefault(seq, Finished(int(size), []))
+            if name is not None:
+                one.steps.append(Step(name, result, took_s))
+        return found
+
+    params = {"seqs": list(seqs), "most": most, "largest": largest}
+    return Statement("remote/read_steps", decode, params)
 
 
 def read_types(names: Sequence[str]) -> Statement[dict[str, float | None]]:

@@ -91,7 +91,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/cancel_job": ("select on jobs", "execute on cancel"),
     "jobs/count_jobs": ("execute on matching",),
     "jobs/count_states": ("execute on count_states",),
-    "jobs/delete_job": ("select on jobs", "execute on remove_jobs"),
+    "jobs/delete_job": (
+        "select on jobs", "execute on remove_jobs", "execute on emit_removal",
+    ),
     "jobs/explain_job": (
         "select on jobs", "select on control", "select on ready", "select on delayed",
         "select on lease", "select on job_types", "select on worker_lanes", "select on workers",

@@ -34,7 +34,7 @@ from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
-from laneway.domain.job import Job
+from laneway.domain.job import DEFAULT_WORKSPACE, Job
 from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import LimitStatus, Tuned
@@ -59,7 +59,17 @@ class DatabaseDesk:
         from laneway.client import Client
 
         client = Client(self._db, self._db.settings)
-        handle = await client.submit(job_type, payload, created_by=self._by, **options)
+        async with (
+            self._db.joined() as one,
+            audit.audited(one, self._by, "job.submitted", "job") as deed,
+            one.connection() as conn,
+        ):
+            given = {**options, "created_by": self._by}
+            handle = await client.submit(job_type, payload, conn=conn, **given)
+            deed.is_act = not handle.duplicate
+            deed.name, deed.workspace = str(handle.id), options.get("workspace", DEFAULT_WORKSPACE)
+            deed.after = {"job_type": job_type, "status": handle.status.value}
+        client.wake([handle])
         await client.close()
         return replace(await handle.get(), duplicate=handle.duplicate)
 

@@ -96,6 +96,18 @@ begin
     end if;
 end $$;
 
+-- Tells those who watch all that a job that has ended is about to be deleted: there will be nothing left to
+-- tell of it. They look now and then anyway, so nobody is notified. With its owner's rights, like emit.
+create or replace function laneway.emit_removal(p_seq bigint)
+returns void language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if exists (select from laneway.watches w where w.seq = 0) then
+        insert into laneway.events (name, workspace, lane, job_type, created_by, state)
+        select 'jobs.changed', p.workspace, p.lane, p.job_type, p.created_by, '{"change": "deleted", "count": 1}'
+          from laneway.present(array[p_seq]) p where p.status in ('completed', 'failed', 'cancelled');
+    end if;
+end $$;
+
 -- Begins or prolongs the watches of these, and sees to it that the log has something of each job.
 -- Answers which are settled; the others are to be reconciled, from the next transaction on.
 create or replace function laneway.open_watches(p_seqs bigint[], p_keep_s double precision)

@@ -1,7 +1,7 @@
 -- phase: pre
 -- safe-with: 0.1.0
 -- What each worker says of itself, one that was told to claim nothing more, whose a remote one is, and what its
--- token may claim.
+-- token may claim; and that browsers are told apart in the audit.
 
 -- transport: how it reaches the database. Workers of before go on with an own login. memory_bytes: the
 -- resident set of its process when it was last seen, null where it cannot tell.
@@ -21,3 +21,8 @@ alter table laneway.workers
 
 -- job_types: what of its workers:claim a token is narrowed to; null: all types of its lanes.
 alter table laneway.tokens add column job_types text[] check (job_types <> '{}');
+
+-- ui: a browser's session. What is kept already holds to the narrower rule, and need not be read for this.
+alter table laneway.audit
+    drop constraint audit_door_check,
+    add constraint audit_door_check check (door in ('http', 'ui', 'grpc', 'cli', 'mcp', 'python')) not valid;

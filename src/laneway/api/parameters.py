@@ -1,0 +1,41 @@
+"""Query parameters: one that a route does not know is refused, for it would change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from laneway.errors import InvalidInput
+
+_of_route: Final[WeakKeyDictionary[object, frozenset[str]]] = WeakKeyDictionary()
+
+
+def check_parameters(request: Request) -> None:
+    """Returns if the request's route knows each of its query parameters."""
+    route = request.scope.get("route")
+    if not request.scope["query_string"] or not isinstance(route, APIRoute):
+        return
+    known = _of_route.get(route.endpoint)
+    if known is None:
+        known = _of_route[route.endpoint] = frozenset(_names(route.dependant))
+    for name in request.query_params:
+        if name not in known:
+            named = f"this route takes {', '.join(sorted(known)) or 'none'}"
+            raise InvalidInput(f"query.{name}", f"is no known parameter: {named}")
+
+
+def _names(dependant: Dependant) -> Iterator[str]:
+    for field in dependant.query_params:
+        whole = field.field_info.annotation
+        if isinstance(whole, type) and issubclass(whole, BaseModel):
+            yield from whole.model_fields
+        else:
+            yield field.alias
+    for inner in dependant.dependencies:
+        yield from _names(inner)

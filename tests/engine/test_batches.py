@@ -1,0 +1,73 @@
+"""What goes to the ledger together is bounded by its size: all others wait behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import uuid4
+
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.engine import completer, reporter
+from laneway.engine.complaints import Complaints
+from laneway.engine.completer import Completer
+from laneway.engine.reporter import Reporter
+from laneway.store.leases import Answer, LogEntry, Report, Verdict
+
+CLAIMS = [Claim(seq, uuid4(), 1) for seq in range(1, 6)]
+# By the size of what is said of each: two fit, three would not, and one is too large by itself.
+SIZES = [40, 40, 40, 500, 40]
+TOGETHER = [[1, 2], [3], [4], [5]]
+
+
+class Desk:
+    """A ledger that accepts everything, and remembers what came together."""
+
+    has_database = False
+
+    def __init__(self) -> None:
+        self.settled: list[list[int]] = []
+        self.reported: list[list[int]] = []
+
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[Answer]:
+        self.settled.append([one.claim.seq for one in verdicts])
+        return []
+
+    async def report(self, reports: Sequence[Report], lines: Sequence[LogEntry]) -> list[Answer]:
+        self.reported.append([one.claim.seq for one in reports])
+        return []
+
+
+async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(completer, "MOST_CHARACTERS", 100)
+    desk, told = Desk(), []
+    work = Completer(desk, Complaints(), lambda verdicts, _: told.extend(verdicts))  # type: ignore[arg-type]
+    for claim, size in zip(CLAIMS, SIZES, strict=True):
+        error = "x" * size if claim.seq % 2 else None
+        work.add(Verdict(claim, "finish", None if error else "x" * size, error))
+    while await work.run_once() == 0:
+        assert work.backlog
+    assert desk.settled == TOGETHER
+    assert [one.claim for one in told] == CLAIMS
+    assert not work.backlog
+
+
+async def test_large_checkpoints_are_stored_a_few_at_a_time_and_who_waits_hears_of_his(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reporter, "MOST_CHARACTERS", 100)
+    desk = Desk()
+    work = Reporter(desk, Complaints(), lambda answer: None)  # type: ignore[arg-type]
+    for claim, size in zip(CLAIMS, SIZES, strict=True):
+        work.report(claim, Report(claim, checkpoint="x" * size))
+    waits = [work.flush(claim) for claim in CLAIMS]
+    heard = []
+    for _ in TOGETHER:
+        assert await work.run_once() == 0
+        heard.append([n + 1 for n, one in enumerate(waits) if one.done()])
+    assert desk.reported == TOGETHER
+    assert heard == [[1, 2], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
+    await asyncio.gather(*waits)
