@@ -331,7 +331,7 @@ async def test_an_assignment_larger_than_a_message_ends_as_failed_with_its_size(
         assert "200," in message
         assert "98,976" in message
         assert not hand.jobs
-        assert hand.dispatcher.room.in_use == 0
+        await until(lambda: hand.dispatcher.room.in_use == 0)
 
 
 async def test_a_cancelled_job_makes_its_worker_beat(dock: Dock, scene: Scene) -> None:

@@ -44,6 +44,8 @@ async def play(stage: Stage) -> None:
                 if work is not None:
                     await _kill_at_work(stage, workers, work)
             await _change_some(stage, client)
+            # A decision whose maker was killed is void: whoever follows decides about that job too.
+            (stage.sink / "meeting").touch()
             (stage.sink / "over").touch()
             await stage.drain()
 
