@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from laneway import Context
+from laneway.engine.heartbeat import Heartbeat
 from laneway.engine.heartbeat_child import Beater, Teller
 from laneway.engine.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
@@ -44,6 +45,22 @@ async def test_a_handler_that_lets_nothing_else_run_for_three_leases_keeps_its_l
         assert (ended.finished_at - ended.claimed_at).total_seconds() > 6
         crew.terminate()
         await until(crew.all_gone)
+
+
+async def test_a_heartbeat_process_that_hangs_as_it_starts_is_replaced(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> int:
+        return ctx.attempt
+
+    monkeypatch.setattr("laneway.engine.heartbeat.READY_S", 0.2)
+    monkeypatch.setattr(Heartbeat, "child", "tests.engine.hung")
+    await shop.hire()
+    submitted = await shop.lw.submit("job")
+    await until(lambda: "not ready after" in caplog.text)
+    monkeypatch.undo()
+    assert await submitted.wait(20) == 1
 
 
 async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(

@@ -175,6 +175,11 @@ async def test_who_may_claim_nothing_there_has_no_stream(
         await calls.connected(["ingestion"])
     assert refused.value.code() is code
     assert theft.scene.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
+    kept = theft.scene.conn.execute(
+        "select count(*) from laneway.audit"
+        " where (door, action, outcome) = ('grpc', 'StreamJobs', 'refused')"
+    )
+    assert kept.fetchone() == (int(code is grpc.StatusCode.PERMISSION_DENIED),)
 
 
 async def test_a_worker_is_sent_only_what_its_lanes_hold(

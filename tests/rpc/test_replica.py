@@ -341,7 +341,8 @@ async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Doc
 
 
 async def test_a_token_that_reaches_none_of_the_types_is_refused(dock: Dock, scene: Scene) -> None:
-    with pytest.raises(Forbidden, match="t in lane default"):
+    said = "covers lane far, and none of the worker's job types: t in lane default"
+    with pytest.raises(Forbidden, match=said):
         await dock.connect(caller=replace(ANN, lanes=frozenset({"far"})))
     await until(
         lambda: scene.conn.execute(

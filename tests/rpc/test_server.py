@@ -90,7 +90,7 @@ async def test_plain_text_is_for_this_machine_only(silent: Station) -> None:
 async def test_a_taken_port_is_an_error(silent: Station) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(ConfigError, match="grpc_port: cannot listen on"),
+        pytest.raises(ConfigError, match=r"cannot listen on .*: Address already in use"),
     ):
         silent.server.listen("127.0.0.1", taken.getsockname()[1])
 

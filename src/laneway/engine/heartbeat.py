@@ -24,6 +24,8 @@ from laneway.store.database import connection_options
 log = logging.getLogger("laneway")
 
 RESTART_S = 0.1
+# Until a child is ready the worker takes no job: one that hangs as it starts is replaced.
+READY_S = 20.0
 LONGEST_TICK_S = 5.0
 
 
@@ -108,7 +110,9 @@ class Heartbeat(Service):
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
         stdin = cast(asyncio.StreamWriter, process.stdin)
-        ticking = asyncio.get_running_loop().create_task(self._tick(), name="laneway tick")
+        loop = asyncio.get_running_loop()
+        ticking = loop.create_task(self._tick(), name="laneway tick")
+        awaiting = loop.call_later(READY_S, self._give_up_unready, process)
         try:
             self._greet()
             if self._is_stopping:
@@ -117,6 +121,7 @@ class Heartbeat(Service):
                 self._hear(*json.loads(line))
         finally:
             ticking.cancel()
+            awaiting.cancel()
             self._process = None
             self.is_ready = False
             if self._down_since is None:
@@ -128,6 +133,12 @@ class Heartbeat(Service):
         if not self._is_stopping:
             self._complaints.tell("heartbeat", f"its process ended ({process.returncode})")
         return RESTART_S
+
+    def _give_up_unready(self, process: asyncio.subprocess.Process) -> None:
+        if not self.is_ready:
+            self._complaints.tell("heartbeat", f"its process is not ready after {READY_S:g} s")
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
 
     async def _tick(self) -> None:
         interval_s = min(LONGEST_TICK_S, self._settings.loop_timeout / 4)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
+from uuid import UUID
 
 import grpc
 
@@ -88,11 +89,18 @@ class Door:
                 raise Unauthenticated("the token is not valid")
             return Visit(caller_of(access), digest)
         except Forbidden:
-            actor = Actor(
-                access.name, door="grpc", principal_id=access.principal_id, address=address
-            )
-            await audit.refuse(self._database, actor, call, "call", call)
+            await self._keep_refusal(access.name, access.principal_id, context, call)
             raise
+
+    async def turn_away(self, visit: Visit, context: Context, call: str) -> None:
+        """Keeps that somebody who was let in may not do what he came for."""
+        await self._keep_refusal(visit.caller.name, visit.caller.principal_id, context, call)
+
+    async def _keep_refusal(
+        self, name: str, principal_id: UUID, context: Context, call: str
+    ) -> None:
+        actor = Actor(name, door="grpc", principal_id=principal_id, address=address_of(context))
+        await audit.refuse(self._database, actor, call, "call", call)
 
     @contextmanager
     def seat(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 from typing import ClassVar, Final
 
 import grpc
@@ -88,7 +89,8 @@ class RpcServer:
         except RuntimeError:
             bound = 0
         if not bound:
-            raise ConfigError(f"grpc_host, grpc_port: cannot listen on {where}")
+            why = _why_not(host, port)
+            raise ConfigError(f"grpc_host, grpc_port: cannot listen on {where}: {why}")
         return f"{where.rpartition(':')[0]}:{bound}"
 
     async def start(self) -> None:
@@ -143,6 +145,18 @@ class Reviewing(Loop):
             raise
         self._health.tell(is_there=True)
         return REVIEW_S
+
+
+def _why_not(host: str, port: int) -> str:
+    """Why an address cannot be taken, which gRPC does not tell."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, _, _, address = found[0]
+        with socket.socket(family, kind) as probe:
+            probe.bind(address)
+    except OSError as error:
+        return error.strerror or str(error)
+    return "it was taken a moment ago"
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:

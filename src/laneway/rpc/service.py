@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from laneway.config import Settings
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.errors import LanewayError
+from laneway.errors import Forbidden, LanewayError
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceServicer
@@ -109,7 +109,11 @@ class Service(DispatchServiceServicer):
 
         with self._door.seat(visit, end, narrow):
             hello = await self._apart(read_hello, request, self._limits)
-            dispatcher = await self._replica.open(hello, visit.caller)
+            try:
+                dispatcher = await self._replica.open(hello, visit.caller)
+            except Forbidden:
+                await self._door.turn_away(visit, context, "StreamJobs")
+                raise
             for caller in narrowed:
                 narrow(caller)
             sending: asyncio.Future[Any] = asyncio.ensure_future(self._send(dispatcher, context))

@@ -66,7 +66,9 @@ def check_reach(hello: Hello, caller: Caller, state: ControlState) -> None:
     shown = ", ".join(_placed(one, state) for one in beyond[:3])
     more = f" and {len(beyond) - 3} more" if len(beyond) > 3 else ""
     if len(beyond) == len(hello.types):
-        raise Forbidden(f"the token's workers:claim covers none of its job types: {shown}{more}")
+        raise Forbidden(
+            f"the token covers {caller.reach}, and none of the worker's job types: {shown}{more}"
+        )
     log.warning(
         "remote worker %s: its token does not cover %s%s: it is sent none of them",
         hello.name, shown, more,

@@ -156,7 +156,11 @@ def _is_applied(applied: Applied, migration: Migration) -> bool:
             known is not None and known[1] == migration.checksum
         )
     if known is not None and known[1] != migration.checksum:
-        raise SchemaMismatch(f"{migration.name} was changed after it was applied")
+        raise SchemaMismatch(
+            f"{migration.name} was changed after it was applied: this database was made by another"
+            " version of Laneway; use that version, or another database (LANEWAY_DATABASE_URL,"
+            " or LANEWAY_DATA_DIR for an embedded one)"
+        )
     return known is not None
 
 
