@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,9 +12,6 @@ from uuid import uuid4
 import grpc
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from fastapi import FastAPI
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -47,27 +42,7 @@ async def silent(dsn: str, settings: Settings, database: Database) -> Station:
 @pytest.fixture
 def certificate(tmp_path: Path) -> dict[str, Any]:
     """Settings with a certificate for 127.0.0.1."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "laneway tests")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    plain = serialization.NoEncryption()
-    pkcs8 = serialization.PrivateFormat.PKCS8
-    (tmp_path / "cert.pem").write_bytes(made.public_bytes(pem))
-    (tmp_path / "key.pem").write_bytes(key.private_bytes(pem, pkcs8, plain))
+    make_certificate(tmp_path)
     return {"grpc_cert": tmp_path / "cert.pem", "grpc_key": tmp_path / "key.pem"}
 
 
