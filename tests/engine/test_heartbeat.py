@@ -90,18 +90,23 @@ async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
     assert await submitted.wait(10) == 1
 
 
-async def test_nothing_is_claimed_while_nobody_would_renew_it(shop: Workshop) -> None:
+async def test_nothing_is_claimed_while_nobody_would_renew_it(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
+    said: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(Heartbeat, "_hear", lambda self, *answer: said.append(answer))
     worker = await shop.hire()
-    await until(lambda: worker.heartbeat.is_ready)
-    worker.heartbeat.is_ready = False
     submitted = await shop.lw.submit("job")
+    await until(lambda: said)
     (loop,) = worker._loops.values()
     assert await loop.run_once() is not None
     assert shop.status(submitted) == "approved"
-    worker.heartbeat.is_ready = True
+    monkeypatch.undo()
+    for answer in said:
+        worker.heartbeat._hear(*answer)
     await submitted.wait(10)
 
 
