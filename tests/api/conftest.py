@@ -171,6 +171,16 @@ async def app(database: Database) -> AsyncIterator[FastAPI]:
     await app.state.close()
 
 
+async def serve(dsn: str, **settings: Any) -> AsyncIterator[FastAPI]:
+    """One more server on a database."""
+    chosen = Settings.load(database_url=dsn, **settings)
+    database = Database(dsn, chosen, role="tests api")
+    app = make_app(chosen, database)
+    yield app
+    await app.state.close()
+    await database.close()
+
+
 @pytest.fixture
 async def ask(app: FastAPI) -> AsyncIterator[Ask]:
     """Sends one request as somebody; 500 is an answer here, not an exception."""

@@ -14,14 +14,12 @@ from fastapi import FastAPI
 
 from laneway.api import event_response, hub
 from laneway.api import stream as limits
-from laneway.api.app import make_app
-from laneway.config import Settings
 from laneway.domain.approval import Analysis, Approval
 from laneway.domain.token import new_secret
 from laneway.store import approvals, leases
 from laneway.store.database import Database
 from laneway.store.leases import Report, Verdict
-from tests.api.conftest import Ask, People
+from tests.api.conftest import Ask, People, serve
 from tests.api.streaming import PATIENCE_S, Heard, reading
 from tests.control.scene import Scene
 
@@ -39,15 +37,6 @@ async def patient(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fa
     monkeypatch.setattr(hub, "SAFETY_S", 3600.0)
     async for app in serve(dsn, event_poll_ms=3_600_000):
         yield app
-
-
-async def serve(dsn: str, **settings: Any) -> AsyncIterator[FastAPI]:
-    chosen = Settings.load(database_url=dsn, **settings)
-    database = Database(dsn, chosen, role="tests api")
-    app = make_app(chosen, database)
-    yield app
-    await app.state.close()
-    await database.close()
 
 
 def names(heard: list[Heard]) -> list[str]:

@@ -191,13 +191,14 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "present": ("select on jobs_view", "execute on lane_of"),
     "log_present": ("select insert on events", "execute on present"),
     "open_watches": (
-        "select insert update on watches", "usage on events_id_seq", "select on events",
+        "select insert update on watches", "usage on events_id_seq", "select insert on events",
         "execute on log_present",
     ),
     "reconcile": (
         "select update on watches", "insert on events", "execute on log_present",
     ),
-    "events_between": ("select on events",),
+    "seen_log": ("select on events", "select on event_log"),
+    "events_between": ("select on events", "execute on seen_log"),
     "prune_events": (),
     # These two run with their owner's rights: a worker removes by policy, not by wish.
     "retain": (),

@@ -63,7 +63,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "events/read_jobs": _READ_JOB,
     "events/reconcile_watches": ("execute on reconcile",),
-    "events/take_snapshot": (),
+    "events/take_snapshot": ("execute on seen_log",),
     "freeze/freeze_lanes": ("execute on freeze",),
     "freeze/read_frozen": ("select on frozen_lanes",),
     "freeze/thaw_lanes": ("execute on thaw",),

@@ -123,6 +123,11 @@ begin
     insert into laneway.watches as w (seq, until)
     select distinct s, clock_timestamp() + make_interval(secs => p_keep_s) from unnest(p_seqs) s order by s
     on conflict (seq) do update set until = greatest(w.until, excluded.until);
+    -- Of many jobs and the control plane there is nothing to compare: the watch itself is told, so that a
+    -- reader stands behind its begin.
+    insert into laneway.events (name, state)
+    select case w.seq when 0 then 'jobs.changed' else 'lanes.changed' end, '{}' from laneway.watches w
+     where w.seq = any (p_seqs) and w.seq <= 0 and w.born = pg_current_xact_id();
     v_silent := array(
         select w.seq from laneway.watches w
           left join lateral (select e.id from laneway.events e
@@ -130,9 +135,9 @@ begin
          where w.seq = any (p_seqs) and w.seq > 0 and e.id is null);
     if v_silent <> '{}' then
         -- The end of a job is told once: one that stands in the log, of those who watched all, is the first of these.
-        update laneway.watches w set since_id = e.id
+        update laneway.watches w set since_id = e.id, born = e.xid
           from laneway.present(v_silent) p
-         cross join lateral (select x.id, x.state from laneway.events x
+         cross join lateral (select x.id, x.xid, x.state from laneway.events x
                               where x.seq = p.seq order by x.id desc limit 1) e
          where w.seq = p.seq and p.status in ('completed', 'failed', 'cancelled')
            and e.state - '{worker,run_at}'::text[] = p.state - '{worker,run_at}'::text[];
@@ -187,7 +192,7 @@ begin
         select x.seq from (select w.seq from laneway.watches w where w.seq = any (p_seqs) and not w.settled
                             order by w.seq for update skip locked) x);
     if v_held <> '{}' then
-        update laneway.watches w set mark = v_own, born = coalesce(w.born, v_own)
+        update laneway.watches w set mark = v_own
          where w.seq = any (v_held) and w.mark is null;
         -- Before the look, in a statement of its own: who has ended by now is seen by it.
         v_horizon := pg_snapshot_xmin(pg_current_snapshot());
@@ -205,6 +210,23 @@ begin
                   where not exists (select from laneway.watches w where w.seq = s and not w.settled);
 end $$;
 
+-- Which transactions can be seen in the log by now. Ends with the newest of them that is there: numbers
+-- after it may be given out again if PostgreSQL crashes now, for they need not have reached the disk.
+create or replace function laneway.seen_log() returns pg_snapshot language plpgsql volatile
+set enable_seqscan = off
+as $$
+begin
+    -- In one statement: of one look.
+    return (
+        select format('%s:%s:%s', coalesce(r.first, s.beyond), s.beyond, r.list)::pg_snapshot
+          from (select 1 + greatest(l.pruned_xid, (select e.xid from laneway.events e order by e.xid desc limit 1))
+                               ::text::bigint as beyond from laneway.event_log l) s
+         cross join lateral (
+            select min(x.n) as first, string_agg(x.n::text, ',' order by x.n) as list
+              from (select y::text::bigint as n from pg_snapshot_xip(pg_current_snapshot()) y) x
+             where x.n < s.beyond) r);
+end $$;
+
 -- Events that became visible after the snapshot p_prev, up to p_next (null: now), by id, after p_after.
 -- The first row tells p_next alone. No old transaction makes it read what was read before.
 create or replace function laneway.events_between(p_prev pg_snapshot, p_next pg_snapshot, p_after bigint, p_limit integer)
@@ -218,7 +240,7 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    v_next pg_snapshot := coalesce(p_next, pg_current_snapshot());
+    v_next pg_snapshot := coalesce(p_next, laneway.seen_log());
 begin
     next := v_next;
     return next;
@@ -246,6 +268,7 @@ declare
     v_keep   interval := make_interval(secs => greatest(p_keep_s, 60));
     v_log    laneway.event_log;
     v_newest bigint;
+    v_xids   xid8[];
     v_events integer;
     v_watches integer;
 begin
@@ -261,11 +284,11 @@ begin
         delete from laneway.events e where e.ctid = any (array(
             select x.ctid from laneway.events x
              where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid order by x.xid limit p_limit))
-        returning e.id)
-    select max(g.id), count(*) into v_newest, v_events from gone g;
+        returning e.id, e.xid)
+    select max(g.id), array_agg(g.xid order by g.xid desc), count(*) into v_newest, v_xids, v_events from gone g;
     if v_events > 0 then
         update laneway.event_log l
-           set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = greatest(l.pruned_xid, v_log.old_xid);
+           set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = greatest(l.pruned_xid, v_xids[1]);
     end if;
     delete from laneway.watches w where w.seq = any (array(
         select x.seq from laneway.watches x where x.until < v_now order by x.until limit p_limit

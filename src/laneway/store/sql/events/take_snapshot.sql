@@ -1,2 +1,2 @@
 -- What is visible now, as a value: whoever reads on from it misses nothing that comes later.
-select pg_current_snapshot()::text
+select laneway.seen_log()::text

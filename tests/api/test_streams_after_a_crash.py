@@ -1,0 +1,71 @@
+"""Streams outlive a crash of PostgreSQL, which gives out numbers of transactions again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from fastapi import FastAPI
+
+from laneway.embedded import EmbeddedPostgres
+from laneway.store import leases
+from laneway.store.leases import Report
+from laneway.store.migrate import migrate
+from tests.api.conftest import People, serve
+from tests.api.streaming import reading
+from tests.control.scene import Scene
+
+MANY = 300
+
+
+@pytest.fixture
+def dsn(own_postgres: EmbeddedPostgres) -> str:
+    migrate(own_postgres.dsn)
+    with psycopg.connect(own_postgres.dsn, autocommit=True) as conn:
+        # Nobody but those who commit writes to the disk.
+        conn.execute("alter system set wal_writer_delay = '10s'")
+        conn.execute("select pg_reload_conf()")
+    return own_postgres.dsn
+
+
+async def test_what_has_the_number_of_a_lost_transaction_is_told_once(
+    app: FastAPI, people: People, scene: Scene, own_postgres: EmbeddedPostgres
+) -> None:
+    viewer, claim = people.new("v", "viewer"), scene.running()
+    path = f"/jobs/{claim.job_id}/stream"
+    async with (
+        reading(app, viewer, path) as of_one,
+        reading(app, viewer, "/events", topics=("jobs",)) as of_all,
+    ):
+        async with app.state.hub._reading:
+            scene.run(leases.report([Report(claim, done=1.0)], []))
+            lost = burn_numbers(scene.conn)
+        (_, seen) = await of_all.until("job.progressed")
+        await of_one.until("job.progressed")
+
+        await asyncio.to_thread(own_postgres.restart, "immediate")
+        with psycopg.connect(own_postgres.dsn, autocommit=True) as conn:
+            Scene(conn).settle(claim)
+            assert number(conn) < lost, "no number was given out twice: this shows nothing"
+        (last,) = await of_one.rest()
+        (same,) = await of_all.until("job.completed")
+    async for replica in serve(own_postgres.dsn):
+        async with reading(replica, viewer, "/events", topics=("jobs",), last=seen.id) as of_all:
+            opened, again = await of_all.until("job.completed")
+    assert last.data == same.data == again.data
+    assert opened.data["resumed"]
+
+
+def burn_numbers(conn: psycopg.Connection[Any]) -> int:
+    for _ in range(MANY):
+        with conn.transaction(force_rollback=True):
+            last = number(conn)
+    return last
+
+
+def number(conn: psycopg.Connection[Any]) -> int:
+    row = conn.execute("select pg_current_xact_id()::text::bigint").fetchone()
+    assert row is not None
+    return int(row[0])
