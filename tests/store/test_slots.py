@@ -100,11 +100,13 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
     observer, leader = Observer(desk.dsn), uuid4()
     observer.start()
     began = time.monotonic()
-    kills = changes = reclaimed = 0
+    kills = changes = reclaimed = ended = 0
     pace = threading.Event()
     try:
         # A kill may hit a worker between two claims: until one left leases behind, go on.
-        while (elapsed := time.monotonic() - began) < (SECONDS if reclaimed else PATIENCE):
+        while (elapsed := time.monotonic() - began) < (
+            SECONDS if reclaimed and ended > 200 else PATIENCE
+        ):
             limit, enabled = rng.choice([4, 8, 16, 4, 8, 16, None]), rng.random() < 0.9
             desk.do(
                 "update laneway.worker_lanes set max_slots = %s, enabled = %s where name = %s",
@@ -118,13 +120,13 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
                 workers.append(start(context, desk.dsn, next(seeds)))
                 kills += 1
             reclaimed += desk.run(leases.watch(leader, 10)).reclaimed
+            ended = desk.one("select count(*) from laneway.outcome")
             pace.wait(0.05)
     finally:
         for worker in workers:
             end(worker)
         observer.is_over.set()
         observer.join()
-    ended = desk.one("select count(*) from laneway.outcome")
     print(
         f"samples {observer.samples}, full {observer.full}, most {observer.most}, kills {kills},"
         f" changes {changes}, reclaimed {reclaimed}, ended {ended}"
