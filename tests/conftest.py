@@ -30,12 +30,17 @@ from uuid import uuid4
 import psutil
 import psycopg
 import pytest
+from hypothesis import settings
 
 from laneway.embedded.postgres import EmbeddedPostgres
 
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
 # that are started while it is busy.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# The same examples each time: what passed passes again. `--hypothesis-profile=default` tries others.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 TEST_SETTINGS = {
     "fsync": "off",

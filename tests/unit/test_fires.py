@@ -169,6 +169,7 @@ def test_simple_expressions_have_a_sentence(expression: str, sentence: str) -> N
     [
         "*/7 * * * *", "0 */5 * * *", "0 0 31 * *", "0 0 1 * MON", "0 0 * * MON#1", "0 0 L * *",
         "* * * * * *", "1,2 3 * * *", "0 1,2,3,4,5 * * *", "61 * * * *", "5 24 * * *", "nothing",
+        "0 0 30 2 *", "0 0 31 apr *",
     ],
 )  # fmt: skip
 def test_what_no_short_sentence_says_truly_stays_as_it_is_written(expression: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -17,6 +18,7 @@ _DAY_NUMBERS: Final = {name.upper(): number for number, name in enumerate(_DAYS)
 _MONTH_NUMBERS: Final = {name[:3].upper(): number for number, name in enumerate(_MONTHS, 1)}
 # More times a day than this are no short sentence.
 _MOST_TIMES: Final = 4
+_LEAP_YEAR: Final = 2024
 # Every month has as many.
 _SURE_DAYS: Final = 28
 
@@ -70,15 +72,15 @@ def _days(day: str, month: str, weekday: str) -> str | None:
     """On which days; nothing where on all of them, None where it takes more words."""
     if day != "*" and weekday != "*":
         return None
-    in_month = ""
+    in_month, longest = "", 31
     if month != "*":
         number = _number(month, _MONTH_NUMBERS)
         if number is None or not 1 <= number <= 12:
             return None
-        in_month = _MONTHS[number - 1]
+        in_month, (_, longest) = _MONTHS[number - 1], monthrange(_LEAP_YEAR, number)
     if day != "*":
         number = _number(day)
-        if number is None or not 1 <= number <= 31:
+        if number is None or not 1 <= number <= longest:
             return None
         if in_month:
             return f"on {number} {in_month}"
