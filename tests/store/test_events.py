@@ -318,6 +318,28 @@ def test_the_log_is_kept_while_an_old_transaction_may_still_write_to_it(
     assert logged(desk)[-1:] == ["job.completed"]
 
 
+def test_what_a_dump_brought_of_another_cluster_is_in_nobodys_way(desk: Desk) -> None:
+    """Its transactions have numbers that are still to come."""
+    claim = desk.running()
+    watch(desk, claim.seq)
+    (old,) = desk.run(events.of_job(claim.seq, None)).events
+    desk.do("update laneway.events set xid = '1000000000000'")
+    desk.do("update laneway.event_log set pruned_xid = '999999999999'")
+    desk.do("update laneway.watches set born = '1000000000000', mark = '1000000000000'")
+    since = desk.run(events.snapshot())
+    desk.report([Report(claim, done=1.0)])
+    assert [e.name for e in desk.run(events.between(since)).events] == ["job.progressed"]
+
+    assert desk.run(prune_events(leader(desk), KEEP)) == 1
+    assert logged(desk) == ["job.progressed"]
+    assert desk.one("select pruned_xid::text, pruned_id from laneway.event_log") == ("0", old.id)
+    watch(desk, claim.seq)
+    since = desk.run(events.snapshot())
+    desk.settle(claim, "finish")
+    assert desk.run(events.can_resume([claim.seq], since))
+    assert [e.name for e in desk.run(events.between(since)).events] == ["job.completed"]
+
+
 @pytest.mark.parametrize("text", ["10:10:", "10:20:11,13,19", "7:9:7"])
 def test_a_cursor_is_read_as_it_was_written(text: str) -> None:
     snapshot: Any = Snapshot.of(text)
@@ -375,6 +397,26 @@ def test_neither_logging_nor_reading_walks_over_what_is_there(desk: Desk, known:
     desk.run(events.reconcile([claims[1].seq]))
     assert rows_read(desk) - before < 1000
     desk.commit()
+
+
+def test_the_end_of_a_log_that_was_pruned_is_found_though_an_old_snapshot_keeps_it(
+    desk: Desk, other: Desk
+) -> None:
+    """Nothing came after it, so all of it is dead entries at the end of the index."""
+    desk.do(
+        "insert into laneway.events (name, state)"
+        " select 'jobs.changed', '{}' from generate_series(1, 20000)"
+    )
+    other.do("begin isolation level repeatable read")
+    other.one("select count(*) from laneway.events")
+    mandate = leader(desk)
+    while prune_hours_later(desk, mandate):
+        if not desk.one("select count(*) from laneway.events"):
+            break
+    for _ in range(2):  # the first reads the catalog too
+        (plan,) = desk.one("explain (analyze, buffers, format json) select laneway.seen_log()")
+    assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 100
+    other.commit()
 
 
 def test_a_watch_of_a_job_that_is_new_to_the_log_reads_none_of_it(desk: Desk) -> None:

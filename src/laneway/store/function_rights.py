@@ -200,6 +200,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "seen_log": ("select on events", "select on event_log"),
     "events_between": ("select on events", "execute on seen_log"),
     "prune_events": (),
+    "forget_foreign_events": (
+        "select delete on events", "select update on event_log", "select update delete on watches",
+    ),
     # These two run with their owner's rights: a worker removes by policy, not by wish.
     "retain": (),
     "prune_records": (),

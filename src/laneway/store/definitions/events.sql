@@ -216,11 +216,15 @@ create or replace function laneway.seen_log() returns pg_snapshot language plpgs
 set enable_seqscan = off
 as $$
 begin
-    -- In one statement: of one look.
+    -- In one statement: of one look. offset 0: once. Beyond PostgreSQL's own end are only events that a dump
+    -- brought from elsewhere.
     return (
         select format('%s:%s:%s', coalesce(r.first, s.beyond), s.beyond, r.list)::pg_snapshot
-          from (select 1 + greatest(l.pruned_xid, (select e.xid from laneway.events e order by e.xid desc limit 1))
-                               ::text::bigint as beyond from laneway.event_log l) s
+          from (select least(
+                    pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+                    1 + greatest(l.pruned_xid, (select e.xid from laneway.events e where e.xid > l.pruned_xid
+                                                 order by e.xid desc limit 1))::text::bigint) as beyond
+                  from laneway.event_log l offset 0) s
          cross join lateral (
             select min(x.n) as first, string_agg(x.n::text, ',' order by x.n) as list
               from (select y::text::bigint as n from pg_snapshot_xip(pg_current_snapshot()) y) x
@@ -254,6 +258,33 @@ begin
      order by e.id limit p_limit;
 end $$;
 
+-- Forgets what a dump brought from another cluster: transactions whose numbers are still to come here. They
+-- tell nothing, and would stand in the way until then. Each statement has an end of its own: what is committed
+-- between them is of here. Answers of how many events.
+create or replace function laneway.forget_foreign_events(p_limit integer) returns integer language plpgsql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_newest bigint;
+    v_events integer;
+begin
+    with gone as (
+        delete from laneway.events e where e.ctid = any (array(
+            select x.ctid from laneway.events x
+             where x.xid >= pg_snapshot_xmax(pg_current_snapshot()) order by x.xid limit p_limit))
+        returning e.id)
+    select max(g.id), count(*) into v_newest, v_events from gone g;
+    update laneway.event_log l
+       set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = '0', old_at = null, old_xid = null,
+           new_at = null, new_xid = null
+     where v_events > 0 or greatest(l.pruned_xid, l.old_xid, l.new_xid) >= pg_snapshot_xmax(pg_current_snapshot());
+    delete from laneway.watches w where w.seq = any (array(
+        select x.seq from laneway.watches x
+         where greatest(x.born, x.mark) >= pg_snapshot_xmax(pg_current_snapshot()) for update skip locked));
+    return v_events;
+end $$;
+
 -- Forgets events that everybody could see for p_keep_s at least, and watches that nobody prolongs: at
 -- most p_limit of each. Answers how many; null: not the leader. With its owner's rights, like retain.
 create or replace function laneway.prune_events(
@@ -271,8 +302,10 @@ declare
     v_xids   xid8[];
     v_events integer;
     v_watches integer;
+    v_foreign integer;
 begin
     if not laneway.leads(p_holder, p_epoch) then return null; end if;
+    v_foreign := laneway.forget_foreign_events(p_limit);
     select * into v_log from laneway.event_log for update;
     if v_log.new_at is null or v_log.new_at <= v_now - v_keep then
         update laneway.event_log l
@@ -283,7 +316,9 @@ begin
     with gone as (
         delete from laneway.events e where e.ctid = any (array(
             select x.ctid from laneway.events x
-             where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid order by x.xid limit p_limit))
+             where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid
+               and x.xid >= v_log.pruned_xid  -- what is gone before may still be in the index
+             order by x.xid limit p_limit))
         returning e.id, e.xid)
     select max(g.id), array_agg(g.xid order by g.xid desc), count(*) into v_newest, v_xids, v_events from gone g;
     if v_events > 0 then
@@ -294,5 +329,5 @@ begin
         select x.seq from laneway.watches x where x.until < v_now order by x.until limit p_limit
            for update skip locked));
     get diagnostics v_watches = row_count;
-    return v_events + v_watches;
+    return v_foreign + v_events + v_watches;
 end $$;
