@@ -76,6 +76,7 @@ async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
     with pytest.raises(DatabaseUnavailable):
         await tail.advance(is_wanted, tell, tell)
     assert len(told) == 2 * MOST
+    ids.append(scene.submit())
     await tail.advance(is_wanted, tell, tell)
     assert len(told) == len(set(told)) == len(ids)
     assert database.most <= MOST

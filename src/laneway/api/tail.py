@@ -63,12 +63,13 @@ class Tail:
         tell: Callable[[Found], None],
         on_gone: Callable[[Event], None],
     ) -> None:
-        """Tells all that is new; `on_gone`: its job was deleted meanwhile."""
+        """Tells all that is visible by now; `on_gone`: its job was deleted meanwhile."""
         if self._prev is None:
             await self.begin()
             return
         is_more = True
         while is_more:
+            is_rest = self._next is not None
             read = events.between(self._prev, self._next, after=self._after)
             span = await self._database.run(read)
             prev, following = Snapshot.of(self._prev), Snapshot.of(span.next)
@@ -81,11 +82,13 @@ class Tail:
                     else:
                         tell(Found(rendered(event, jobs), prev, following))
                 self._next, self._after = span.next, part[-1].id
-            is_more = len(span.events) == events.PAGE
-            if is_more:
+            is_page = len(span.events) == events.PAGE
+            if is_page:
                 self._next, self._after = span.next, span.events[-1].id
             else:
                 self._prev, self._next, self._after = span.next, None, 0
+            # The rest of an earlier look ends where that one ended: there may be more by now.
+            is_more = is_page or is_rest
 
 
 async def between(
