@@ -38,8 +38,8 @@ from laneway.embedded.postgres import EmbeddedPostgres
 # that are started while it is busy.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-# The same examples each time: what passed passes again. `--hypothesis-profile=default` tries others.
-settings.register_profile("repeatable", derandomize=True)
+# The same examples each time: what passed passes again; `--hypothesis-profile=default`: others.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 TEST_SETTINGS = {

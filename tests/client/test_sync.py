@@ -130,7 +130,9 @@ def test_a_program_that_just_ends_ends_without_noise(dsn: str, how: list[str]) -
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    # How long a callback took is for a busy machine to say.
+    noise = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (done.returncode, done.stdout, noise) == (0, "", [])
 
 
 def test_an_interrupted_wait_is_given_up(plain_client: Client, monkeypatch: Any) -> None:

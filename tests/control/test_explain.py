@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
+from laneway.config import Settings
 from laneway.control import explain as room
 from laneway.control import jobs, lanes, workers
 from laneway.control.explain import explain
-from laneway.domain.approval import Approval
+from laneway.domain.approval import Approval, analysis_of
 from laneway.errors import NotFound
+from laneway.store import leases
 from laneway.store.database import Database
 from tests.control.scene import Scene
 
@@ -136,7 +139,72 @@ async def test_a_running_job_tells_its_worker_its_cancel_and_its_lapse(
     await jobs.cancel(db, claim.job_id, by="me")
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
     assert await codes(db, claim.job_id) == ["running", "cancel_requested", "lease_lapsed"]
-    assert "watchdog" in await told(db, claim.job_id, "lease_lapsed")
+    assert "it lapsed 9 s ago, and the watchdog" in await told(db, claim.job_id, "lease_lapsed")
+
+
+def renewed(scene: Scene, ago_s: float) -> datetime:
+    """The leases of 30 s were last renewed so long ago; until when they last."""
+    row = scene.conn.execute(
+        "update laneway.lease set lease_until = clock_timestamp() + make_interval(secs => 30 - %s)"
+        " returning lease_until",
+        [ago_s],
+    ).fetchone()
+    assert row is not None
+    until: datetime = row[0]
+    return until
+
+
+async def test_a_running_job_tells_since_when_its_worker_is_silent_and_until_when_that_lasts(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    claim = scene.running()
+    # A third of the lease is when it is renewed; that may take a while.
+    renewed(scene, 12)
+    assert await codes(db, claim.job_id) == ["running"]
+    assert "it runs" in await told(db, claim.job_id, "running")
+    until = renewed(scene, 20)
+    assert await codes(db, claim.job_id) == ["running", "worker_silent"]
+    assert "it runs" not in await told(db, claim.job_id, "running")
+    message = await told(db, claim.job_id, "worker_silent")
+    since = until - timedelta(seconds=30)
+    assert f"not renewed the lease since {since.isoformat(timespec='seconds')}, 20 s ago" in message
+    assert f"lapses in 10 s, at {until.isoformat(timespec='seconds')}: then" in message
+    scene.run(leases.heartbeat([claim.seq], [claim.attempt]))
+    assert await codes(db, claim.job_id) == ["running"]
+
+
+async def test_workers_that_renew_late_by_their_settings_are_not_silent(
+    dsn: str, scene: Scene
+) -> None:
+    scene.register()
+    claim = scene.running()
+    renewed(scene, 20)
+    db = Database(dsn, Settings.load(database_url=dsn, heartbeat_fraction=0.8))
+    assert await codes(db, claim.job_id) == ["running"]
+    await db.close()
+
+
+async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
+    db: Database, scene: Scene
+) -> None:
+    claim = scene.running()
+    renewed(scene, 20)
+    assert "a worker must be started" in await told(db, claim.job_id, "worker_silent")
+    scene.run(leases.watch(uuid4(), 60.0))
+    assert "the watchdog takes the job back" in await told(db, claim.job_id, "worker_silent")
+
+
+async def test_an_analysis_tells_that_its_worker_is_silent(db: Database, scene: Scene) -> None:
+    scene.register()
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = scene.submit("costly")
+    scene.claim(analysis_of("costly"))
+    assert await codes(db, job_id) == ["pending"]
+    assert "its analysis runs on host:1" in await told(db, job_id, "pending")
+    renewed(scene, 20)
+    assert await codes(db, job_id) == ["pending", "worker_silent"]
+    assert "runs" not in await told(db, job_id, "pending")
 
 
 async def test_an_ended_job_tells_how(db: Database, scene: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -59,8 +60,11 @@ async def saved(shop: Workshop, job: JobHandle) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
-async def test_a_running_job_is_cancelled_by_notification(shop: Workshop, isolation: str) -> None:
+async def test_a_running_job_is_cancelled_by_notification(
+    shop: Workshop, isolation: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """The lease is 30 s, so no heartbeat comes in time to say so; no report is under way either."""
+    caplog.set_level(logging.INFO, "laneway")
     waiting_handlers(shop)
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_wait")
@@ -78,6 +82,12 @@ async def test_a_running_job_is_cancelled_by_notification(shop: Workshop, isolat
     await until(shop.holds_nothing)
     with pytest.raises(JobFailed, match="cancelled"):
         await job.wait(1)
+    assert [(r.levelname, r.getMessage()) for r in caplog.records if "attempt" in r.msg] == [
+        (
+            "INFO",
+            f"{isolation}_wait {job.id}: attempt 1 was told to stop: the job is to be cancelled",
+        )
+    ]
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])

@@ -9,7 +9,7 @@ import pytest
 
 from laneway import Cancel, Context, Retry, RetryPolicy, Snooze
 from laneway.domain.claim import Claim
-from laneway.engine import failures
+from laneway.engine import failures, spells
 from laneway.engine.registry import make_handler
 from laneway.engine.run import Run
 from laneway.engine.verdicts import error_json
@@ -65,7 +65,7 @@ async def test_what_is_no_failure_is_not_told_as_one(
 async def test_many_failures_are_counted_instead_of_told_one_by_one(
     shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(spells, "INTERVAL_S", 3600.0)
 
     @shop.lw.handler("mail", max_retries=0)
     async def mail(ctx: Context) -> None:
@@ -90,7 +90,7 @@ async def test_many_failures_are_counted_instead_of_told_one_by_one(
 async def test_while_it_goes_on_there_is_one_line_at_a_time(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(spells, "INTERVAL_S", 3600.0)
 
     async def fn(ctx: Context) -> None: ...
 
@@ -104,16 +104,16 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
             verdict = Verdict(claim, "fail", error=error_json("E", "no"))
             told.note(Run(assignment, make_handler("mail", fn), "default"), verdict)
             told.settled([verdict], [Answer(n, 1, "accepted", status)])
-        if many > failures.MOST:
-            told._end_spell("mail")
+        if many > spells.MOST:
+            told.spells.end("mail")
         return len(caplog.records)
 
-    assert fail(500, "approved") == failures.MOST + 1
+    assert fail(500, "approved") == spells.MOST + 1
     assert fail(500, "approved") == 1
     assert caplog.records[0].levelno == logging.WARNING
     assert fail(500, "failed") == 1
     assert caplog.records[0].levelno == logging.ERROR
-    told._end_spell("mail")
+    told.spells.end("mail")
     assert fail(3, "approved") == 3
     told.close()
     assert fail(3, "cancelled") == 0

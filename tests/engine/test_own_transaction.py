@@ -193,9 +193,9 @@ async def test_a_handler_goes_on_after_its_finish(bank: Workshop) -> None:
     worker = await bank.hire()
     stop = worker.executor.stop_by_claim
 
-    def listen(seq: int, attempt: int, reason: Any) -> None:
-        stop(seq, attempt, reason)
-        if reason == "fenced":
+    def listen(seq: int, attempt: int, answer: str) -> None:
+        stop(seq, attempt, answer)
+        if answer == "fenced":
             heard.set()
 
     worker.executor.stop_by_claim = listen  # type: ignore[method-assign]

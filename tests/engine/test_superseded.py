@@ -64,6 +64,15 @@ def told_superseded(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
     return lambda: any("superseded" in record.getMessage() for record in caplog.records)
 
 
+def taken_away(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What is said of attempts that are stopped while they run."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.WARNING and "taken away" in record.getMessage()
+    ]
+
+
 ENDS: dict[str, Exception | None] = {
     "finish": None,
     "fail": ValueError("zombie"),
@@ -210,7 +219,9 @@ async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(
     assert (await submitted.get()).checkpoint is None
 
 
-async def test_a_heartbeat_tells_the_superseded_handler_to_stop(schedule: Schedule) -> None:
+async def test_a_heartbeat_tells_the_superseded_handler_to_stop_and_the_log_why(
+    schedule: Schedule, caplog: pytest.LogCaptureFixture
+) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
@@ -225,10 +236,13 @@ async def test_a_heartbeat_tells_the_superseded_handler_to_stop(schedule: Schedu
     submitted = await schedule.supersede()
     await until(lambda: schedule.first == ["stopped"], timeout=3)
     await schedule.stands(submitted)
+    assert taken_away(caplog) == [
+        f"job {submitted.id}: attempt 1 was taken away: the job was taken back, or has ended"
+    ]
 
 
 async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
-    schedule: Schedule,
+    schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A renewal that hangs is no renewal: the lease is lost by the worker's own clock."""
 
@@ -253,3 +267,6 @@ async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
         await until(lambda: schedule.first == ["stopped"], timeout=6)
     await until(schedule.second_runs.is_set)
     await schedule.stands(submitted)
+    assert taken_away(caplog) == [
+        f"job {submitted.id}: attempt 1 was taken away: the lease could not be renewed in time"
+    ]

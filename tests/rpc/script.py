@@ -43,6 +43,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         self.statuses: list[str] = []
         self.limits = pb.AcquireLimitsResponse(answer=ACCEPTED)
         self.kept: dict[str, str] = {}
+        self.uncovered: list[str] = []
 
     # -- its life --------------------------------------------------------------------------------
 
@@ -105,7 +106,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         self.hellos.append(request)
         messages: asyncio.Queue[pb.StreamJobsResponse | None] = asyncio.Queue()
         self.streams.append(messages)
-        yield pb.StreamJobsResponse()
+        yield pb.StreamJobsResponse(uncovered=self.uncovered)
         while (message := await messages.get()) is not None:
             yield message
 

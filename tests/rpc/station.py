@@ -85,12 +85,16 @@ class Calls:
         return self._stub.StreamJobs(request, metadata=self._with)
 
     async def connected(
-        self, job_types: Iterable[str | pb.JobType] = ("greet",), **hello: Any
+        self,
+        job_types: Iterable[str | pb.JobType] = ("greet",),
+        *,
+        uncovered: Iterable[str] = (),
+        **hello: Any,
     ) -> Any:
-        """A stream whose first message, that the worker is known, has come."""
+        """A stream whose first message has come: the worker is known, these types are not sent."""
         stream = self.stream(job_types, **hello)
         first = await asyncio.wait_for(stream.read(), PATIENCE)
-        assert first == pb.StreamJobsResponse()
+        assert first == pb.StreamJobsResponse(uncovered=uncovered)
         return stream
 
 

@@ -188,7 +188,9 @@ async def test_a_worker_is_sent_only_what_its_lanes_hold(
     ann = people.new("ann", "remote_worker", lanes=["interactive"])
     for job_type in ("projection", "greet", "ingestion"):
         scene.submit(job_type)
-    stream = await station.call(ann).connected(["ingestion", "projection", "greet"])
+    stream = await station.call(ann).connected(
+        ["ingestion", "projection", "greet"], uncovered=["projection", "greet"]
+    )
     (one,) = await assigned(stream, 1)
     assert (one.job_type, one.lane) == ("ingestion", "interactive")
     scene.submit("ingestion")
@@ -206,7 +208,9 @@ async def test_a_worker_is_sent_only_the_types_of_its_token(
     calls = station.call(people.token(ann.id, job_types=["ingestion"]))
     for job_type in ("polarity", "greet", "ingestion"):
         scene.submit(job_type)
-    stream = await calls.connected(["polarity", "ingestion", "greet"])
+    stream = await calls.connected(
+        ["polarity", "ingestion", "greet"], uncovered=["polarity", "greet"]
+    )
     (one,) = await assigned(stream, 1)
     assert one.job_type == "ingestion"
     assert await calls.finish(one) == [ACCEPTED]

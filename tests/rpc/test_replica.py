@@ -384,7 +384,8 @@ async def test_types_that_a_token_does_not_cover_are_named(
     near = replace(ANN, lanes=frozenset({"near"}))
     with pytest.raises(Forbidden, match=r"b in lane default \(declared for far\)"):
         await dock.connect(hello(declared("b", lane="far")), near)
-    await dock.connect(hello(declared("a", lane="near"), declared("b", lane="far")), near)
+    hand = await dock.connect(hello(declared("a", lane="near"), declared("b", lane="far")), near)
+    assert hand.dispatcher.uncovered == ["b"]
     said = "does not cover b in lane default (declared for far): it is sent none of them"
     assert [said in one.getMessage() for one in caplog.records].count(True) == 1
 

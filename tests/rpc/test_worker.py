@@ -137,6 +137,28 @@ async def test_a_refused_token_ends_the_start_with_the_servers_words(
     assert bool(loaded) == (call == "StreamJobs")
 
 
+async def test_a_worker_says_once_which_types_its_token_does_not_cover(
+    shop: Shop, server: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    def said() -> list[str]:
+        return [r.getMessage() for r in caplog.records if "does not cover" in r.getMessage()]
+
+    server.uncovered = ["far", "odd\n"]
+    worker = await shop.hire()
+    worker.intake.reopen()
+    await until(lambda: len(server.hellos) == 2)
+    await worker.intake.known.wait()
+    first = "the token does not cover far, odd : no such jobs are sent"
+    assert said() == [first]
+    server.uncovered = ["near"]
+    worker.intake.reopen()
+    await until(lambda: len(said()) == 2)
+    assert said() == [first, "the token does not cover near: no such jobs are sent"]
+
+
 # -- how jobs end ---------------------------------------------------------------------------------
 
 
@@ -307,8 +329,8 @@ async def test_a_cancelled_job_is_told_by_a_heartbeat_that_the_stream_asks_for(
     assert (await shop.result(one)).WhichOneof("outcome") == "cancel"
 
 
-async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it(
-    shop: Shop, server: Scripted
+async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the_log(
+    shop: Shop, server: Scripted, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun, stopped = asyncio.Event(), asyncio.Event()
 
@@ -324,7 +346,8 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it(
     async def short(ctx: Context) -> None: ...
 
     await shop.hire()
-    server.send(assignment("long"))
+    taken = assignment("long")
+    server.send(taken)
     await begun.wait()
     server.answer = lambda claim: pb.ANSWER_FENCED
     server.send(beat=True)
@@ -334,6 +357,9 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it(
     server.send(one)
     await shop.result(one)
     assert list(server.results) == [one.job_id]
+    assert [r.getMessage() for r in caplog.records if "attempt" in r.msg] == [
+        f"long {taken.job_id}: attempt 1 was taken away: the job was taken back, or has ended"
+    ]
 
 
 # -- streams that end -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ export function delayAfter(failures: number, backoff: Backoff, random = Math.ran
 }
 
 // A timer of Node.js takes no more.
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** A place where one waits until it is time, or until somebody calls `set`. */
 export class Wake {

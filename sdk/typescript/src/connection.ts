@@ -1,6 +1,7 @@
 /** The way to the servers: one at a time of those named, the next one for a while if it fails. */
 
 import { readFileSync } from "node:fs";
+import { getSystemErrorMap } from "node:util";
 
 import {
   type CallOptions,
@@ -13,6 +14,7 @@ import {
 } from "@grpc/grpc-js";
 
 import { InvalidInput, ServerError } from "./errors.js";
+import { Lag } from "./lag.js";
 import { checkOptions, type Names } from "./options.js";
 import {
   type AcquireLimitsRequest,
@@ -76,6 +78,9 @@ const CHANNEL = {
 // A stream to a server that is gone has ended by then.
 const AWAY_MS = 30_000;
 
+// A server gives up a connection on which its pings are not answered for longer.
+const STANDSTILL_MS = 5000;
+
 // Never told with the text, which may be a secret all the same.
 const NO_TOKEN = "must be what `laneway tokens create` has shown, alone";
 
@@ -92,9 +97,16 @@ export class Connection {
   #at = 0;
   #streamAt = 0;
   #awaySince = 0;
+  #hasHadToken = false;
 
-  constructor(server: string | string[], token: Token, tls?: boolean | Tls) {
-    this.#addresses = (Array.isArray(server) ? server : server.split(",")).map((one) => one.trim());
+  constructor(
+    server: string | string[],
+    token: Token,
+    tls?: boolean | Tls,
+    private readonly lag: Pick<Lag, "ms"> = new Lag(),
+  ) {
+    const named: unknown[] = Array.isArray(server) ? server : String(server).split(",");
+    this.#addresses = named.map((one) => String(one).trim());
     if (this.#addresses.length === 0 || !this.#addresses.every(isAddress)) {
       throw new InvalidInput("server", "must be host:port without http://, or several of them");
     }
@@ -102,7 +114,7 @@ export class Connection {
     this.#clients = this.#addresses.map(() => undefined);
     this.#credentials = this.#addresses.map((address) => credentialsFor(address, tls));
     this.#serverName = typeof tls === "object" ? tls.serverName : undefined;
-    this.#token = typeof token === "string" ? checked(token) : token;
+    this.#token = typeof token === "function" ? token : checked(token);
   }
 
   /** Opens a stream; what comes of it is told by its events. */
@@ -129,7 +141,7 @@ export class Connection {
       const call = unary(request, metadata, { deadline }, (error, answer) => {
         this.#open.delete(call);
         if (error === null && answer !== undefined) return resolve(answer);
-        const said = asServerError(error);
+        const said = this.failure(error);
         if (!said.isRefusal) this.#moveOn(at);
         reject(said);
       });
@@ -140,6 +152,17 @@ export class Connection {
   /** The server that the newest stream went to. */
   get streamAddress(): string {
     return this.#addresses[this.#streamAt] as string;
+  }
+
+  /** Why a call or a stream has failed, as far as it can be told here. */
+  failure(error: unknown): ServerError {
+    const said = asServerError(error);
+    if (this.lag.ms < STANDSTILL_MS || !said.isLoss) return said;
+    return new ServerError(
+      "UNAVAILABLE",
+      `this process did not answer for ${Math.round(this.lag.ms / 1000)} s: its event loop was ` +
+        "probably blocked; move work that takes so long to a worker thread or another process",
+    );
   }
 
   /** Turns to another server than the newest stream went to. */
@@ -177,27 +200,44 @@ export class Connection {
       const token = typeof given === "function" ? checked(await given()) : given;
       metadata.set("authorization", `Bearer ${token}`);
     } catch (error) {
-      throw new ServerError(
-        "UNAVAILABLE",
-        `the token cannot be had: ${asServerError(error).message}`,
-      );
+      const why = error instanceof InvalidInput ? error : noToken(error);
+      throw this.#hasHadToken ? new ServerError("UNAUTHENTICATED", why.message) : why;
     }
+    this.#hasHadToken = true;
     return metadata;
   }
 }
 
-function checked(token: string): string {
-  const text = String(token).trim();
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidInput("token", NO_TOKEN);
+function checked(token: string, field = "token"): string {
+  const text = typeof token === "string" ? token.trim() : "";
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidInput(field, NO_TOKEN);
   return text;
+}
+
+function noToken(error: unknown): InvalidInput {
+  return new InvalidInput("token", `cannot be had: ${asServerError(error).message}`);
 }
 
 /** LANEWAY_TOKEN, or what the file that LANEWAY_TOKEN_FILE names says at each use. */
 export function tokenFromEnvironment(env = process.env): Token {
   const { LANEWAY_TOKEN: token, LANEWAY_TOKEN_FILE: file } = env;
   if (token) return token;
-  if (file) return () => readFileSync(file, "utf8").trim();
-  throw new InvalidInput("token", "must be given, or LANEWAY_TOKEN, or LANEWAY_TOKEN_FILE");
+  if (file) return () => checked(read(file), `token file ${file}`);
+  throw new InvalidInput(
+    "token",
+    "must be given, or LANEWAY_TOKEN, or LANEWAY_TOKEN_FILE (`laneway tokens create`)",
+  );
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const { errno = 0, message } = error as NodeJS.ErrnoException;
+    const why = getSystemErrorMap().get(errno)?.[1] ?? message;
+    const rule = "LANEWAY_TOKEN_FILE must name a file with what `laneway tokens create` has shown";
+    throw new InvalidInput("token file", `cannot read ${file}: ${why}; ${rule}`);
+  }
 }
 
 export function asServerError(error: unknown): ServerError {
@@ -221,7 +261,11 @@ function credentialsFor(address: string, tls: boolean | Tls | undefined): Channe
     throw new InvalidInput("tls", `${address} is another machine: it needs TLS`);
   }
   const { ca, cert, key } = typeof tls === "object" ? tls : {};
-  return credentials.createSsl(pem(ca), pem(key), pem(cert));
+  try {
+    return credentials.createSsl(pem(ca), pem(key), pem(cert));
+  } catch (error) {
+    throw new InvalidInput("tls", error instanceof Error ? error.message : String(error));
+  }
 }
 
 function pem(text: string | Buffer | undefined): Buffer | null {

@@ -12,6 +12,8 @@
 
 import { checkOptions } from "./options.js";
 
+export { InvalidInput } from "./invalid_input.js";
+
 /** Why a handler should stop. */
 export type StopReason = "cancel" | "timeout" | "fenced" | "shutdown";
 
@@ -45,18 +47,6 @@ export class Cancel extends Error {
   }
 }
 
-/** What was given breaks a rule. */
-export class InvalidInput extends Error {
-  override name = "InvalidInput";
-
-  constructor(
-    readonly field: string,
-    readonly rule: string,
-  ) {
-    super(`${field}: ${rule}`);
-  }
-}
-
 /** The handler should stop. */
 export class Stopped extends Error {
   override name = "Stopped";
@@ -87,6 +77,14 @@ export class ServerError extends Error {
     const isTooLarge =
       this.code === "RESOURCE_EXHAUSTED" && this.message.includes("larger than max");
     return isTooLarge || REFUSALS.has(this.code);
+  }
+
+  /** There is no answer: the server, or the way there, is gone or slow. */
+  get isLoss(): boolean {
+    // What grpc-js makes of a server that has given the connection up.
+    const isGivenUp =
+      this.code === "RESOURCE_EXHAUSTED" && this.message.startsWith("Bandwidth exhausted");
+    return isGivenUp || this.code === "UNAVAILABLE" || this.code === "DEADLINE_EXCEEDED";
   }
 
   /** Whoever calls is unknown, or may not do this. */

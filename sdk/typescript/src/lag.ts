@@ -6,7 +6,7 @@ const AFTER_MS = 1000;
 
 export class Lag {
   #timer: NodeJS.Timeout | undefined;
-  #seenAt = performance.now();
+  #seenAt = Infinity;
   #worst = { ms: 0, at: 0 };
 
   start(): void {
@@ -21,13 +21,17 @@ export class Lag {
 
   get ms(): number {
     const now = performance.now();
-    const recent = now - this.#worst.at < AFTER_MS ? this.#worst.ms : 0;
-    return Math.max(now - this.#seenAt, recent);
+    return Math.max(now - this.#seenAt, this.#recent(now));
   }
 
   #see(): void {
     const now = performance.now();
-    if (now - this.#seenAt >= this.ms) this.#worst = { ms: now - this.#seenAt, at: now };
+    const ms = now - this.#seenAt;
+    if (ms >= this.#recent(now)) this.#worst = { ms, at: now };
     this.#seenAt = now;
+  }
+
+  #recent(now: number): number {
+    return now - this.#worst.at < AFTER_MS ? this.#worst.ms : 0;
   }
 }

@@ -1,16 +1,18 @@
 /** Options are known by name: any other would be passed over where no compiler looks. */
 
+import { InvalidInput } from "./invalid_input.js";
+
 /** Every name of an interface; one that is forgotten does not compile. */
 export type Names<T> = { readonly [K in keyof T]-?: true };
 
-/** Throws a TypeError at the first option that `known` does not name. */
+/** Throws InvalidInput at the first option that `known` does not name. */
 export function checkOptions<T extends object>(given: T, known: Names<T>, of: string): void {
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw new TypeError(`${of}: must be an object`);
+    throw new InvalidInput(of, "must be an object");
   }
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(known, name)) continue;
     const names = Object.keys(known).join(", ");
-    throw new TypeError(`${of}: ${JSON.stringify(name)} is unknown; known are ${names}`);
+    throw new InvalidInput(of, `${JSON.stringify(name)} is unknown; known are ${names}`);
   }
 }

@@ -5,7 +5,7 @@ import type { ClientReadableStream } from "@grpc/grpc-js";
 import { type Backoff, Wake, delayAfter } from "./backoff.js";
 import type { Complaints } from "./complaints.js";
 import { type Connection, asServerError } from "./connection.js";
-import { ServerError } from "./errors.js";
+import { InvalidInput, ServerError } from "./errors.js";
 import type { Assignment, StreamJobsRequest, StreamJobsResponse } from "./protocol.js";
 
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 5000 };
@@ -29,6 +29,7 @@ export class JobStream {
   #failures = 0;
   #restarts = 0;
   #isKnown = false;
+  #uncovered = "";
   #onKnown: { resolve: () => void; reject: (error: Error) => void } | undefined;
 
   constructor(
@@ -42,7 +43,7 @@ export class JobStream {
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onKnown = { resolve, reject };
-      this.#running = this.#run();
+      this.#running = this.#run().catch(reject);
     });
   }
 
@@ -79,7 +80,9 @@ export class JobStream {
         return;
       }
       this.#failures += 1;
-      this.complaints.tell("stream", `${this.connection.streamAddress}: ${error.message}`);
+      // Told also if the stream was lost a moment ago.
+      const topic = error.isDenial ? "token" : "stream";
+      this.complaints.tell(topic, `${this.connection.streamAddress}: ${error.message}`);
       this.connection.leave();
       await this.#pause.wait(delayAfter(this.#failures, BACKOFF));
     }
@@ -92,6 +95,8 @@ export class JobStream {
     try {
       call = await this.connection.open(this.describe);
     } catch (error) {
+      // A token that never was there is not waited for.
+      if (!this.#isKnown && error instanceof InvalidInput) throw error;
       return error instanceof ServerError ? error : asServerError(error);
     }
     if (restarts !== this.#restarts) {
@@ -110,7 +115,7 @@ export class JobStream {
         clearTimeout(greeting);
         if (this.#call === call) this.#hear(message, () => this.#call === call);
       });
-      call.on("error", (error) => resolve(asServerError(error)));
+      call.on("error", (error) => resolve(this.connection.failure(error)));
       call.on("end", () => resolve(undefined));
     });
     clearTimeout(greeting);
@@ -121,10 +126,16 @@ export class JobStream {
   }
 
   #hear(message: StreamJobsResponse, isOpen: () => boolean): void {
+    this.complaints.over("token");
     this.complaints.over("stream");
     if (!this.#isKnown) {
       this.#isKnown = true;
       this.#onKnown?.resolve();
+    }
+    const uncovered = message.uncovered.join(", ");
+    if (uncovered && uncovered !== this.#uncovered) {
+      this.#uncovered = uncovered;
+      this.complaints.log.warn(`the token does not cover ${uncovered}: no such jobs are sent`);
     }
     if (message.beat) this.events.onBeat();
     if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);

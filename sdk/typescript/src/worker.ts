@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
-import { pause } from "./backoff.js";
+import { LONGEST_TIMER_MS, pause } from "./backoff.js";
 import type { Key, News } from "./claim.js";
 import { Complaints, type Logger, stderr } from "./complaints.js";
 import { Completer } from "./completer.js";
@@ -15,6 +15,7 @@ import { Heartbeat } from "./heartbeat.js";
 import { Intake } from "./intake.js";
 import { Lag } from "./lag.js";
 import { CallLimits } from "./limits.js";
+import { tellMistakes, tellNoMistakes } from "./mistakes.js";
 import { checkOptions, type Names } from "./options.js";
 import type { StreamJobsRequest } from "./protocol.js";
 import { Reporter } from "./reporter.js";
@@ -79,10 +80,12 @@ export class Worker {
   #isDraining = false;
   #gathering: NodeJS.Timeout | undefined;
   #state: "new" | "running" | "stopped" = "new";
+  #hasFailed = false;
   #stopping: Promise<void> | undefined;
   #onStopped: (() => void)[] = [];
 
   constructor(options: WorkerOptions) {
+    tellMistakes();
     checkOptions(options, KNOWN, "options of Worker");
     this.name = options.name ?? `${hostname()}:${process.pid}`;
     this.#maxInFlight = options.maxInFlight ?? 100;
@@ -90,13 +93,13 @@ export class Worker {
     if (!isWhole || this.#maxInFlight < 1 || this.#maxInFlight > MOST_IN_FLIGHT) {
       throw new InvalidInput("maxInFlight", `must be a whole number from 1 to ${MOST_IN_FLIGHT}`);
     }
-    this.#graceMs = options.graceMs ?? GRACE_MS;
+    this.#graceMs = checkGrace("graceMs", options.graceMs);
     this.#version = options.version ?? "";
-    this.#log = options.logger ?? stderr;
+    this.#log = checkLogger(options.logger ?? stderr);
     const complaints = new Complaints(this.#log);
     const onNews = (key: Key, news: News): void => this.#executor.hear(key, news);
     const token = options.token ?? tokenFromEnvironment();
-    this.#connection = new Connection(options.server, token, options.tls);
+    this.#connection = new Connection(options.server, token, options.tls, this.#lag);
     this.#heartbeat = new Heartbeat(this.#connection, this.id, complaints, onNews);
     this.#reporter = new Reporter(this.#connection, this.id, complaints, onNews);
     this.#completer = new Completer(this.#connection, this.id, complaints);
@@ -107,7 +110,7 @@ export class Worker {
       completer: this.#completer,
       limits: new CallLimits(this.#connection, this.id, complaints, onNews),
     };
-    const cancelGraceMs = options.cancelGraceMs ?? GRACE_MS;
+    const cancelGraceMs = checkGrace("cancelGraceMs", options.cancelGraceMs);
     const onRoom = (isMore: boolean): void => this.#tellRoom(isMore);
     this.#executor = new Executor(parts, cancelGraceMs, onRoom);
     const intake = new Intake(this.#connection, this.id, this.#lag, this.#executor, complaints);
@@ -134,8 +137,11 @@ export class Worker {
 
   /** Resolves once a server knows this worker; throws if one refuses it. */
   async start(): Promise<void> {
+    tellMistakes();
     if (this.#state !== "new") throw new InvalidInput("start", "a worker is started once");
-    if (this.#handlers.size === 0) throw new InvalidInput("handle", "there is no handler");
+    if (this.#handlers.size === 0) {
+      throw new InvalidInput("handle", "must name at least one job type before the start");
+    }
     // A wrong option is said here, and not at each try to connect.
     this.#handlers.jobTypes();
     this.#state = "running";
@@ -146,9 +152,11 @@ export class Worker {
     try {
       await this.#stream.start();
     } catch (error) {
+      this.#hasFailed = true;
       await this.stop({ graceMs: 0 });
       throw error;
     }
+    tellNoMistakes();
     if (this.#stopping) return;
     this.#log.info(`worker ${this.name} takes jobs from ${this.#connection.streamAddress}`);
   }
@@ -174,7 +182,7 @@ export class Worker {
   /** Takes no more jobs, lets those in hand finish within the grace, then releases the rest. */
   stop(options: { graceMs?: number } = {}): Promise<void> {
     checkOptions(options, { graceMs: true }, "options of stop");
-    const graceMs = options.graceMs ?? this.#graceMs;
+    const graceMs = checkGrace("graceMs", options.graceMs, this.#graceMs);
     if (graceMs === 0) this.#hurry.abort();
     this.#stopping ??= this.#stop(graceMs);
     return this.#stopping;
@@ -200,7 +208,7 @@ export class Worker {
     this.#lag.stop();
     const wasRunning = this.#state === "running";
     this.#state = "stopped";
-    if (wasRunning) this.#log.info(`worker ${this.name} stopped`);
+    if (wasRunning && !this.#hasFailed) this.#log.info(`worker ${this.name} stopped`);
     for (const resolve of this.#onStopped.splice(0)) resolve();
   }
 
@@ -229,6 +237,18 @@ export class Worker {
       memoryBytes: process.memoryUsage.rss(),
     };
   }
+}
+
+function checkGrace(field: string, given: number | undefined, otherwise = GRACE_MS): number {
+  const ms = given ?? otherwise;
+  if (typeof ms === "number" && ms >= 0 && ms <= LONGEST_TIMER_MS) return ms;
+  throw new InvalidInput(field, `must be a number of milliseconds from 0 to ${LONGEST_TIMER_MS}`);
+}
+
+function checkLogger(logger: Logger): Logger {
+  const said = [logger.info, logger.warn, logger.error];
+  if (said.every((one) => typeof one === "function")) return logger;
+  throw new InvalidInput("logger", "must have info, warn and error, as console has");
 }
 
 /** Waits for it, but no longer than that, nor after the signal. */

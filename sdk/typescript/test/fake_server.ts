@@ -104,8 +104,8 @@ export class FakeServer {
   }
 
   /** As a replica that stops, or is killed. */
-  cut(): void {
-    this.#stream?.emit("error", refusal(status.UNAVAILABLE, "the replica stops"));
+  cut(why = refusal(status.UNAVAILABLE, "the replica stops")): void {
+    this.#stream?.emit("error", why);
     this.#stream = undefined;
   }
 

@@ -153,9 +153,10 @@ describe("Options", () => {
     assert.equal(declaration("work", {}), "{}");
   });
 
+  // As plain JavaScript gives them.
+  const worker = (more: object): Worker => new Worker({ server: "localhost:1", token: "t", ...more });
+
   it("that nobody knows are refused by name, with those that are known", async () => {
-    // As plain JavaScript gives them.
-    const worker = (more: object): Worker => new Worker({ server: "localhost:1", token: "t", ...more });
     const handle = (more: object): Worker => worker({}).handle("work", more, () => {});
     const cases: [() => unknown, RegExp][] = [
       [() => worker({ concurrency: 5 }), /^options of Worker: "concurrency" .*, maxInFlight, /],
@@ -169,10 +170,25 @@ describe("Options", () => {
       [() => worker({}).stop({ grace: 1 } as never), /^options of stop: "grace" .* graceMs/],
       [() => new Retry("x", { after: 1 } as never), /^options of Retry: "after" .* afterMs, cause/],
     ];
-    for (const [say, message] of cases) assert.throws(say, { name: "TypeError", message });
+    for (const [say, message] of cases) assert.throws(say, { name: "InvalidInput", message });
     const free = outcome.returned(run({ isAnalysis: true }), { costs: 5 })?.fail?.error;
     assert.match(free?.message ?? "", /^analysis: "costs" is unknown; known are plan, cost, /);
     await worker({ tls: true, version: "1" }).handle("work", { retry: {} }, () => {}).stop();
+  });
+
+  it("of another type than theirs are refused by name", () => {
+    const wrong = { server: [undefined, [5], []], token: [5, ""], logger: [{}, "stderr"] };
+    const numbers = ["5", -1, NaN, Infinity];
+    const whole = { maxInFlight: [0, "5", 1.5] };
+    const cases = { ...wrong, ...whole, graceMs: numbers, cancelGraceMs: numbers };
+    for (const [field, values] of Object.entries(cases)) {
+      for (const value of values) {
+        assert.throws(() => worker({ [field]: value }), { name: "InvalidInput", field });
+      }
+    }
+    assert.throws(() => worker({}).stop({ graceMs: -1 }), { field: "graceMs" });
+    const tls = { key: "no key", cert: "no certificate" };
+    assert.throws(() => worker({ tls }), { name: "InvalidInput", field: "tls" });
   });
 
   it("a token is never sent in plain text to another machine", () => {
@@ -196,6 +212,13 @@ describe("Options", () => {
     await assert.rejects(connection.call("heartbeat", { workerId: "", claims: [] }, 100), isSilent);
     connection.close();
     new Connection("localhost:1", "secret\n").close();
+  });
+
+  it("a token that a function cannot give is an error", async () => {
+    const sealed = new Connection("localhost:1", () => Promise.reject(new Error("it is sealed")));
+    const message = "token: cannot be had: it is sealed";
+    await assert.rejects(sealed.open(() => assert.fail()), { name: "InvalidInput", message });
+    sealed.close();
   });
 
   it("the token may come from the environment", () => {

@@ -6,6 +6,7 @@ test holds that a job without a reason but its place is one that a claim takes.
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -21,6 +22,8 @@ BOUND: Final = 10_000
 # Codes that only tell the place of a job that could start.
 PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
 _HOLDERS: Final = 5
+# A renewal is missed once so much of the time has passed that a lease still lasts when it is due.
+_PATIENCE: Final = 0.25
 
 
 async def explain(db: Database, job_id: UUID) -> Explanation:
@@ -30,20 +33,20 @@ async def explain(db: Database, job_id: UUID) -> Explanation:
     job = await jobs.show(db, job_id)
     if found is None:
         return Explanation.of(job, [])
-    reasons = reasons_of(job, found)
+    reasons = reasons_of(job, found, db.settings.heartbeat_fraction)
     starts_in_s = _estimate(job, found, {one.code for one in reasons})
     runs_for_s = None if found.run_s is None else round(found.run_s, 3)
     return Explanation.of(job, reasons, starts_in_s, runs_for_s)
 
 
-def reasons_of(job: Job, found: Facts) -> list[Reason]:
-    """What the facts say about a job."""
+def reasons_of(job: Job, found: Facts, renewed_at: float = 1 / 3) -> list[Reason]:
+    """What the facts say about a job; workers renew a lease at this part of it."""
     if job.status in TERMINAL:
         return [_ended(job)]
     if job.status is Status.RUNNING:
-        return _running(job, found)
+        return _running(job, _silence(job, found, renewed_at))
     if job.status is Status.PENDING and job.claimed_at is not None:
-        return [Reason("pending", f"its analysis runs on {job.worker or job.claimed_by}")]
+        return _analysing(job, _silence(job, found, renewed_at))
     blocks = [*_time(job, found), *_gates(found), *_workers(found)]
     if job.status is Status.PENDING:
         # Limits and keys are for runs.
@@ -59,7 +62,7 @@ def _approval(job: Job, found: Facts) -> Reason:
     who = "anybody who may approve"
     if found.two_person:
         who = f"somebody else, not {excluded(job.created_by)}"
-    until = f" until {job.expires_at.isoformat(timespec='seconds')}" if job.expires_at else ""
+    until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval", f"it waits for an approval by {who}{until}: `laneway jobs approve`"
     )
@@ -71,31 +74,53 @@ def _ended(job: Job) -> Reason:
     return Reason(job.status.value, f"it has ended: {job.status.value}{why}{hint}")
 
 
-def _running(job: Job, found: Facts) -> list[Reason]:
-    told = [Reason("running", f"it runs: attempt {job.attempt} on {job.worker or job.claimed_by}")]
+def _running(job: Job, silence: list[Reason]) -> list[Reason]:
+    how = "it is leased" if silence else "it runs"
+    told = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
     if job.cancel_requested_at is not None:
         told.append(Reason("cancel_requested", "its worker was asked to stop it"))
-    if found.lapsed_s is not None and found.lapsed_s > 0:
-        next_step = (
-            "the watchdog takes it back shortly"
-            if found.live
-            else "start a worker: its watchdog takes it back"
-        )
-        told.append(
-            Reason(
-                "lease_lapsed",
-                f"its worker has been silent since the lease lapsed {found.lapsed_s:.0f} s ago; "
-                f"{next_step}",
-            )
-        )
-    return told
+    return told + silence
+
+
+def _analysing(job: Job, silence: list[Reason]) -> list[Reason]:
+    how = "is leased" if silence else "runs"
+    return [Reason("pending", f"its analysis {how} on {job.worker or job.claimed_by}"), *silence]
+
+
+def _silence(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
+    """What is told of a worker that should have renewed the lease by now."""
+    if found.lapsed_s is None or found.lease_s is None or found.lease_until is None:
+        return []
+    silent_s = found.lapsed_s + found.lease_s
+    # A renewal takes its time, and one that fails is made again.
+    is_late = silent_s > found.lease_s * (renewed_at + (1 - renewed_at) * _PATIENCE)
+    if not is_late or job.lease_until != found.lease_until:
+        # In time, or renewed meanwhile.
+        return []
+    since = found.lease_until - timedelta(seconds=found.lease_s)
+    told = f"its worker has not renewed the lease since {_moment(since)}, {silent_s:.0f} s ago"
+    next_step = "the watchdog takes the job back"
+    if not (found.has_leader or found.live):
+        next_step = "a worker must be started to take the job back"
+    if found.lapsed_s > 0:
+        return [
+            Reason("lease_lapsed", f"{told}; it lapsed {found.lapsed_s:.0f} s ago, and {next_step}")
+        ]
+    left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
+    return [
+        Reason("worker_silent", f"{told}; unless it does, it lapses in {left}: then {next_step}")
+    ]
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")
 
 
 def _time(job: Job, found: Facts) -> list[Reason]:
     if found.due_in_s is None or found.due_in_s <= 0:
         return []
     why = f" (retry {job.retries} of {job.max_retries})" if job.retries else ""
-    at = f", at {job.run_at.isoformat(timespec='seconds')}" if job.run_at else ""
+    at = f", at {_moment(job.run_at)}" if job.run_at else ""
     return [Reason("delayed", f"its time comes in {found.due_in_s:.0f} s{at}{why}")]
 
 

@@ -129,7 +129,8 @@ def _is_of_approval(event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Which transactions had ended at a moment, as PostgreSQL tells it: `xmin:xmax:running,…`."""
+    """Which transactions had ended at a moment, up to the newest in the log: `xmin:xmax:running,…`,
+    as PostgreSQL writes it."""
 
     xmin: int
     xmax: int

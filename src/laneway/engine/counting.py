@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from laneway import tracing
 from laneway.domain.claim import Claim
+from laneway.engine.losses import Losses
 from laneway.store.leases import Answer, Assignment, Verdict
 from laneway.tally import PROCESS, Ends, Pool, Tally
 
-log = logging.getLogger("laneway")
-
 # What a job that waits again was given back for; any other is tried again.
 _RETURNED: Final = {"snooze": "snoozed", "release": "released"}
+# Of an attempt that is not in hand any more.
+_UNKNOWN: Final = ("job", None)
 
 
 class Counting:
@@ -22,7 +22,8 @@ class Counting:
 
     def __init__(self, tally: Tally = PROCESS) -> None:
         self.tally = tally
-        self._held: dict[tuple[int, int], Ends] = {}
+        self._held: dict[tuple[int, int], tuple[str, Ends]] = {}
+        self._losses = Losses()
 
     @property
     def wants_origins(self) -> bool:
@@ -30,11 +31,12 @@ class Counting:
         return self.tally.is_read or tracing.is_on()
 
     def claimed(self, lane: str, assignments: Sequence[Assignment]) -> None:
-        ends: dict[str, Ends] = {}
+        ends: dict[str, tuple[str, Ends]] = {}
         for one in assignments:
-            if one.job_type not in ends:
-                ends[one.job_type] = self.tally.ends(lane, one.job_type.lstrip("\x01"))
-            self._held[one.claim.seq, one.claim.attempt] = ends[one.job_type]
+            job_type = one.job_type
+            if job_type not in ends:
+                ends[job_type] = job_type, self.tally.ends(lane, job_type.lstrip("\x01"))
+            self._held[one.claim.seq, one.claim.attempt] = ends[job_type]
             if one.waited_s is not None:
                 self.tally.waited(lane, one.waited_s)
         self.tally.claimed(lane, len(assignments))
@@ -43,29 +45,25 @@ class Counting:
         said = {(one.seq, one.attempt): one for one in answers}
         for verdict in verdicts:
             pair = verdict.claim.seq, verdict.claim.attempt
-            ends = self._held.pop(pair, None)
+            job_type, ends = self._held.pop(pair, _UNKNOWN)
             answer = said.get(pair)
             if answer is not None and answer.answer == "fenced":
                 self.refused("settle", answer.answer)
-                log.warning(
-                    "attempt %s of job %s was superseded: its end is void",
-                    verdict.claim.attempt,
-                    verdict.claim.job_id,
-                )
+                self._losses.tell(job_type, verdict.claim, "void")
             if ends is not None:
                 outcome = "completed" if answer is None else _outcome(verdict, answer)
                 ends.add(outcome, verdict.ran_s)
 
     def void(self, claim: Claim) -> None:
         """An attempt ended that was no longer ours to settle."""
-        ends = self._held.pop((claim.seq, claim.attempt), None)
+        _, ends = self._held.pop((claim.seq, claim.attempt), _UNKNOWN)
         if ends is not None:
             ends.add("fenced", None)
 
     def left(self, claims: Iterable[Claim]) -> None:
         """Attempts whose end is told elsewhere, or to nobody."""
         for claim in claims:
-            ends = self._held.pop((claim.seq, claim.attempt), None)
+            _, ends = self._held.pop((claim.seq, claim.attempt), _UNKNOWN)
             if ends is not None:
                 ends.add("left", None)
 
@@ -79,9 +77,10 @@ class Counting:
 
     def close(self) -> None:
         """The worker has stopped: what it still held is taken back from it."""
-        for ends in self._held.values():
+        for _, ends in self._held.values():
             ends.add("left", None)
         self._held.clear()
+        self._losses.close()
 
 
 def _outcome(verdict: Verdict, answer: Answer) -> str:

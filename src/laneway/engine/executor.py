@@ -21,6 +21,7 @@ from laneway.engine.completer import Completer
 from laneway.engine.context import Context, SyncContext
 from laneway.engine.line import Interrupted
 from laneway.engine.lines import LoopLine, ThreadLine
+from laneway.engine.losses import Losses
 from laneway.engine.marker import Marker
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry
@@ -72,6 +73,7 @@ class Executor:
         self._on_void = on_void
         self._on_left = on_left
         self._is_traced = False
+        self._losses = Losses()
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self._turns = Turns(self._loop, self._on_loop, self._broke_off)
@@ -157,10 +159,16 @@ class Executor:
             grace = 0.0 if reason == "fenced" else self._grace_s
             run.grace = self._loop.call_later(grace, self.leave_behind, run)
 
-    def stop_by_claim(self, seq: int, attempt: int, reason: StopReason) -> None:
+    def stop_by_claim(self, seq: int, attempt: int, answer: str) -> None:
+        """Stops what others want stopped (`cancel_requested`) or have taken away, and says so."""
         run = self.active.get((seq, attempt))
-        if run is not None:
-            self.stop(run, reason)
+        if run is None:
+            return
+        reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
+        before = run.stop_reason
+        self.stop(run, reason)
+        if run.stop_reason != before:
+            self._losses.tell(run.handler.job_type, run.claim, answer)
 
     async def close(self) -> None:
         """Lets go of what is still running; its jobs have ended or will lapse."""
@@ -174,6 +182,7 @@ class Executor:
             # A handler that swallows its cancellation must not keep the worker.
             await asyncio.wait(self._turns.tasks, timeout=CLOSE_S)
         await self._requests.close()
+        self._losses.close()
 
     # On the event loop ------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Sequence
@@ -10,13 +9,11 @@ from typing import Final
 
 from laneway.domain.text import visible
 from laneway.engine.run import Run
+from laneway.engine.spells import Rest, Spells
 from laneway.store.leases import Answer, Verdict
 
 log = logging.getLogger("laneway")
 
-# Of a job type; beyond that, one line a second tells how many, for as long as it goes on.
-MOST: Final = 10
-INTERVAL_S: Final = 1.0
 _LONGEST: Final = 200
 _FAILED: Final = frozenset({"fail", "giveup", "confirm"})
 
@@ -26,7 +23,7 @@ class Failures:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, int], tuple[Run, Verdict]] = {}
-        self._spells: dict[str, _Spell] = {}
+        self.spells: Spells[Verdict] = Spells(self._tell_rest)
 
     def note(self, run: Run, verdict: Verdict) -> None:
         """Heeds a verdict that is about to be passed on."""
@@ -47,70 +44,34 @@ class Failures:
 
     def close(self) -> None:
         """Tells at once what was held back."""
-        for job_type, spell in self._spells.items():
-            spell.timer.cancel()
-            spell.tell(job_type)
-        self._spells.clear()
+        self.spells.close()
 
     def _tell(self, run: Run, verdict: Verdict, *, is_last: bool) -> None:
         job_type = run.handler.job_type
-        spell = self._spells.get(job_type)
-        if spell is None:
-            spell = self._spells[job_type] = _Spell(self._begin_spell(job_type))
-        if spell.told < MOST:
-            spell.told += 1
+        if self.spells.admit(job_type, verdict, is_grave=is_last):
             log.log(
                 logging.ERROR if is_last else logging.WARNING,
                 "%s %s: attempt %s failed: %s; %s",
-                _name(job_type),
+                name_of(job_type),
                 run.claim.job_id,
                 run.claim.attempt,
                 _error(verdict),
                 "the job has failed" if is_last else f"again in {_wait_s(run, verdict):.3g} s",
             )
-        else:
-            spell.held_back += 1
-            spell.ended += is_last
-            spell.last = verdict
 
-    def _begin_spell(self, job_type: str) -> asyncio.TimerHandle:
-        loop = asyncio.get_running_loop()
-        return loop.call_later(INTERVAL_S, self._end_spell, job_type)
-
-    def _end_spell(self, job_type: str) -> None:
-        spell = self._spells[job_type]
-        if spell.held_back:
-            spell.tell(job_type)
-            spell.timer = self._begin_spell(job_type)
-        else:
-            del self._spells[job_type]
+    def _tell_rest(self, job_type: str, rest: Rest[Verdict]) -> None:
+        log.log(
+            logging.ERROR if rest.grave else logging.WARNING,
+            "%s: %s more attempts failed, %s of them for good, the last by %s",
+            name_of(job_type),
+            f"{rest.count:,}",
+            f"{rest.grave:,}",
+            _error(rest.last),
+        )
 
 
-class _Spell:
-    """A time in which a job type fails: its lines so far, and what was held back."""
-
-    __slots__ = ("ended", "held_back", "last", "timer", "told")
-
-    def __init__(self, timer: asyncio.TimerHandle) -> None:
-        self.timer = timer
-        self.told = self.held_back = self.ended = 0
-        self.last: Verdict | None = None
-
-    def tell(self, job_type: str) -> None:
-        if self.last is not None:
-            log.log(
-                logging.ERROR if self.ended else logging.WARNING,
-                "%s: %s more attempts failed, %s of them for good, the last by %s",
-                _name(job_type),
-                f"{self.held_back:,}",
-                f"{self.ended:,}",
-                _error(self.last),
-            )
-        self.held_back = self.ended = 0
-        self.last = None
-
-
-def _name(job_type: str) -> str:
+def name_of(job_type: str) -> str:
+    """A job type as lines name it, also that of an analysis."""
     return f"analysis of {job_type[1:]}" if job_type.startswith("\x01") else job_type
 
 

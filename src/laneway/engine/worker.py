@@ -39,7 +39,6 @@ from laneway.engine.registry import Registry
 from laneway.engine.requests import Requests
 from laneway.engine.retention import Retention
 from laneway.engine.rooms import Rooms
-from laneway.engine.run import StopReason
 from laneway.engine.scheduler import Scheduler
 from laneway.engine.watchdog import Watchdog
 from laneway.errors import DatabaseUnavailable, LanewayError
@@ -361,5 +360,4 @@ class Worker:
 
     def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
         self._counting.refused(write, answer)
-        reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
-        self.executor.stop_by_claim(seq, attempt, reason)
+        self.executor.stop_by_claim(seq, attempt, answer)

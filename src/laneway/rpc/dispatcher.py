@@ -104,6 +104,8 @@ class Dispatcher:
         self._closing: asyncio.Task[None] | None = None
         self.memory_bytes = hello.memory_bytes
         self.is_drained = False
+        # Job types of its worker that it is never sent.
+        self.uncovered: list[str] = []
         # Why `batches` has ended, or will: replaced → ABORTED, stopping → UNAVAILABLE.
         self.end: End | None = None
         # Since when there has been no room; None: there is.

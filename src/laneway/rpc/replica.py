@@ -182,7 +182,7 @@ class Replica:
             if older is not None:
                 await older.replace()
             state = await make_known(self.database, hello, caller, self._state, types.keys())
-            check_reach(hello, caller, state)
+            dispatcher.uncovered = check_reach(hello, caller, state)
             if state.version != self._state.version:
                 await self.refresh()
             await self._take_over(hello, dispatcher)

@@ -139,7 +139,7 @@ class Service(DispatchServiceServicer):
     async def _send(self, dispatcher: Dispatcher, context: Context) -> None:
         # Once the connection is lost, nobody hears; whoever comes again says what it has.
         with contextlib.suppress(grpc.aio.BaseError):
-            await context.write(pb.StreamJobsResponse())
+            await context.write(pb.StreamJobsResponse(uncovered=dispatcher.uncovered))
             async for batch in dispatcher.batches():
                 message = messages.write_batch(batch)
                 await context.write(message)

@@ -54,15 +54,15 @@ async def make_known(
     return state
 
 
-def check_reach(hello: Hello, caller: Caller, state: ControlState) -> None:
-    """Refuses a worker that could never be sent anything; tells of types it is never sent."""
+def check_reach(hello: Hello, caller: Caller, state: ControlState) -> list[str]:
+    """Refuses a worker that could never be sent anything; answers the types it is never sent."""
     beyond = [
         one
         for one in hello.types
         if not (_may_name(caller, one.name) and _may_use(caller, state.lane_of(one.name)))
     ]
     if not beyond:
-        return
+        return []
     shown = ", ".join(_placed(one, state) for one in beyond[:3])
     more = f" and {len(beyond) - 3} more" if len(beyond) > 3 else ""
     if len(beyond) == len(hello.types):
@@ -73,6 +73,7 @@ def check_reach(hello: Hello, caller: Caller, state: ControlState) -> None:
         "remote worker %s: its token does not cover %s%s: it is sent none of them",
         hello.name, shown, more,
     )  # fmt: skip
+    return [one.name for one in beyond]
 
 
 def _placed(served: ServedType, state: ControlState) -> str:

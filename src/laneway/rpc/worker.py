@@ -21,6 +21,7 @@ from laneway import __version__
 from laneway.config import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
+from laneway.domain.text import visible
 from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
@@ -32,7 +33,7 @@ from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry
 from laneway.engine.requests import Requests
 from laneway.engine.rooms import Rooms
-from laneway.engine.run import Run, StopReason
+from laneway.engine.run import Run
 from laneway.engine.verdicts import error_json
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
@@ -90,6 +91,8 @@ class RemoteWorker:
         self._late: set[Claim] = set()
         # Handlers that go on though their jobs have ended, by isolation, as servers were told.
         self._left: Counter[str] = Counter()
+        # Job types that it was told not to be sent.
+        self._uncovered = ""
         self.is_running = False
 
     # Building -----------------------------------------------------------------------------------
@@ -283,10 +286,18 @@ class RemoteWorker:
     # What it is told ----------------------------------------------------------------------------
 
     def _on_message(self, message: pb.StreamJobsResponse) -> None:
+        if message.uncovered:
+            self._tell_uncovered(visible(", ".join(message.uncovered)))
         if message.beat:
             self.heartbeat.beat()
         if message.assignments:
             self._take(message.assignments)
+
+    def _tell_uncovered(self, types: str) -> None:
+        """Once, and not whenever a stream is opened anew."""
+        if types != self._uncovered:
+            self._uncovered = types
+            log.warning("the token does not cover %s: no such jobs are sent", types)
 
     def _take(self, assigned: Iterable[pb.Assignment]) -> None:
         lanes: dict[str, list[Assignment]] = {}
@@ -372,8 +383,7 @@ class RemoteWorker:
 
     def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
         self._counting.refused(write, answer)
-        reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
-        self.executor.stop_by_claim(seq, attempt, reason)
+        self.executor.stop_by_claim(seq, attempt, answer)
 
 
 def _needs(one: pb.JobType) -> set[str]:

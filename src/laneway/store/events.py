@@ -104,7 +104,7 @@ def can_resume(seqs: Collection[int], since: str) -> Statement[bool]:
 
 
 def snapshot() -> Statement[str]:
-    """What is visible now."""
+    """What of the log is visible now."""
     return Statement("events/take_snapshot", scalar)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -27,10 +28,11 @@ class Facts(NamedTuple):
     """Everything around one job that can keep it from starting.
 
     `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up;
-    `due_in_s` is None unless it is delayed, `lapsed_s` unless it runs. `key_holder` has its key or
-    goes first for it; `key_ahead` wait for it before this one. Workers are counted `live`, of those
-    `knowing` its type, of those `serving` its lane, of those `drained` one by one. `per_s` is how
-    many jobs of the lane ended per second of late, `run_s` how long those of the type ran.
+    `due_in_s` is None unless it is delayed, what is said of a lease unless it runs: `lapsed_s` is
+    below 0 while it lasts. `key_holder` has its key or goes first for it; `key_ahead` wait for it
+    before this one. Workers are counted `live`, of those `knowing` its type, of those `serving` its
+    lane, of those `drained` one by one. `per_s` is how many jobs of the lane ended per second of
+    late, `run_s` how long those of the type ran.
     """
 
     job_type: str
@@ -49,6 +51,9 @@ class Facts(NamedTuple):
     key_waits: bool
     key_ahead: int
     lapsed_s: float | None
+    lease_until: datetime | None
+    lease_s: int | None
+    has_leader: bool
     is_published: bool
     two_person: bool
     live: int

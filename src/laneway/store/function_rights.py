@@ -201,7 +201,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "events_between": ("select on events", "execute on seen_log"),
     "prune_events": (),
     "forget_foreign_events": (
-        "select delete on events", "select update on event_log", "select update delete on watches",
+        "select delete on events", "select update on event_log", "select update on watches",
     ),
     # These two run with their owner's rights: a worker removes by policy, not by wish.
     "retain": (),

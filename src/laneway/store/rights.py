@@ -97,8 +97,8 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/explain_job": (
         "select on jobs", "select on control", "select on ready", "select on delayed",
         "select on lease", "select on job_types", "select on worker_lanes", "select on workers",
-        "select on slot_usage", "select on key_waiters", "select on awaiting", "execute on lane_of",
-        "execute on standing", "execute on recent_pace",
+        "select on slot_usage", "select on key_waiters", "select on awaiting", "select on leader",
+        "execute on lane_of", "execute on standing", "execute on recent_pace",
     ),
     "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
     "jobs/get_attempts": (

@@ -78,12 +78,14 @@ class StreamJobsRequest(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., name: _Optional[str] = ..., job_types: _Optional[_Iterable[_Union[JobType, _Mapping]]] = ..., max_in_flight: _Optional[int] = ..., max_threads: _Optional[int] = ..., max_processes: _Optional[int] = ..., holds: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., code: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., max_async: _Optional[int] = ...) -> None: ...
 
 class StreamJobsResponse(_message.Message):
-    __slots__ = ("assignments", "beat")
+    __slots__ = ("assignments", "beat", "uncovered")
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     BEAT_FIELD_NUMBER: _ClassVar[int]
+    UNCOVERED_FIELD_NUMBER: _ClassVar[int]
     assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
     beat: bool
-    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ...) -> None: ...
+    uncovered: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ..., uncovered: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis")

@@ -108,7 +108,7 @@ begin
     end if;
 end $$;
 
--- Begins or prolongs the watches of these, and sees to it that the log has something of each job.
+-- Begins or prolongs the watches of these, and sees to it that the log has something of each.
 -- Answers which are settled; the others are to be reconciled, from the next transaction on.
 create or replace function laneway.open_watches(p_seqs bigint[], p_keep_s double precision)
 returns table (seq bigint, settled boolean) language plpgsql volatile
@@ -222,8 +222,9 @@ begin
         select format('%s:%s:%s', coalesce(r.first, s.beyond), s.beyond, r.list)::pg_snapshot
           from (select least(
                     pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
-                    1 + greatest(l.pruned_xid, (select e.xid from laneway.events e where e.xid > l.pruned_xid
-                                                 order by e.xid desc limit 1))::text::bigint) as beyond
+                    greatest(l.pruned_xid::text::bigint,
+                             1 + (select e.xid from laneway.events e where e.xid >= l.pruned_xid
+                                   order by e.xid desc limit 1)::text::bigint, 1)) as beyond
                   from laneway.event_log l offset 0) s
          cross join lateral (
             select min(x.n) as first, string_agg(x.n::text, ',' order by x.n) as list
@@ -279,9 +280,9 @@ begin
        set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = '0', old_at = null, old_xid = null,
            new_at = null, new_xid = null
      where v_events > 0 or greatest(l.pruned_xid, l.old_xid, l.new_xid) >= pg_snapshot_xmax(pg_current_snapshot());
-    delete from laneway.watches w where w.seq = any (array(
-        select x.seq from laneway.watches x
-         where greatest(x.born, x.mark) >= pg_snapshot_xmax(pg_current_snapshot()) for update skip locked));
+    -- Watches are as good as before; a stream may have begun on one.
+    update laneway.watches w set born = pg_current_xact_id(), mark = null
+     where greatest(w.born, w.mark) >= pg_snapshot_xmax(pg_current_snapshot());
     return v_events;
 end $$;
 
@@ -299,7 +300,7 @@ declare
     v_keep   interval := make_interval(secs => greatest(p_keep_s, 60));
     v_log    laneway.event_log;
     v_newest bigint;
-    v_xids   xid8[];
+    v_beyond bigint;
     v_events integer;
     v_watches integer;
     v_foreign integer;
@@ -316,14 +317,12 @@ begin
     with gone as (
         delete from laneway.events e where e.ctid = any (array(
             select x.ctid from laneway.events x
-             where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid
-               and x.xid >= v_log.pruned_xid  -- what is gone before may still be in the index
-             order by x.xid limit p_limit))
+             where v_log.old_at <= v_now - v_keep and x.xid < v_log.old_xid order by x.xid limit p_limit))
         returning e.id, e.xid)
-    select max(g.id), array_agg(g.xid order by g.xid desc), count(*) into v_newest, v_xids, v_events from gone g;
+    select max(g.id), 1 + max(g.xid::text::bigint), count(*) into v_newest, v_beyond, v_events from gone g;
     if v_events > 0 then
         update laneway.event_log l
-           set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = greatest(l.pruned_xid, v_xids[1]);
+           set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = greatest(l.pruned_xid, v_beyond::text::xid8);
     end if;
     delete from laneway.watches w where w.seq = any (array(
         select x.seq from laneway.watches x where x.until < v_now order by x.until limit p_limit

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+
+import { tokenFromEnvironment } from "../src/connection.js";
+import { Heard, TOKEN } from "./fake_server.js";
+import { aServer, aWorker } from "./workshop.js";
+
+const directory = mkdtempSync(join(tmpdir(), "laneway-"));
+const file = join(directory, "robot.token");
+const sdk = new URL("../src/index.js", import.meta.url).href;
+
+after(() => rmSync(directory, { recursive: true }));
+
+interface Ended {
+  code: number | null;
+  said: string;
+}
+
+/** How a program with this as its last words ends. */
+function program(text: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const whole = `
+    import { Worker } from ${JSON.stringify(sdk)};
+    const options = { server: "localhost:1", token: "t" };
+    const work = () => {};
+    ${text}`;
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      ["--input-type=module", "--eval", whole],
+      { env, timeout: 25_000 },
+      (_, __, said) => resolve({ code: child.exitCode, said }),
+    );
+  });
+}
+
+describe("A mistake at the start", () => {
+  it("ends a program that does not catch it with one line", async () => {
+    const server = await aServer();
+    const at = JSON.stringify(server.address);
+    const cases: [string, RegExp, number][] = [
+      ["await new Worker({ ...options, server: 'http://a' }).run()", /server: must be host:port/, 2],
+      ["new Worker(options).run()", /handle: must name at least one job type/, 2],
+      ["new Worker(options).handle('a', work).handle('a', work)", /handler of a: there is one/, 2],
+      [`await new Worker({ ...options, server: ${at} }).handle('a', work).run()`, /nobody is known/, 4],
+    ];
+    await Promise.all(
+      cases.map(async ([text, line, code]) => {
+        const ended = await program(text);
+        assert.match(ended.said, new RegExp(`^laneway: ${line.source}.*\n$`), text);
+        assert.equal(ended.code, code, text);
+      }),
+    );
+  });
+
+  it("is caught like any error", async () => {
+    const { code, said } = await program(`
+      process.on("uncaughtException", (error) => console.error(error.name, error.field));
+      await new Worker(options).run().catch((error) => console.error(error.name, error.field));
+      setTimeout(() => new Worker({ ...options, graceMs: -1 }));`);
+    assert.deepEqual([code, said], [0, "InvalidInput handle\nInvalidInput graceMs\n"]);
+  });
+
+  it("is shown with its stack to whoever asks for it", async () => {
+    const { code, said } = await program("await new Worker(options).run()", { LANEWAY_DEBUG: "1" });
+    assert.match(said, /InvalidInput: handle: [^]* at Worker\.start /);
+    assert.equal(code, 1);
+  });
+
+  it("is told from one that comes later, whose stack is needed", async () => {
+    const server = await aServer();
+    const { said } = await program(`
+      const worker = new Worker({ ...options, server: "${server.address}", token: "${TOKEN}" });
+      await worker.handle("work", work).start();
+      worker.handle("more", work);`);
+    assert.match(said, /InvalidInput: handle: comes before start\n +at /);
+  });
+});
+
+describe("A token file", () => {
+  const token = tokenFromEnvironment({ LANEWAY_TOKEN_FILE: file });
+
+  it("that is missing at the start ends the worker", async () => {
+    const { code, said } = await program(
+      "await new Worker({ server: options.server }).handle('work', work).run()",
+      { LANEWAY_TOKEN_FILE: file },
+    );
+    const why = "no such file or directory";
+    assert.ok(said.startsWith(`laneway: token file: cannot read ${file}: ${why}; `), said);
+    assert.match(said, /^[^\n]*`laneway tokens create`[^\n]*\n$/);
+    assert.equal(code, 2);
+  });
+
+  it("that holds no token at the start is named too, and not told", async () => {
+    writeFileSync(file, "a secret\n");
+    const worker = aWorker(["localhost:1"], { token }).handle("work", () => {});
+    const rule = "must be what `laneway tokens create` has shown, alone";
+    const message = `token file ${file}: ${rule}`;
+    await assert.rejects(worker.start(), { name: "InvalidInput", message });
+  });
+
+  it("that vanishes later is complained about, and read again once it is there", async () => {
+    const server = await aServer();
+    const warnings = new Heard<string>();
+    const logger = { info: () => {}, warn: (text: string) => warnings.push(text), error: () => {} };
+    writeFileSync(file, `${TOKEN}\n`);
+    await aWorker(server, { token, logger })
+      .handle("work", () => {})
+      .start();
+    rmSync(file);
+    server.cut();
+    await warnings.first((text) => text.includes(`token file: cannot read ${file}`));
+    writeFileSync(file, TOKEN);
+    await server.hellos.count(2);
+  });
+});
