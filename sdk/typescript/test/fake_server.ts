@@ -77,6 +77,8 @@ export class FakeServer {
     answer: "ANSWER_ACCEPTED",
   });
   onStep: (step: Step) => Step = (step) => step;
+  /** Job types that the token does not reach. */
+  uncovered: string[] = [];
   port = 0;
   #server = new Server();
   #stream: Stream | undefined;
@@ -171,7 +173,7 @@ export class FakeServer {
       return;
     }
     this.#stream = call;
-    call.write({});
+    call.write({ uncovered: this.uncovered });
     this.hellos.push(call.request);
   }
 }

@@ -58,6 +58,24 @@ describe("A worker", () => {
     await assert.rejects(worker.start(), { name: "ServerError", code: "UNAUTHENTICATED" });
   });
 
+  it("is told once which of its job types the token does not cover", async () => {
+    const server = await aServer();
+    server.uncovered = ["dear", "secret"];
+    const warned: string[] = [];
+    const logger = { info: () => {}, warn: (line: string) => warned.push(line), error: () => {} };
+    await aWorker(server, { logger })
+      .handle("work", () => {})
+      .start();
+    server.cut();
+    await server.hellos.count(2);
+    server.assign("work");
+    await server.results.first();
+    assert.deepEqual(
+      warned.filter((line) => line.includes("cover")),
+      ["the token does not cover dear, secret: no such jobs are sent"],
+    );
+  });
+
   it("asks for its token at each call", async () => {
     const server = await aServer();
     let asked = 0;
