@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from laneway.cli import main as entry
 from laneway.cli.main import ORDER
 from tests.cli.conftest import PROGRAM, Run
 from tests.conftest import short_data_dir
@@ -79,6 +80,18 @@ def test_an_interrupt_exits_130_without_a_traceback(dsn: str, scene: Scene) -> N
         watching.send_signal(signal.SIGINT)
         _, err = watching.communicate(timeout=20)
     assert (watching.returncode, err) == (130, "")
+
+
+def test_an_interrupt_before_a_command_has_begun_exits_130(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry, "app", interrupted)
+    with pytest.raises(SystemExit) as end:
+        entry.main()
+    assert end.value.code == 130
 
 
 def test_an_unreachable_database_exits_5_at_once_and_hides_the_password(program: Run) -> None:

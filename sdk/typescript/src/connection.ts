@@ -78,8 +78,11 @@ const CHANNEL = {
 // A stream to a server that is gone has ended by then.
 const AWAY_MS = 30_000;
 
-// A server gives up a connection on which its pings are not answered for longer.
-const STANDSTILL_MS = 5000;
+// A server waits for the answer to a ping at least so long before it gives up a connection.
+const STANDSTILL_MS = 10_000;
+
+// grpc-js says it also if there is none.
+const NO_NOTE = /\. Resolution note: $/;
 
 // Never told with the text, which may be a secret all the same.
 const NO_TOKEN = "must be what `laneway tokens create` has shown, alone";
@@ -161,7 +164,8 @@ export class Connection {
     return new ServerError(
       "UNAVAILABLE",
       `this process did not answer for ${Math.round(this.lag.ms / 1000)} s: its event loop was ` +
-        "probably blocked; move work that takes so long to a worker thread or another process",
+        "probably blocked; move work that takes so long to a worker thread or another process; " +
+        said.message,
     );
   }
 
@@ -243,7 +247,8 @@ function read(file: string): string {
 export function asServerError(error: unknown): ServerError {
   if (typeof error === "object" && error !== null && "code" in error && "details" in error) {
     const { code, details } = error as ServiceError;
-    return new ServerError(status[code] ?? "UNKNOWN", details || String(status[code]));
+    const said = details || String(status[code]);
+    return new ServerError(status[code] ?? "UNKNOWN", said.replace(NO_NOTE, ""));
   }
   return new ServerError("UNKNOWN", error instanceof Error ? error.message : String(error));
 }

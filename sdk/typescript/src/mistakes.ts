@@ -9,24 +9,25 @@ import { InvalidInput, ServerError } from "./errors.js";
 const WRONG = 2;
 const REFUSED = 4;
 
-/** From now on; whoever catches the error, or hears of all uncaught ones, sees it as it is. */
-export function tellMistakes(): void {
-  tellNoMistakes();
-  // The error of a thread is for the program that started it.
-  if (isMainThread) process.on("uncaughtExceptionMonitor", tell);
-}
+const mistakes = new WeakSet<object>();
 
-/** A worker has started: where it went wrong is to be seen from now on. */
-export function tellNoMistakes(): void {
-  process.off("uncaughtExceptionMonitor", tell);
-}
-
-function tell(error: Error): void {
+/** Marks it; whoever catches the error, or hears of all uncaught ones, sees it as it is. */
+export function mistake(error: unknown): unknown {
   const isOurs = error instanceof InvalidInput || error instanceof ServerError;
+  // The error of a thread is for the program that started it.
+  if (isOurs && isMainThread) {
+    mistakes.add(error);
+    process.off("uncaughtExceptionMonitor", tell).on("uncaughtExceptionMonitor", tell);
+  }
+  return error;
+}
+
+function tell(error: InvalidInput | ServerError): void {
   const isHeard =
     process.listenerCount("uncaughtException") > 0 ||
     process.hasUncaughtExceptionCaptureCallback();
-  if (!isOurs || isHeard || process.env.LANEWAY_DEBUG) return;
+  if (!mistakes.has(error) || isHeard || process.env.LANEWAY_DEBUG) return;
   writeSync(process.stderr.fd, `laneway: ${error.message}\n`);
-  process.exit(error instanceof InvalidInput || error.isRefusal ? WRONG : REFUSED);
+  const isWrong = error instanceof InvalidInput || error.code === "INVALID_ARGUMENT";
+  process.exit(isWrong ? WRONG : REFUSED);
 }

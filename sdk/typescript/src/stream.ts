@@ -43,7 +43,7 @@ export class JobStream {
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onKnown = { resolve, reject };
-      this.#running = this.#run().catch(reject);
+      this.#running = this.#run();
     });
   }
 
@@ -75,28 +75,29 @@ export class JobStream {
       // By our own will, then.
       if (error === undefined || this.#isStopping) continue;
       if (performance.now() - began > LASTING_MS) this.#failures = 0;
-      if (!this.#isKnown && (error.isRefusal || error.isDenial || error.code === "UNIMPLEMENTED")) {
+      // A token that never was there is not waited for.
+      if (error instanceof InvalidInput || (!this.#isKnown && isFinal(error))) {
         this.#onKnown?.reject(error);
         return;
       }
       this.#failures += 1;
       // Told also if the stream was lost a moment ago.
       const topic = error.isDenial ? "token" : "stream";
-      this.complaints.tell(topic, `${this.connection.streamAddress}: ${error.message}`);
+      const next = this.#isKnown ? "trying again" : "is server right? trying again";
+      this.complaints.tell(topic, `${this.connection.streamAddress}: ${error.message} (${next})`);
       this.connection.leave();
       await this.#pause.wait(delayAfter(this.#failures, BACKOFF));
     }
   }
 
   /** Opens the stream and answers why it ended; undefined: because we wanted it to. */
-  async #live(): Promise<ServerError | undefined> {
+  async #live(): Promise<ServerError | InvalidInput | undefined> {
     let call: Call;
     const restarts = this.#restarts;
     try {
       call = await this.connection.open(this.describe);
     } catch (error) {
-      // A token that never was there is not waited for.
-      if (!this.#isKnown && error instanceof InvalidInput) throw error;
+      if (!this.#isKnown && error instanceof InvalidInput) return error;
       return error instanceof ServerError ? error : asServerError(error);
     }
     if (restarts !== this.#restarts) {
@@ -111,8 +112,11 @@ export class JobStream {
       call.cancel();
     }, GREETING_MS);
     const error = await new Promise<ServerError | undefined>((resolve) => {
-      call.on("data", (message: StreamJobsResponse) => {
+      call.once("data", (message: StreamJobsResponse) => {
         clearTimeout(greeting);
+        if (this.#call === call) this.#greet(message);
+      });
+      call.on("data", (message: StreamJobsResponse) => {
         if (this.#call === call) this.#hear(message, () => this.#call === call);
       });
       call.on("error", (error) => resolve(this.connection.failure(error)));
@@ -125,7 +129,8 @@ export class JobStream {
     return error ?? asServerError(new Error("the server ended the stream"));
   }
 
-  #hear(message: StreamJobsResponse, isOpen: () => boolean): void {
+  /** What only the first message of a stream says. */
+  #greet(message: StreamJobsResponse): void {
     this.complaints.over("token");
     this.complaints.over("stream");
     if (!this.#isKnown) {
@@ -134,10 +139,18 @@ export class JobStream {
     }
     const uncovered = message.uncovered.join(", ");
     if (uncovered && uncovered !== this.#uncovered) {
-      this.#uncovered = uncovered;
       this.complaints.log.warn(`the token does not cover ${uncovered}: no such jobs are sent`);
     }
+    this.#uncovered = uncovered;
+  }
+
+  #hear(message: StreamJobsResponse, isOpen: () => boolean): void {
     if (message.beat) this.events.onBeat();
     if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);
   }
+}
+
+/** Trying again as it is would end alike. */
+function isFinal(error: ServerError): boolean {
+  return error.isRefusal || error.isDenial || error.code === "UNIMPLEMENTED";
 }

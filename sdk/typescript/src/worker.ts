@@ -15,7 +15,7 @@ import { Heartbeat } from "./heartbeat.js";
 import { Intake } from "./intake.js";
 import { Lag } from "./lag.js";
 import { CallLimits } from "./limits.js";
-import { tellMistakes, tellNoMistakes } from "./mistakes.js";
+import { mistake } from "./mistakes.js";
 import { checkOptions, type Names } from "./options.js";
 import type { StreamJobsRequest } from "./protocol.js";
 import { Reporter } from "./reporter.js";
@@ -85,44 +85,47 @@ export class Worker {
   #onStopped: (() => void)[] = [];
 
   constructor(options: WorkerOptions) {
-    tellMistakes();
-    checkOptions(options, KNOWN, "options of Worker");
-    this.name = options.name ?? `${hostname()}:${process.pid}`;
-    this.#maxInFlight = options.maxInFlight ?? 100;
-    const isWhole = Number.isInteger(this.#maxInFlight);
-    if (!isWhole || this.#maxInFlight < 1 || this.#maxInFlight > MOST_IN_FLIGHT) {
-      throw new InvalidInput("maxInFlight", `must be a whole number from 1 to ${MOST_IN_FLIGHT}`);
+    try {
+      checkOptions(options, KNOWN, "options of Worker");
+      this.name = options.name ?? `${hostname()}:${process.pid}`;
+      this.#maxInFlight = options.maxInFlight ?? 100;
+      const isWhole = Number.isInteger(this.#maxInFlight);
+      if (!isWhole || this.#maxInFlight < 1 || this.#maxInFlight > MOST_IN_FLIGHT) {
+        throw new InvalidInput("maxInFlight", `must be a whole number from 1 to ${MOST_IN_FLIGHT}`);
+      }
+      this.#graceMs = checkGrace("graceMs", options.graceMs);
+      this.#version = options.version ?? "";
+      this.#log = checkLogger(options.logger ?? stderr);
+      const complaints = new Complaints(this.#log);
+      const onNews = (key: Key, news: News): void => this.#executor.hear(key, news);
+      const token = options.token ?? tokenFromEnvironment();
+      this.#connection = new Connection(options.server, token, options.tls, this.#lag);
+      this.#heartbeat = new Heartbeat(this.#connection, this.id, complaints, onNews);
+      this.#reporter = new Reporter(this.#connection, this.id, complaints, onNews);
+      this.#completer = new Completer(this.#connection, this.id, complaints);
+      const parts = {
+        handlers: this.#handlers,
+        heartbeat: this.#heartbeat,
+        reporter: this.#reporter,
+        completer: this.#completer,
+        limits: new CallLimits(this.#connection, this.id, complaints, onNews),
+      };
+      const cancelGraceMs = checkGrace("cancelGraceMs", options.cancelGraceMs);
+      const onRoom = (isMore: boolean): void => this.#tellRoom(isMore);
+      this.#executor = new Executor(parts, cancelGraceMs, onRoom);
+      const intake = new Intake(this.#connection, this.id, this.#lag, this.#executor, complaints);
+      this.#stream = new JobStream(
+        this.#connection,
+        () => this.#describe(),
+        {
+          onAssignments: (all, isOpen) => intake.take(all, isOpen),
+          onBeat: () => this.#heartbeat.beat(),
+        },
+        complaints,
+      );
+    } catch (error) {
+      throw mistake(error);
     }
-    this.#graceMs = checkGrace("graceMs", options.graceMs);
-    this.#version = options.version ?? "";
-    this.#log = checkLogger(options.logger ?? stderr);
-    const complaints = new Complaints(this.#log);
-    const onNews = (key: Key, news: News): void => this.#executor.hear(key, news);
-    const token = options.token ?? tokenFromEnvironment();
-    this.#connection = new Connection(options.server, token, options.tls, this.#lag);
-    this.#heartbeat = new Heartbeat(this.#connection, this.id, complaints, onNews);
-    this.#reporter = new Reporter(this.#connection, this.id, complaints, onNews);
-    this.#completer = new Completer(this.#connection, this.id, complaints);
-    const parts = {
-      handlers: this.#handlers,
-      heartbeat: this.#heartbeat,
-      reporter: this.#reporter,
-      completer: this.#completer,
-      limits: new CallLimits(this.#connection, this.id, complaints, onNews),
-    };
-    const cancelGraceMs = checkGrace("cancelGraceMs", options.cancelGraceMs);
-    const onRoom = (isMore: boolean): void => this.#tellRoom(isMore);
-    this.#executor = new Executor(parts, cancelGraceMs, onRoom);
-    const intake = new Intake(this.#connection, this.id, this.#lag, this.#executor, complaints);
-    this.#stream = new JobStream(
-      this.#connection,
-      () => this.#describe(),
-      {
-        onAssignments: (all, isOpen) => intake.take(all, isOpen),
-        onBeat: () => this.#heartbeat.beat(),
-      },
-      complaints,
-    );
   }
 
   /** Serves a job type: as it is known elsewhere, or, with options, as they say. */
@@ -131,13 +134,24 @@ export class Worker {
   handle<P>(jobType: string, ...rest: [Handler<P>] | [HandlerOptions<P>, Handler<P>]): this {
     if (this.#state !== "new") throw new InvalidInput("handle", "comes before start");
     const [options, handler] = rest.length === 1 ? [undefined, rest[0]] : rest;
-    this.#handlers.add({ jobType, handler, options });
+    try {
+      this.#handlers.add({ jobType, handler, options });
+    } catch (error) {
+      throw mistake(error);
+    }
     return this;
   }
 
   /** Resolves once a server knows this worker; throws if one refuses it. */
   async start(): Promise<void> {
-    tellMistakes();
+    try {
+      await this.#start();
+    } catch (error) {
+      throw mistake(error);
+    }
+  }
+
+  async #start(): Promise<void> {
     if (this.#state !== "new") throw new InvalidInput("start", "a worker is started once");
     if (this.#handlers.size === 0) {
       throw new InvalidInput("handle", "must name at least one job type before the start");
@@ -156,7 +170,6 @@ export class Worker {
       await this.stop({ graceMs: 0 });
       throw error;
     }
-    tellNoMistakes();
     if (this.#stopping) return;
     this.#log.info(`worker ${this.name} takes jobs from ${this.#connection.streamAddress}`);
   }

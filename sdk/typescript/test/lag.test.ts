@@ -35,18 +35,32 @@ describe("A process that stood still", () => {
     const server = await aServer();
     const warnings = new Heard<string>();
     const logger = { info: () => {}, warn: (text: string) => warnings.push(text), error: () => {} };
-    const now = performance.now.bind(performance);
+    t.mock.getter(Lag.prototype, "ms", () => 17_000);
     await aWorker(server, { logger })
-      .handle("block", () => {
-        t.mock.method(performance, "now", () => now() + 17_000);
-        server.cut(GIVEN_UP);
-      })
+      .handle("block", () => server.cut(GIVEN_UP))
       .start();
     server.assign("block");
     const warning = await warnings.first((text) => text.startsWith("stream"));
-    assert.match(warning, /: this process did not answer for 17 s: its event loop was probably /);
+    assert.match(warning, /: this process did not answer for 17 s: .*; Bandwidth exhausted /);
     await server.hellos.count(2);
     await server.results.first();
+  });
+
+  it("hears also what has failed, and only that if no server can have given it up", async () => {
+    const server = await aServer();
+    server.onBeat = () => {
+      throw refusal(status.UNAVAILABLE, "the replica stops");
+    };
+    const request = { workerId: "", claims: [{ jobId: "", attempt: 1 }] };
+    const cases: [number, RegExp][] = [
+      [10_000, /^this process did not answer for 10 s: .*; the replica stops$/],
+      [9_999, /^the replica stops$/],
+    ];
+    for (const [ms, message] of cases) {
+      const connection = new Connection(server.address, TOKEN, undefined, { ms });
+      await assert.rejects(connection.call("heartbeat", request, 20_000), { message });
+      connection.close();
+    }
   });
 
   it("hears all the same what its server has to say", async () => {

@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 
+import { status } from "@grpc/grpc-js";
+
 import { tokenFromEnvironment } from "../src/connection.js";
-import { Heard, TOKEN } from "./fake_server.js";
+import { Heard, TOKEN, refusal } from "./fake_server.js";
 import { aServer, aWorker } from "./workshop.js";
 
 const directory = mkdtempSync(join(tmpdir(), "laneway-"));
@@ -56,6 +58,35 @@ describe("A mistake at the start", () => {
     );
   });
 
+  it("ends with the code that says whose it is", async () => {
+    const cases: [status, number][] = [
+      [status.INVALID_ARGUMENT, 2],
+      [status.FAILED_PRECONDITION, 4],
+      [status.PERMISSION_DENIED, 4],
+    ];
+    for (const [answer, code] of cases) {
+      const server = await aServer();
+      server.onHello = () => {
+        throw refusal(answer, "no");
+      };
+      const ended = await program(`
+        const there = { server: "${server.address}", token: "${TOKEN}" };
+        await new Worker(there).handle("work", work).run();`);
+      assert.deepEqual(ended, { code, said: "laneway: no\n" }, status[answer]);
+    }
+  });
+
+  it("is told of each worker, also when another one has started", async () => {
+    const server = await aServer();
+    const ended = await program(`
+      const there = { server: "${server.address}", token: "${TOKEN}" };
+      const started = new Worker(there).handle("work", work).start();
+      const token = async () => (await started, "wrong");
+      await Promise.all([started, new Worker({ ...there, token }).handle("work", work).start()]);`);
+    assert.match(ended.said, /laneway: nobody is known by this token\n$/);
+    assert.equal(ended.code, 4);
+  });
+
   it("is caught like any error", async () => {
     const { code, said } = await program(`
       process.on("uncaughtException", (error) => console.error(error.name, error.field));
@@ -77,6 +108,32 @@ describe("A mistake at the start", () => {
       await worker.handle("work", work).start();
       worker.handle("more", work);`);
     assert.match(said, /InvalidInput: handle: comes before start\n +at /);
+  });
+
+  it("is told from one of the program's own, whatever workers there are", async () => {
+    const { code, said } = await program(`
+      import { InvalidInput } from ${JSON.stringify(sdk)};
+      new Worker(options).handle("work", work);
+      await new Worker(options).run().catch(() => {});
+      throw new InvalidInput("mine", "must be seen");`);
+    assert.match(said, /InvalidInput: mine: must be seen\n +at /);
+    assert.equal(code, 1);
+  });
+
+  it("is told from what breaks the worker later, which ends the program", async () => {
+    const server = await aServer();
+    const ended = program(`
+      const warn = () => { throw new Error("the logger broke"); };
+      const logger = { info: work, warn, error: work };
+      const there = { server: "${server.address}", token: "${TOKEN}", logger };
+      await new Worker(there).handle("work", work).run();`);
+    await server.hellos.first();
+    server.assign("work");
+    await server.results.first();
+    server.cut();
+    const { code, said } = await ended;
+    assert.match(said, /Error: the logger broke\n +at /);
+    assert.equal(code, 1);
   });
 });
 

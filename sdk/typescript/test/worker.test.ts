@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { status } from "@grpc/grpc-js";
 
 import { InvalidInput } from "../src/index.js";
-import { TOKEN, refusal } from "./fake_server.js";
+import { Heard, TOKEN, refusal } from "./fake_server.js";
 import { aServer, aWorker, aborted, promise } from "./workshop.js";
 
 describe("A worker", () => {
@@ -58,7 +58,7 @@ describe("A worker", () => {
     await assert.rejects(worker.start(), { name: "ServerError", code: "UNAUTHENTICATED" });
   });
 
-  it("is told once which of its job types the token does not cover", async () => {
+  it("is told when its token does not cover a job type, not at each stream", async () => {
     const server = await aServer();
     server.uncovered = ["dear", "secret"];
     const warned: string[] = [];
@@ -66,14 +66,34 @@ describe("A worker", () => {
     await aWorker(server, { logger })
       .handle("work", () => {})
       .start();
-    server.cut();
-    await server.hellos.count(2);
-    server.assign("work");
-    await server.results.first();
-    assert.deepEqual(
-      warned.filter((line) => line.includes("cover")),
-      ["the token does not cover dear, secret: no such jobs are sent"],
-    );
+    const told = async (): Promise<number> => {
+      const streams = server.hellos.all.length;
+      server.cut();
+      await server.hellos.count(streams + 1);
+      server.assign("work");
+      await server.results.count(streams);
+      return warned.filter((line) => line.includes("cover")).length;
+    };
+    assert.equal(await told(), 1);
+    server.uncovered = [];
+    assert.equal(await told(), 1);
+    server.uncovered = ["dear", "secret"];
+    assert.equal(await told(), 2);
+    assert.ok(warned.includes("the token does not cover dear, secret: no such jobs are sent"));
+  });
+
+  it("says that it goes on trying where nobody answers", async () => {
+    const server = await aServer();
+    server.stop();
+    const warnings = new Heard<string>();
+    const logger = { info: () => {}, warn: (text: string) => warnings.push(text), error: () => {} };
+    const worker = aWorker(server, { logger }).handle("work", () => {});
+    const start = worker.start();
+    const warning = await warnings.first();
+    assert.ok(warning.startsWith(`stream: ${server.address}: No connection established.`), warning);
+    assert.match(warning, /ECONNREFUSED [\d.:]+ \(is server right\? trying again\)$/);
+    await worker.stop();
+    await start;
   });
 
   it("asks for its token at each call", async () => {

@@ -37,7 +37,7 @@ class JobsChangedOut(BaseModel):
 
 
 class ControlChangedOut(BaseModel):
-    """A lane, limit, schedule or the pause gate was changed."""
+    """A lane, limit, schedule or the pause gate was changed; without a name: something may have."""
 
     kind: str
     name: str | None

@@ -28,7 +28,7 @@ from laneway.cli import (
     worker,
     workers,
 )
-from laneway.cli.exits import report
+from laneway.cli.exits import ExitCode, report
 from laneway.cli.groups import Group
 
 ORDER = (
@@ -199,6 +199,9 @@ def main() -> None:
     """Runs the command line and exits."""
     try:
         app(prog_name="laneway")
+    except KeyboardInterrupt:
+        # Before a command began: typer sees to those after.
+        sys.exit(ExitCode.INTERRUPTED)
     finally:
         _flush()
 

@@ -39,7 +39,7 @@ async def explain(db: Database, job_id: UUID) -> Explanation:
     return Explanation.of(job, reasons, starts_in_s, runs_for_s)
 
 
-def reasons_of(job: Job, found: Facts, renewed_at: float = 1 / 3) -> list[Reason]:
+def reasons_of(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
     """What the facts say about a job; workers renew a lease at this part of it."""
     if job.status in TERMINAL:
         return [_ended(job)]
@@ -98,18 +98,19 @@ def _silence(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
         # In time, or renewed meanwhile.
         return []
     since = found.lease_until - timedelta(seconds=found.lease_s)
-    told = f"its worker has not renewed the lease since {_moment(since)}, {silent_s:.0f} s ago"
-    next_step = "the watchdog takes the job back"
+    told = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
+    next_step = "the watchdog takes the job away from it"
     if not (found.has_leader or found.live):
-        next_step = "a worker must be started to take the job back"
+        next_step = "a worker must be started to take the job away from it"
     if found.lapsed_s > 0:
         return [
-            Reason("lease_lapsed", f"{told}; it lapsed {found.lapsed_s:.0f} s ago, and {next_step}")
+            Reason(
+                "lease_lapsed",
+                f"{told}; the lease lapsed {found.lapsed_s:.0f} s ago, and {next_step}",
+            )
         ]
     left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
-    return [
-        Reason("worker_silent", f"{told}; unless it does, it lapses in {left}: then {next_step}")
-    ]
+    return [Reason("worker_silent", f"{told}; the lease lapses in {left}: then {next_step}")]
 
 
 def _moment(at: datetime) -> str:

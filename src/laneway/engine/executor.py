@@ -351,6 +351,9 @@ class Executor:
             run.grace.cancel()
         if run.is_finishing:
             verdict = verdicts.after_finish(run, verdict)
+        elif run.stop_reason == "fenced":
+            # Whatever it says now would be refused.
+            verdict = None
         if run.span is not None:
             run.span.end(verdict.kind if verdict else "void", verdict.error if verdict else None)
         if verdict is not None:

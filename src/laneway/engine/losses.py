@@ -16,7 +16,7 @@ _WHY: Final = {
     "lost": "taken away: the lease could not be renewed in time",
     "fenced": "taken away: the job was taken back, or has ended",
     "cancel_requested": "told to stop: the job is to be cancelled",
-    "void": "superseded: the result is void",
+    "void": "superseded: its end is void",
 }
 
 

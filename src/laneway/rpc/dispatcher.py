@@ -104,7 +104,7 @@ class Dispatcher:
         self._closing: asyncio.Task[None] | None = None
         self.memory_bytes = hello.memory_bytes
         self.is_drained = False
-        # Job types of its worker that it is never sent.
+        # Job types of its worker that its token did not cover when it came.
         self.uncovered: list[str] = []
         # Why `batches` has ended, or will: replaced → ABORTED, stopping → UNAVAILABLE.
         self.end: End | None = None

@@ -194,7 +194,7 @@ class Replica:
         dispatcher.is_drained = is_drained
         self._dispatchers[hello.worker_id] = dispatcher
         dispatcher.serve(self._state)
-        served = ", ".join(sorted(dispatcher.lanes))
+        served = ", ".join(sorted(dispatcher.lanes)) if hello.max_in_flight else "none, it stops"
         log.info("remote worker %s of %s is sent jobs of %s", hello.name, caller.name, served)
         # Whether there is work for it is asked once for all that come.
         self.poller.wake()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from typing import Final
 
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
@@ -16,6 +17,9 @@ from laneway.store.lanes import ControlState
 from laneway.store.workers import TypeRecord, publish
 
 log = logging.getLogger("laneway")
+
+# Job types named in one line.
+_MOST: Final = 3
 
 
 async def make_known(
@@ -55,25 +59,27 @@ async def make_known(
 
 
 def check_reach(hello: Hello, caller: Caller, state: ControlState) -> list[str]:
-    """Refuses a worker that could never be sent anything; answers the types it is never sent."""
+    """Refuses a worker that could never be sent anything; answers the types beyond reach."""
     beyond = [
         one
         for one in hello.types
         if not (_may_name(caller, one.name) and _may_use(caller, state.lane_of(one.name)))
     ]
-    if not beyond:
-        return []
-    shown = ", ".join(_placed(one, state) for one in beyond[:3])
-    more = f" and {len(beyond) - 3} more" if len(beyond) > 3 else ""
+    names = [one.name for one in beyond]
+    if not beyond or hello.max_in_flight == 0:
+        return names
+    more = f" and {len(beyond) - _MOST} more" if len(beyond) > _MOST else ""
+    # In which lanes they are is for our log alone: types can be guessed.
+    log.warning(
+        "remote worker %s: its token does not cover %s%s: it is sent none of them",
+        hello.name, ", ".join(_placed(one, state) for one in beyond[:_MOST]), more,
+    )  # fmt: skip
     if len(beyond) == len(hello.types):
+        shown = ", ".join(names[:_MOST])
         raise Forbidden(
             f"the token covers {caller.reach}, and none of the worker's job types: {shown}{more}"
         )
-    log.warning(
-        "remote worker %s: its token does not cover %s%s: it is sent none of them",
-        hello.name, shown, more,
-    )  # fmt: skip
-    return [one.name for one in beyond]
+    return names
 
 
 def _placed(served: ServedType, state: ControlState) -> str:

@@ -286,7 +286,8 @@ class RemoteWorker:
     # What it is told ----------------------------------------------------------------------------
 
     def _on_message(self, message: pb.StreamJobsResponse) -> None:
-        if message.uncovered:
+        if not (message.beat or message.assignments):
+            # The first of a stream.
             self._tell_uncovered(visible(", ".join(message.uncovered)))
         if message.beat:
             self.heartbeat.beat()
@@ -295,8 +296,8 @@ class RemoteWorker:
 
     def _tell_uncovered(self, types: str) -> None:
         """Once, and not whenever a stream is opened anew."""
-        if types != self._uncovered:
-            self._uncovered = types
+        is_news, self._uncovered = types != self._uncovered, types
+        if types and is_news:
             log.warning("the token does not cover %s: no such jobs are sent", types)
 
     def _take(self, assigned: Iterable[pb.Assignment]) -> None:

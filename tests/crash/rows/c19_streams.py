@@ -7,13 +7,20 @@ import json
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
+import psycopg
 
 from laneway.domain.token import new_secret
+from laneway.errors import LanewayError
+from laneway.store.database import run_sync
+from laneway.store.jobs import reprioritize
 from laneway.testing import faults
 from tests.crash.processes import ROOT, worker_environment
 from tests.crash.stage import Stage, until
@@ -21,6 +28,9 @@ from tests.crash.stage import Stage, until
 STREAMS, KILLS = 200, 3
 WORKERS = 2
 ITEMS, ITEM_MS = 12, 150
+# Jobs that wait while the others run, and are changed by who commits late.
+LATER, WAIT_S = 5, 6.0
+LATE_S, GAP_S = 0.3, 0.02
 ENDS = ("job.completed", "job.failed", "job.cancelled")
 
 
@@ -114,9 +124,13 @@ async def play(stage: Stage) -> None:
                 for _ in range(stage.count(STREAMS, 20))
             ]
             ids = await stage.submit(client, *jobs)
+            later = [stage.job("tracked", {"delay": WAIT_S}, items=1, ms=1) for _ in range(LATER)]
+            waiting = await stage.submit(client, *later)
             urls = [replica.url for replica in replicas]
-            readers = [Reader(job, urls, token) for job in ids]
+            readers = [Reader(job, urls, token) for job in (*ids, *waiting)]
             reading = [asyncio.create_task(reader.read(http)) for reader in readers]
+            is_over = threading.Event()
+            dawdling = asyncio.create_task(asyncio.to_thread(_dawdle, stage.dsn, waiting, is_over))
             for number in range(stage.count(KILLS)):
                 await until(
                     lambda: len([r for r in readers if r.heard]) == len(readers), 30, "all read"
@@ -129,6 +143,8 @@ async def play(stage: Stage) -> None:
                 # Whoever reads at the other must not lose that one before this one is back.
                 await serving(http, [doomed])
             await stage.drain(DRAIN_S)
+            is_over.set()
+            await dawdling
             done, late = await asyncio.wait(reading, timeout=20)
             for task in late:
                 task.cancel()
@@ -138,6 +154,17 @@ async def play(stage: Stage) -> None:
     finally:
         for replica in replicas:
             replica.end()
+
+
+def _dawdle(dsn: str, jobs: list[str], is_over: threading.Event) -> None:
+    """Changes jobs that wait and commits late, when events with higher numbers have been told."""
+    with psycopg.connect(dsn) as conn:
+        for turn, job in enumerate(cycle(jobs)):
+            if is_over.wait(GAP_S):
+                return
+            with conn.transaction(), suppress(LanewayError):
+                run_sync(conn, reprioritize(UUID(job), turn % 100))
+                is_over.wait(LATE_S)
 
 
 # All jobs run one after the other in the slots of two workers.
