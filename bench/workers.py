@@ -112,7 +112,8 @@ class Workers:
         while self._ready() < self._count:
             self.check()
             if time.monotonic() > deadline:
-                raise WorkerFailed(f"no {self._count} workers after {READY_S:g} s")
+                said = self._log.read_text(errors="replace")[-3000:]
+                raise WorkerFailed(f"no {self._count} workers after {READY_S:g} s:\n{said}")
             time.sleep(0.05)
 
     def _ready(self) -> int:

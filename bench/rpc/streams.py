@@ -12,8 +12,6 @@ import sys
 from contextlib import AsyncExitStack
 from uuid import uuid4
 
-import grpc
-
 from bench.app import lw
 from laneway.engine.process import run_loop
 from laneway.rpc._generated import dispatch_pb2 as pb
@@ -37,6 +35,8 @@ async def work(server: str, count: int, concurrency: int) -> int:
 
 
 async def idle(server: str, count: int) -> int:
+    import grpc  # not before laneway.rpc has said how
+
     link = Link.to(server, os.environ["LANEWAY_TOKEN"])
     types = [pb.JobType(name=record.name) for record in lw.handlers.records()]
     async with AsyncExitStack() as stack:

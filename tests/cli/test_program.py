@@ -94,6 +94,19 @@ def test_an_interrupt_before_a_command_has_begun_exits_130(
     assert end.value.code == 130
 
 
+def test_applications_that_bring_grpc_along_are_loaded_when_its_fork_handlers_are_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GRPC_ENABLE_FORK_SUPPORT", "")
+    monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT")
+    found = []
+    monkeypatch.setattr(
+        entry, "app", lambda **_: found.append(os.environ["GRPC_ENABLE_FORK_SUPPORT"])
+    )
+    entry.main()
+    assert found == ["0"]
+
+
 def test_an_unreachable_database_exits_5_at_once_and_hides_the_password(program: Run) -> None:
     dsn = "postgresql://someone:s3cret@127.0.0.1:1/nowhere"
     begun = time.monotonic()

@@ -141,7 +141,7 @@ async def test_a_running_job_tells_its_worker_its_cancel_and_its_lapse(
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
     assert await codes(db, claim.job_id) == ["running", "cancel_requested", "lease_lapsed"]
     told_so = await told(db, claim.job_id, "lease_lapsed")
-    assert re.search(r"the lease lapsed \d+ s ago, and the watchdog", told_so)
+    assert re.search(r"the lease lapsed \d+ s ago, and a worker must be started", told_so)
 
 
 def renewed(scene: Scene, ago_s: float) -> datetime:
@@ -190,10 +190,15 @@ async def test_workers_that_renew_late_by_their_settings_are_not_silent(
 async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
     db: Database, scene: Scene
 ) -> None:
+    scene.register()
     claim = scene.running()
     renewed(scene, 20)
     assert "a worker must be started" in await told(db, claim.job_id, "worker_silent")
     scene.run(leases.watch(uuid4(), 60.0))
+    assert "the watchdog takes the job away" in await told(db, claim.job_id, "worker_silent")
+    scene.conn.execute("update laneway.leader set held_until = clock_timestamp()")
+    assert "a worker must be started" in await told(db, claim.job_id, "worker_silent")
+    Scene(scene.conn).register(name="host:2")
     assert "the watchdog takes the job away" in await told(db, claim.job_id, "worker_silent")
 
 

@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -664,3 +666,13 @@ async def test_a_snoozed_job_names_its_delay(shop: Shop, server: Scripted) -> No
     server.send(one)
     assert (await shop.result(one)).snooze.delay_ms == 2500
     assert remote_worker(shop.lw, server.link).name == worker.name
+
+
+@pytest.mark.parametrize("first, is_late", [("grpc", True), ("laneway.rpc", False)])
+def test_grpc_that_was_imported_too_early_for_its_fork_handlers_to_be_off_is_noticed(
+    first: str, is_late: bool
+) -> None:
+    kept = {k: v for k, v in os.environ.items() if k != "GRPC_ENABLE_FORK_SUPPORT"}
+    program = f"import {first}, grpc, laneway.rpc; print(laneway.rpc.IS_LATE)"
+    done = subprocess.run([sys.executable, "-c", program], env=kept, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{is_late}\n", "")

@@ -207,6 +207,7 @@ export class Worker {
       this.#isDraining = true;
       clearTimeout(this.#gathering);
       this.#stream.restart();
+      this.#tellGrace(graceMs);
       await within(graceMs, this.#executor.quiet(), this.#hurry.signal);
       this.#executor.stopAll("shutdown");
       await within(STOP_MS / 2, this.#executor.quiet());
@@ -223,6 +224,13 @@ export class Worker {
     this.#state = "stopped";
     if (wasRunning && !this.#hasFailed) this.#log.info(`worker ${this.name} stopped`);
     for (const resolve of this.#onStopped.splice(0)) resolve();
+  }
+
+  #tellGrace(graceMs: number): void {
+    const inHand = this.#executor.holds.length;
+    if (inHand === 0 || graceMs === 0) return;
+    const jobs = inHand === 1 ? "1 job has" : `${inHand} jobs have`;
+    this.#log.info(`stopping: ${jobs} ${graceMs / 1000} s to end; a second signal does not wait`);
   }
 
   /** A server hears of it by a new stream: at once of less room, soon of more. */

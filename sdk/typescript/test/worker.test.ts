@@ -283,10 +283,12 @@ describe("A lost stream", () => {
 });
 
 describe("A stop", () => {
-  it("lets jobs finish, and releases those that take longer than the grace", async () => {
+  it("says so, lets jobs finish, and releases those that take longer than the grace", async () => {
     const server = await aServer();
     const [gate, began] = [promise(), promise()];
-    const worker = aWorker(server)
+    const said: string[] = [];
+    const logger = { info: (line: string) => said.push(line), warn: () => {}, error: () => {} };
+    const worker = aWorker(server, { logger })
       .handle("quick", async () => {
         await gate.kept;
         return 1;
@@ -309,6 +311,7 @@ describe("A stop", () => {
     await stopped;
     const ofSlow = server.results.all.find((one) => one.claim?.jobId === slow.jobId);
     assert.deepEqual(ofSlow?.release, {});
+    assert.equal(said[1], "stopping: 2 jobs have 60 s to end; a second signal does not wait");
   });
 
   it("a handler that does not stop is left behind, and takes room until it returns", async () => {

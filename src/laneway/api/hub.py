@@ -86,9 +86,11 @@ class Hub:
         if self._is_closed:
             raise RateLimited("this server is about to stop: try another one")
         if len(self._streams) >= self._settings.max_streams:
-            raise RateLimited("too many streams at this server: try another one", 5.0)
+            most = f"at most {self._settings.max_streams} (max_streams)"
+            raise RateLimited(f"too many streams at this server, {most}: try another one", 5.0)
         if self._taken[stream.digest] >= self._settings.max_streams_per_token:
-            raise RateLimited("too many streams with this token or session", 5.0)
+            most = f"at most {self._settings.max_streams_per_token} (max_streams_per_token)"
+            raise RateLimited(f"too many streams with this token or session, {most}", 5.0)
         self._streams.add(stream)
         for seq in stream.watched:
             self._by_watch[seq].add(stream)

@@ -197,6 +197,8 @@ app.command()(worker.bench)
 
 def main() -> None:
     """Runs the command line and exits."""
+    # Applications may bring gRPC along, which asks for this before laneway.rpc can say it.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         app(prog_name="laneway")
     except KeyboardInterrupt:

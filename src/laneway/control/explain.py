@@ -100,7 +100,7 @@ def _silence(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
     since = found.lease_until - timedelta(seconds=found.lease_s)
     told = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
     next_step = "the watchdog takes the job away from it"
-    if not (found.has_leader or found.live):
+    if not found.is_watched:
         next_step = "a worker must be started to take the job away from it"
     if found.lapsed_s > 0:
         return [

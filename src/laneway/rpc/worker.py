@@ -36,6 +36,7 @@ from laneway.engine.rooms import Rooms
 from laneway.engine.run import Run
 from laneway.engine.verdicts import error_json
 from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.connection import Connection
 from laneway.rpc.declaration import write_declaration
@@ -156,6 +157,11 @@ class RemoteWorker:
         """
         if not len(self.registry):
             raise ConfigError("there is no handler: a remote worker serves the types it has")
+        if IS_LATE:
+            log.warning(
+                "grpc was imported before laneway.rpc: set GRPC_ENABLE_FORK_SUPPORT=0,"
+                " or a program that is started may break its connections"
+            )
         self._build(marker)
         self.heartbeat.start()
         try:

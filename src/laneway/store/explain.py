@@ -53,7 +53,7 @@ class Facts(NamedTuple):
     lapsed_s: float | None
     lease_until: datetime | None
     lease_s: int | None
-    has_leader: bool
+    is_watched: bool
     is_published: bool
     two_person: bool
     live: int
