@@ -308,6 +308,13 @@ TWINS = (
         create trigger twin_forget after update of session on laneway.workers
             for each row when (old.session is distinct from new.session)
             execute function laneway.twin_forget();
+        -- Or a heartbeat might be quicker than the watchdog.
+        create function laneway.twin_keep() returns trigger language plpgsql as $$
+        begin return null; end $$;
+        create trigger twin_keep before update of lease_until on laneway.lease
+            for each row
+            when (old.lease_until < clock_timestamp() and new.lease_until > old.lease_until)
+            execute function laneway.twin_keep();
         """,
     ),
 )
