@@ -36,6 +36,11 @@ def is_analysis(name: str) -> bool:
     return name.startswith(ANALYSIS_PREFIX)
 
 
+def spoken(name: str) -> str:
+    """The name as people read it."""
+    return f"analysis of {name.removeprefix(ANALYSIS_PREFIX)}" if is_analysis(name) else name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
     """Plan and cost estimate of a job: money with its currency, or tokens."""

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from laneway.domain.approval import spoken
 from laneway.domain.text import visible
 from laneway.engine.run import Run
 from laneway.engine.spells import Rest, Spells
@@ -52,7 +53,7 @@ class Failures:
             log.log(
                 logging.ERROR if is_last else logging.WARNING,
                 "%s %s: attempt %s failed: %s; %s",
-                name_of(job_type),
+                spoken(job_type),
                 run.claim.job_id,
                 run.claim.attempt,
                 _error(verdict),
@@ -63,16 +64,11 @@ class Failures:
         log.log(
             logging.ERROR if rest.grave else logging.WARNING,
             "%s: %s more attempts failed, %s of them for good, the last by %s",
-            name_of(job_type),
+            spoken(job_type),
             f"{rest.count:,}",
             f"{rest.grave:,}",
             _error(rest.last),
         )
-
-
-def name_of(job_type: str) -> str:
-    """A job type as lines name it, also that of an analysis."""
-    return f"analysis of {job_type[1:]}" if job_type.startswith("\x01") else job_type
 
 
 def _error(verdict: Verdict) -> str:

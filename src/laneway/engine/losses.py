@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from laneway.domain.approval import spoken
 from laneway.domain.claim import Claim
-from laneway.engine.failures import name_of
 from laneway.engine.spells import Rest, Spells
 
 log = logging.getLogger("laneway")
@@ -31,7 +31,7 @@ class Losses:
             log.log(
                 _level(answer),
                 "%s %s: attempt %s was %s",
-                name_of(job_type),
+                spoken(job_type),
                 claim.job_id,
                 claim.attempt,
                 _WHY[answer],
@@ -45,7 +45,7 @@ class Losses:
         job_type, answer = rest.last
         told = f"{rest.count:,}"
         log.log(
-            _level(answer), "%s: %s more attempts were %s", name_of(job_type), told, _WHY[answer]
+            _level(answer), "%s: %s more attempts were %s", spoken(job_type), told, _WHY[answer]
         )
 
 
