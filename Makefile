@@ -40,6 +40,15 @@ imports: env ## Who may import whom
 tests: env ## The tests alone (ARGS="tests/store -k claim")
 	$(PYTEST) $(ARGS)
 
+.PHONY: test-steady
+test-steady: env ## The tests, RUNS=5 times beside processes that keep every core busy: a failure is a flaky test
+	@scripts/test_steady.sh $(or $(RUNS),5) $(ARGS)
+
+.PHONY: test-pooler
+test-pooler: env ## The tests that need pgbouncer (installs it)
+	@scripts/need_debian.sh pgbouncer pgbouncer
+	@$(RUN) pytest -m pooler $(ARGS)
+
 .PHONY: sdk-typescript
 sdk-typescript: env ## Build and test the TypeScript SDK (installs its packages into sdk/typescript)
 	@scripts/sdk_typescript.sh test

@@ -19,7 +19,7 @@ async def test_a_worker_conforms(
     kind: str, dsn: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     if kind == "typescript" and not TYPESCRIPT.exists():
-        pytest.skip("the TypeScript SDK is not built: make sdk-typescript")
+        pytest.fail("the TypeScript SDK is not built: make sdk-typescript")
     chosen = scenarios_of(kind)
     found = await play_all(kind, dsn, tmp_path, chosen)
     for scenario in chosen:

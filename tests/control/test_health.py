@@ -153,7 +153,7 @@ def test_libpq_programs_get_the_dsn_by_their_environment() -> None:
 @pytest.fixture
 def pooled_dsn(dsn: str) -> Iterator[str]:
     if PGBOUNCER is None:
-        pytest.skip("pgbouncer is not installed")
+        pytest.fail("pgbouncer is not installed (Debian package pgbouncer): make test-pooler")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -204,6 +204,7 @@ def _until_it_answers(dsn: str, process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.02)
 
 
+@pytest.mark.pooler
 async def test_a_transaction_pooler_is_seen_and_the_setting_named(pooled_dsn: str) -> None:
     db = database(pooled_dsn)
     found = await all_checks(db)
@@ -214,6 +215,7 @@ async def test_a_transaction_pooler_is_seen_and_the_setting_named(pooled_dsn: st
     )
 
 
+@pytest.mark.pooler
 async def test_a_configured_pooler_passes_every_check(pooled_dsn: str) -> None:
     db = database(pooled_dsn, pooler=True)
     found = await all_checks(db)
@@ -222,6 +224,7 @@ async def test_a_configured_pooler_passes_every_check(pooled_dsn: str) -> None:
     assert found["pooler"].finding is Finding.OK
 
 
+@pytest.mark.pooler
 async def test_notifications_lost_in_a_pooler_are_told(
     pooled_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

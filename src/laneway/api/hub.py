@@ -11,6 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 
+from laneway.api.debounce import Debounce
 from laneway.api.frames import Rendering
 from laneway.api.stream import JobStream, Stream, TopicStream
 from laneway.api.tail import Found, Tail, between, read_log
@@ -60,7 +61,7 @@ class Hub:
         # Held while the log is read and while a stream joins: nothing falls between.
         self._reading = asyncio.Lock()
         self._news = asyncio.Event()
-        self._gathering: asyncio.TimerHandle | None = None
+        self._heard = Debounce(GATHER_S, self._news.set)
         self._listener: Listener | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._resting: set[asyncio.Task[None]] = set()
@@ -236,9 +237,7 @@ class Hub:
             if task is not asyncio.current_task():
                 task.cancel()
         self._tasks = []
-        if self._gathering is not None:
-            self._gathering.cancel()
-            self._gathering = None
+        self._heard.cancel()
         self._tail.forget()
         bell.leave(self)
 
@@ -284,7 +283,7 @@ class Hub:
             return
         dsn = await asyncio.to_thread(lambda: self._database.dsn)
         self._listener = Listener(
-            dsn, self._settings, lambda _: self._hear(), channel=events.CHANNEL
+            dsn, self._settings, lambda _: self._heard.trigger(), channel=events.CHANNEL
         )
         while True:
             try:
@@ -294,14 +293,6 @@ class Hub:
             except Exception:
                 log.exception("streams poll, changes cannot be listened for")
             await asyncio.sleep(RETRY_S)
-
-    def _hear(self) -> None:
-        if self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER_S, self._gathered)
-
-    def _gathered(self) -> None:
-        self._gathering = None
-        self._news.set()
 
     async def _look_after(self) -> None:
         """Ends streams of those who lost their power, and prolongs the watches of the others."""

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# scripts/test_steady.sh RUNS [pytest arguments]
+# Runs the whole suite RUNS times while other processes keep every core busy; fails if any test fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+runs=$1
+shift
+cores=$(.venv/bin/python -c 'import os; print(os.cpu_count() or 1)')
+processes=$((cores * 2 < 8 ? cores * 2 : 8))
+
+busy=()
+stop_busy() { kill "${busy[@]}" 2>/dev/null || true; }
+trap stop_busy EXIT
+for _ in $(seq "$cores"); do
+    # Ends by itself should this script be killed.
+    .venv/bin/python -c '
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    sum(range(1_000_000))
+' &
+    busy+=($!)
+done
+
+failures=0
+for run in $(seq "$runs"); do
+    echo "run $run of $runs"
+    .venv/bin/python -m pytest -q --dist loadfile --no-loadscope-reorder -n "$processes" "$@" || failures=$((failures + 1))
+done
+echo "runs=$runs failures=$failures"
+[ "$failures" -eq 0 ]
