@@ -18,6 +18,7 @@ create or replace function laneway.claim(
     out seqs bigint[], out ids uuid[], out attempts integer[], out ranks integer[], out job_types text[],
     out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[], out forged boolean[])
 language plpgsql volatile
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

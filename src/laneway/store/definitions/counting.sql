@@ -8,6 +8,7 @@ create or replace function laneway.count_states(
 returns table (status text, counted integer, is_capped boolean)
 language plpgsql stable
 -- Planned for the filter at hand: what is null costs nothing, not even a look at the jobs.
+set jit = off
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

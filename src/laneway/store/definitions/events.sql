@@ -20,6 +20,7 @@ returns table (n bigint, seq bigint, workspace text, lane text, job_type text, c
                attempt integer, state jsonb)
 language plpgsql stable
 -- One plan for all calls: to find it takes longer than to run it.
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -113,6 +114,7 @@ end $$;
 create or replace function laneway.open_watches(p_seqs bigint[], p_keep_s double precision)
 returns table (seq bigint, settled boolean) language plpgsql volatile
 -- By index: of a job that is new to the log, any other way reads all there is.
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -160,6 +162,7 @@ end $$;
 
 -- Logs where these jobs stand, if the newest event of the job tells otherwise. Answers of how many.
 create or replace function laneway.log_present(p_seqs bigint[]) returns integer language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -213,6 +216,7 @@ end $$;
 -- Which transactions can be seen in the log by now. Ends with the newest of them that is there: numbers
 -- after it may be given out again if PostgreSQL crashes now, for they need not have reached the disk.
 create or replace function laneway.seen_log() returns pg_snapshot language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 as $$
 begin
@@ -238,6 +242,7 @@ create or replace function laneway.events_between(p_prev pg_snapshot, p_next pg_
 returns table (next pg_snapshot, id bigint, seq bigint, name text, workspace text, lane text, job_type text,
                created_by text, state jsonb)
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
@@ -263,6 +268,7 @@ end $$;
 -- tell nothing, and would stand in the way until then. Each statement has an end of its own: what is committed
 -- between them is of here. Answers of how many events.
 create or replace function laneway.forget_foreign_events(p_limit integer) returns integer language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -292,6 +298,7 @@ create or replace function laneway.prune_events(
     p_holder uuid, p_epoch bigint, p_keep_s double precision, p_limit integer)
 returns integer language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -9,6 +9,7 @@
 -- Answers those put aside.
 create or replace function laneway.take_keys(p_met laneway.key_waiters[]) returns bigint[]
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
@@ -63,6 +64,7 @@ end $$;
 create or replace function laneway.free_keys(p_workspaces text[], p_keys text[], p_seqs bigint[])
 returns table (seq bigint, job_type text)
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_nestloop = on
@@ -102,6 +104,7 @@ end $$;
 create or replace function laneway.bring_back(p_workspaces text[], p_keys text[], p_type text)
 returns table (seq bigint, job_type text)
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_nestloop = on
@@ -154,6 +157,7 @@ end $$;
 -- meet them one slot at a time. Answers how many. Hides no other job from claims while it looks.
 create or replace function laneway.park(p_types text[], p_limit integer) returns integer
 language plpgsql volatile
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -204,6 +208,7 @@ end $$;
 -- that does not run. Answers how many were mended. Reads a row per key, not per job.
 create or replace function laneway.sweep_keys(p_limit integer default 200) returns integer
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

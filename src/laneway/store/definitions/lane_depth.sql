@@ -3,6 +3,7 @@
 create or replace function laneway.measure_lane(p_lane text, p_bound integer)
 returns table (job_type text, priority integer, depth integer, is_capped boolean, oldest_s double precision)
 language sql stable
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -12,6 +12,7 @@ create or replace function laneway.matching(
 returns table (seq bigint, id uuid)
 language plpgsql volatile
 -- Planned for the filter at hand: what is null costs nothing.
+set jit = off
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

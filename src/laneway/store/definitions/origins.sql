@@ -4,6 +4,7 @@
 create or replace function laneway.origins(
     p_seqs bigint[], p_attempts integer[], out waits double precision[], out traces text[])
 language sql volatile
+set jit = off
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off

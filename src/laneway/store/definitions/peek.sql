@@ -4,6 +4,7 @@ create or replace function laneway.peek(
     p_types text[], p_now timestamptz default null,
     out version bigint, out paused boolean, out due text[], out promoted text[], out next_due_s double precision)
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -45,6 +46,7 @@ end $$;
 create or replace function laneway.measure(p_bound integer)
 returns table (lane text, job_type text, running integer, depth integer, is_capped boolean, oldest_s double precision)
 language sql stable
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

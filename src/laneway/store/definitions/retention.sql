@@ -9,6 +9,7 @@ $$;
 -- decides the race with a retry.
 create or replace function laneway.remove_jobs(p_seqs bigint[]) returns setof uuid
 language sql volatile
+set jit = off
 set enable_seqscan = off
 as $$
     with dead as materialized (
@@ -43,6 +44,7 @@ create or replace function laneway.retain(
     out removed integer, out before bigint, out types text[], out counts bigint[])
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -110,6 +112,7 @@ create or replace function laneway.expire_overaged(
     p_holder uuid, p_epoch bigint, p_limit integer, p_now timestamptz default null,
     out ended integer, out job_types text[], out more boolean)
 language plpgsql volatile
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
@@ -226,6 +229,7 @@ end $$;
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
 returns integer language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

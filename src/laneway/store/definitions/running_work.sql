@@ -6,6 +6,7 @@ create or replace function laneway.heartbeat(
     p_seqs bigint[], p_attempts integer[], p_now timestamptz default null)
 returns table (seq bigint, attempt integer, answer text)
 language plpgsql volatile
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -45,6 +46,7 @@ create or replace function laneway.report(
     p_log_ages double precision[], p_now timestamptz default null)
 returns table (seq bigint, attempt integer, answer text)
 language plpgsql volatile
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -101,6 +101,7 @@ create or replace function laneway.settle(
     p_delays double precision[], p_ran double precision[], p_now timestamptz default null)
 returns table (seq bigint, attempt integer, answer text, status text)
 language plpgsql volatile
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

@@ -64,6 +64,7 @@ select seq, id, job_type, lane, status, priority, payload::text as payload, resu
 create or replace function laneway.jobs_by_id(p_ids uuid[])
 returns setof laneway.jobs_as_text
 language plpgsql stable rows 10
+set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off

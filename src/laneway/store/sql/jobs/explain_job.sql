@@ -26,7 +26,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        coalesce(p.two_person, false) as two_person,
        v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s
   from laneway.jobs j
- cross join laneway.control c
+ cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq
   left join laneway.delayed d on d.seq = j.seq
   left join laneway.lease l on l.seq = j.seq
