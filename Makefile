@@ -20,7 +20,8 @@ demo: env-runtime ## See it work: embedded PostgreSQL, a worker and a sample wor
 	@$(RUN) laneway demo $(if $(ONCE),--once)
 
 .PHONY: test check
-test: lint types imports sdk-typescript tests ## Everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
+test: lint sdk-typescript ## Everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
+	@scripts/test_beside.sh
 check: test
 
 .PHONY: lint
