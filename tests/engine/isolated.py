@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 from laneway import Cancel, Laneway, Retry, Snooze, SyncContext
+from tests.engine.odd_exceptions import ODD
 from tests.engine.workshop import SOON
 
 lw = Laneway("postgresql://nobody@nowhere/nothing")
@@ -36,6 +37,11 @@ def fail(ctx: SyncContext, how: str) -> Any:
         case "cancel":
             raise Cancel("nothing to do")
     return ctx.attempt
+
+
+@lw.handler("process_odd", isolation="process")
+def odd(ctx: SyncContext, how: str) -> None:
+    raise ODD[how]()
 
 
 @lw.handler("process_wait", isolation="process", timeout=60)

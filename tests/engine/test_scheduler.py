@@ -290,7 +290,7 @@ def leaves() -> bool:
     "fn,said",
     [
         (raises, "ValueError: it\\u0000broke"),
-        (leaves, "RuntimeError: SystemExit(3)"),
+        (leaves, "RuntimeError: SystemExit: 3"),
         (lambda: None, "TypeError: answered NoneType, not True or False"),
     ],
 )

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from laneway.domain.schedule import check_check_name
+from laneway.engine.exception_text import summary_of
 from laneway.engine.threads import Threads
 from laneway.errors import ConfigError, InvalidInput
 
@@ -43,9 +44,9 @@ class Check:
             if not time.expired():
                 raise
             raise TimeoutError(f"no answer within {self.timeout:g} s") from None
-        except (SystemExit, KeyboardInterrupt) as error:
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             # It may end its own thread, not the worker.
-            raise RuntimeError(repr(error)) from error
+            raise RuntimeError(summary_of(error)) from None
         if not isinstance(answer, bool):
             raise TypeError(f"answered {type(answer).__name__}, not True or False")
         return answer
@@ -84,7 +85,9 @@ async def _in_thread(threads: Threads, fn: Callable[[], Any]) -> Any:
             answer = fn()
         except BaseException as raised:
             # A future takes no StopIteration.
-            error = RuntimeError(repr(raised)) if isinstance(raised, StopIteration) else raised
+            error = raised
+            if issubclass(type(raised), StopIteration):
+                error = RuntimeError(summary_of(raised))
         with contextlib.suppress(RuntimeError):  # nobody waits: the loop is gone
             loop.call_soon_threadsafe(settle, answer, error)
 

@@ -15,6 +15,8 @@ from laneway.store.leases import Verdict
 
 # Messages of one child handled before everybody else on the event loop has a turn.
 FAIR_SHARE = 32
+# Time for a child to load the application before it calls a handler that has a timeout.
+START_S = 60.0
 
 
 class Errand:
@@ -29,6 +31,8 @@ class Errand:
         # The handler was found and is about to be called.
         self.is_started = False
         self.is_killed = False
+        # The child did not get as far as calling the handler.
+        self.is_late = False
         self.stopped = asyncio.Event()
         self._line = line
         self._number = 0
@@ -46,6 +50,20 @@ class Errand:
         child.send(self._job())
         if self.run.stop_reason is not None:
             self.stop()
+        if self.run.timeout is None:
+            return await self._listen(child)
+        starting = asyncio.get_running_loop().call_later(START_S, self._give_up_start, child)
+        try:
+            return await self._listen(child)
+        finally:
+            starting.cancel()
+
+    def _give_up_start(self, child: ChildProcess) -> None:
+        if not self.is_started:
+            self.is_late = True
+            child.kill()
+
+    async def _listen(self, child: ChildProcess) -> Message | None:
         heard = 0
         while (message := await child.receive()) is not None:
             if message.get("job") == self._number:
@@ -151,6 +169,8 @@ class Errand:
     def death(self, how: str) -> Verdict:
         """The verdict on an attempt whose child died: charged like an exception."""
         text = f"the child process {how}"
+        if self.is_late:
+            text = f"the child process did not load the application within {START_S:g} s"
         if self.run.handler.memory_mb is not None:
             text += f"; its memory limit was {self.run.handler.memory_mb} MB"
         error = verdicts.error_json("ChildDied", text)

@@ -19,6 +19,7 @@ from laneway.domain.payload import decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.completer import Completer
 from laneway.engine.context import Context, SyncContext
+from laneway.engine.exception_text import summary_of
 from laneway.engine.line import Interrupted
 from laneway.engine.lines import LoopLine, ThreadLine
 from laneway.engine.losses import Losses
@@ -36,8 +37,6 @@ from laneway.store.leases import Assignment, Verdict
 log = logging.getLogger("laneway")
 
 CLOSE_S = 0.5
-# Time for a child process to come up and load the application, beside the handler's own timeout.
-START_S = 60.0
 
 
 class Executor:
@@ -103,7 +102,7 @@ class Executor:
             if timeouts is not None and run.timeout is None:
                 run.timeout = timeouts.get(run.claim)
             if run.timeout is not None:
-                self._time(run, run.timeout)
+                run.on_begin = partial(self._time, run, run.timeout)
             if run.handler.isolation == "async":
                 on_loop.append(run)
                 continue
@@ -111,7 +110,7 @@ class Executor:
                 self._begin(run)
             except Exception as error:
                 # No more threads or memory: that is this job's failure, not the batch's.
-                log.error("job %s could not be started: %r", run.claim.job_id, error)
+                log.error("job %s could not be started: %s", run.claim.job_id, summary_of(error))
                 self._end(run, verdicts.of_error(run, error))
         if on_loop:
             self._turns.start(on_loop)
@@ -136,13 +135,10 @@ class Executor:
             )
 
     def _time(self, run: Run, timeout_s: float) -> None:
-        """A handler has its timeout to itself: a child that must start first gets time for that."""
-        if run.handler.isolation == "process" and run.timer is None:
-            run.on_begin = partial(self._time, run, timeout_s)
-            timeout_s += START_S
-        if run.timer is not None:
-            run.timer.cancel()
-        run.timer = self._loop.call_later(timeout_s, self.stop, run, "timeout")
+        """Starts the timeout of a handler that is called now: waiting for that is not its time."""
+        if not run.ended:
+            left_s = timeout_s - (run.ran_s or 0.0)
+            run.timer = self._loop.call_later(left_s, self.stop, run, "timeout")
 
     def stop(self, run: Run, reason: StopReason) -> None:
         """Tells a handler to stop; one that has not within the grace is left behind."""
@@ -200,7 +196,10 @@ class Executor:
         """It ended before it could say how: cancelled before its first step, or our mistake."""
         if self.active.get((run.claim.seq, run.claim.attempt)) is run:
             log.error(
-                "attempt %s of job %s broke off: %r", run.claim.attempt, run.claim.job_id, error
+                "attempt %s of job %s broke off: %s",
+                run.claim.attempt,
+                run.claim.job_id,
+                summary_of(error),
             )
             self._end(run, verdicts.of_stop(run) or verdicts.of_error(run, error))
 
@@ -211,6 +210,7 @@ class Executor:
             self._end(run, verdicts.of_stop(run))
             return
         self._enter(run)
+        run.begin()
         try:
             payload = decode(run.payload, self._limits)
             kwargs = handler.arguments.validate(payload)
@@ -218,7 +218,7 @@ class Executor:
         except InvalidInput as error:
             self._end(run, verdicts.of_bad_payload(run, error))
             return
-        except Exception as error:
+        except BaseException as error:
             # A validator of the user's own.
             self._end(run, verdicts.of_error(run, error))
             return
@@ -232,10 +232,10 @@ class Executor:
             verdict = self._returned(run, result)
         except asyncio.CancelledError as error:
             verdict = verdicts.of_stop(run) if run.stop_reason else verdicts.of_error(run, error)
-        except GeneratorExit:
-            raise
         except BaseException as error:
-            # SystemExit of a handler ends its job, not the worker.
+            if run.is_closed:
+                raise
+            # SystemExit or GeneratorExit of a handler ends its job, nothing else.
             verdict = self._raised(run, error)
         if run.reports and verdict is not None:
             await self._report_first(run)
@@ -269,22 +269,31 @@ class Executor:
     # In a thread ------------------------------------------------------------------------------
 
     def _in_thread(self, run: Run) -> None:
+        if run.on_begin is not None:
+            # Timers belong to the loop.
+            run.on_begin = partial(self._on_the_loop, run.on_begin)
+
         def work() -> None:
             verdict = copy_context().run(self._call, run)
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._thread_ended, run, verdict)
+            self._on_the_loop(partial(self._thread_ended, run, verdict))
 
         self._threads.run(work)
 
+    def _on_the_loop(self, call: Callable[[], object]) -> None:
+        # The loop may be gone while threads go on.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
+
     def _call(self, run: Run) -> Verdict | None:
         self._enter(run)
+        run.begin()
         try:
             payload = decode(run.payload, self._limits)
             kwargs = run.handler.arguments.validate(payload)
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
         except InvalidInput as error:
             return verdicts.of_bad_payload(run, error)
-        except Exception as error:
+        except BaseException as error:
             return verdicts.of_error(run, error)
         line = ThreadLine(
             self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits

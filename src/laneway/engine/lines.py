@@ -54,7 +54,7 @@ class LoopLine:
 
     @property
     def ran_s(self) -> float:
-        return self._run.ran_s
+        return self._run.ran_s or 0.0
 
     def report(
         self,

@@ -30,6 +30,7 @@ class Run:
         "grace",
         "handler",
         "held",
+        "is_closed",
         "is_finishing",
         "lane",
         "line",
@@ -55,16 +56,19 @@ class Run:
         self.handler = handler
         self.timeout = handler.timeout
         self.lane = lane
-        self.started = time.monotonic()
+        # When its handler was called; None until then.
+        self.started: float | None = None
         self.stop_reason: StopReason | None = None
         # How to tell the handler to stop; set by whatever runs it.
         self.stopper: Callable[[], object] | None = None
-        # Whom to tell when the handler is called at last, where that may be long after the claim.
+        # What to do when the handler is called at last, which may be long after the claim.
         self.on_begin: Callable[[], object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
         # True once a verdict was passed on: what the handler still does or says is void.
         self.ended = False
+        # Its coroutine is thrown away with the event loop: it may wait for nothing more.
+        self.is_closed = False
         self.reports = False
         self.line = 0
         # The job may have ended in the handler's own transaction: only the database knows.
@@ -95,8 +99,9 @@ class Run:
         return self.stop_reason is not None
 
     @property
-    def ran_s(self) -> float:
-        return time.monotonic() - self.started
+    def ran_s(self) -> float | None:
+        """How long its handler has run; None before it was called."""
+        return None if self.started is None else time.monotonic() - self.started
 
 
 # The run that the code at hand belongs to, and the name of its worker: for log lines.

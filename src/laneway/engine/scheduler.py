@@ -20,6 +20,7 @@ from laneway.domain.schedule import BATCH, Turn, decide
 from laneway.domain.text import escape_text
 from laneway.engine.checks import Check
 from laneway.engine.complaints import Complaints
+from laneway.engine.exception_text import message_of, name_of
 from laneway.engine.service import Service
 from laneway.engine.threads import Threads
 from laneway.errors import DatabaseUnavailable, InvalidInput
@@ -230,7 +231,7 @@ class Scheduler(Service):
         try:
             holds = await check.ask(self._resources, self._threads)
         except Exception as raised:
-            error = escape_text(f"{type(raised).__name__}: {raised}")[:NOTE_CHARS]
+            error = escape_text(f"{name_of(raised)}: {message_of(raised)}")[:NOTE_CHARS]
         else:
             return ("submitted", note, None) if holds else ("skipped", f"not {check.name}", None)
         log.warning("check %s: %s", check.name, error)

@@ -42,12 +42,17 @@ class Turns:
     async def _all(self, shared: _Shared) -> None:
         while shared.runs:
             run = shared.current = shared.runs.popleft()
+            turn = _Turn(self._work(run), run, self._let_go, shared)
             try:
-                await _Turn(self._work(run), run, self._let_go, shared)
-            except Exception:
-                # Our mistake, as handlers' errors end in verdicts: not for those behind it.
-                self._let_go(shared)
+                await turn
+            except asyncio.CancelledError:
                 raise
+            except BaseException as error:
+                # Our mistake, as handlers' errors end in verdicts: not for those behind it. Nor for
+                # the loop, which SystemExit of a task would end.
+                if turn.is_closed:
+                    raise
+                self._on_broken(run, error)
             shared.current = None
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -82,7 +87,7 @@ class _Shared:
 class _Turn:
     """Awaits one run's coroutine, each step in a context of its own."""
 
-    __slots__ = ("_let_go", "_run", "_shared", "_work")
+    __slots__ = ("_let_go", "_run", "_shared", "_work", "is_closed")
 
     def __init__(
         self,
@@ -95,6 +100,8 @@ class _Turn:
         self._run = run
         self._let_go = let_go
         self._shared = shared
+        # Its task is thrown away: what GeneratorExit says then, and never else.
+        self.is_closed = False
 
     def __await__(self) -> Generator[Any, Any, None]:
         context, work = copy_context(), self._work
@@ -105,25 +112,24 @@ class _Turn:
         self._let_go(self._shared)
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._run.stopper = task.cancel
-        yield from _steps(context, work, waited)
+        yield from self._steps(context, work, waited)
 
-
-def _steps(
-    context: Context, work: Coroutine[Any, Any, None], waited: Any
-) -> Generator[Any, Any, None]:
-    while True:
-        error: BaseException | None = None
-        value: Any = None
-        try:
-            value = yield waited
-        except GeneratorExit:
-            work.close()
-            raise
-        except BaseException as raised:
-            error = raised
-        try:
-            waited = (
-                context.run(work.send, value) if error is None else context.run(work.throw, error)
-            )
-        except StopIteration:
-            return
+    def _steps(
+        self, context: Context, work: Coroutine[Any, Any, None], waited: Any
+    ) -> Generator[Any, Any, None]:
+        while True:
+            error: BaseException | None = None
+            value: Any = None
+            try:
+                value = yield waited
+            except GeneratorExit:
+                self.is_closed = self._run.is_closed = True
+                work.close()
+                raise
+            except BaseException as raised:
+                error = raised
+            send = work.send if error is None else work.throw
+            try:
+                waited = context.run(send, value if error is None else error)
+            except StopIteration:
+                return

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import traceback
+from typing import TypeGuard, TypeVar
 
 from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.text import escape_text
 from laneway.domain.verdicts import Cancel, Retry, Snooze
+from laneway.engine.exception_text import message_of, name_of, traceback_of
 from laneway.engine.run import Run
 from laneway.errors import InvalidInput
 from laneway.store.leases import Verdict
+
+E = TypeVar("E", bound=BaseException)
 
 LONGEST_MESSAGE = 4000
 LONGEST_TRACEBACK = 16000
@@ -34,23 +37,28 @@ def of_error(run: Run, error: BaseException) -> Verdict:
     """The verdict on a handler that raised; there is one, whatever it raised."""
     try:
         return _judged(run, error)
-    except Exception as broken:
-        # Snooze("a while"), Cancel(None): what it meant is anybody's guess.
+    except BaseException as broken:
+        # Snooze("a while"), Cancel(None): what it meant is anybody's guess. Or its own code raises.
         return Verdict(run.claim, "fail", error=describe(broken), ran_s=run.ran_s)
 
 
 def _judged(run: Run, error: BaseException) -> Verdict:
-    if isinstance(error, Snooze):
+    if _is(error, Snooze):
         return Verdict(run.claim, "snooze", delay_s=_delay(error.seconds), ran_s=run.ran_s)
-    if isinstance(error, Cancel):
+    if _is(error, Cancel):
         return Verdict(
             run.claim, "cancel", error=error_json("Cancel", error.reason), ran_s=run.ran_s
         )
     described = describe(error)
-    if isinstance(error, Retry):
+    if _is(error, Retry):
         delay = None if error.after is None else _delay(error.after)
         return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
     return Verdict(run.claim, "fail", error=described, ran_s=run.ran_s)
+
+
+def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
+    """As isinstance, which would ask the exception for its __class__: code of the user."""
+    return issubclass(type(error), kind)
 
 
 def _delay(seconds: float) -> float:
@@ -99,13 +107,4 @@ def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
 
 def describe(error: BaseException) -> str:
     """An exception as stored: its type, its message, and where it came from in the handler."""
-    name = type(error).__name__
-    try:
-        message = str(error) or name
-    except Exception as broken:
-        message = f"its text cannot be had: {type(broken).__name__}"
-    try:
-        trace = "".join(traceback.format_exception(error))
-    except Exception:
-        trace = None
-    return error_json(name, message, trace)
+    return error_json(name_of(error), message_of(error), traceback_of(error))

@@ -1,0 +1,62 @@
+"""Reads name, message and traceback of an exception that user code raised.
+
+The class of an exception may define every one of these. Whatever its code does (raise SystemExit,
+return a gigabyte, chain a million causes), reading ends with a bounded text and raises nothing.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Final
+
+# Longer chains and larger groups are shown without their parts: formatting them would take minutes.
+MOST_RELATED: Final = 100
+# Of each text; what is stored is shorter still.
+MOST_CHARACTERS: Final = 100_000
+_NAME: Final = type.__dict__["__name__"]
+
+
+def name_of(error: BaseException) -> str:
+    """The name of its class, as it was defined: a metaclass has no say."""
+    return str(_NAME.__get__(type(error)))
+
+
+def message_of(error: BaseException) -> str:
+    """What str() gives, cut; the name of the class where that is empty."""
+    try:
+        # A subclass of str may define slicing, too.
+        text = str.__getitem__(str(error), slice(MOST_CHARACTERS))
+        return text or name_of(error)
+    except BaseException as broken:
+        return f"its text cannot be had: {name_of(broken)}"
+
+
+def traceback_of(error: BaseException) -> str | None:
+    """The formatted traceback, with causes and parts while there are few."""
+    try:
+        if not _has_few_related(error):
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            return f"{frames}{name_of(error)}: {message_of(error)}\n  … with many causes or parts\n"
+        return "".join(traceback.format_exception(error))
+    except BaseException:
+        return None
+
+
+def summary_of(error: BaseException) -> str:
+    """Name and the beginning of the message, for a log line."""
+    return f"{name_of(error)}: {message_of(error)[:200]}"
+
+
+def _has_few_related(error: BaseException) -> bool:
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        parts = one.exceptions if issubclass(type(one), BaseExceptionGroup) else ()  # type: ignore[attr-defined]
+        if len(seen) + len(parts) > MOST_RELATED:
+            return False
+        waiting += [one.__cause__, one.__context__, *parts]
+    return True

@@ -1,0 +1,86 @@
+"""What a handler raises ends its own job: not its neighbours, not the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from laneway import Context, SyncContext
+from tests.engine import isolated
+from tests.engine.odd_exceptions import ODD
+from tests.engine.workshop import Workshop, until
+
+NEIGHBOURS = 20
+
+
+def _register(shop: Workshop) -> None:
+    @shop.lw.handler("odd_async")
+    async def odd_async(ctx: Context, how: str, waits: bool) -> None:
+        if waits:
+            await asyncio.sleep(0)
+        raise ODD[how]()
+
+    @shop.lw.handler("odd_thread")
+    def odd_thread(ctx: SyncContext, how: str) -> None:
+        raise ODD[how]()
+
+    @shop.lw.handler("neighbour")
+    async def neighbour(ctx: Context, waits: bool) -> str:
+        if waits:
+            await asyncio.sleep(0.01)
+        return "done"
+
+
+def _ends(shop: Workshop) -> list[tuple[Any, ...]]:
+    return shop.rows(
+        "select job_type, status, count(*), max(attempt) from laneway.outcome"
+        " group by 1, 2 order by 1"
+    )
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_odd_exception_of_async_handler_ends_its_job_only(
+    shop: Workshop, waits: bool
+) -> None:
+    _register(shop)
+    jobs: list[Any] = []
+    for how in ODD:
+        jobs.append(("neighbour", {"waits": False}, {}))
+        jobs.append(("odd_async", {"how": how, "waits": waits}, {"max_retries": 0}))
+        jobs.append(("neighbour", {"waits": True}, {}))
+    await shop.lw.submit_many(jobs)
+    worker = await shop.hire()
+    await until(lambda: shop.one("select count(*) from laneway.outcome") == len(jobs))
+    assert _ends(shop) == [
+        ("neighbour", "completed", 2 * len(ODD), 1),
+        ("odd_async", "failed", len(ODD), 1),
+    ]
+    for (error,) in shop.rows("select error from laneway.outcome where job_type = 'odd_async'"):
+        assert error["type"]
+        assert 0 < len(error["message"]) <= 4000
+        assert len(error.get("traceback", "")) <= 17_000
+    await until(lambda: worker.rooms.in_use == 0)
+
+
+async def test_odd_exception_of_thread_ends_its_job_only(shop: Workshop) -> None:
+    _register(shop)
+    worker = await shop.hire()
+    await shop.lw.submit_many([("odd_thread", {"how": how}, {"max_retries": 0}) for how in ODD])
+    await until(lambda: shop.one("select count(*) from laneway.outcome") == len(ODD))
+    assert _ends(shop) == [("odd_thread", "failed", len(ODD), 1)]
+    after = await shop.lw.submit("neighbour", {"waits": False})
+    assert await after.wait(20) == "done"
+    await until(lambda: worker.rooms.in_use == 0)
+
+
+async def test_odd_exceptions_of_child_process_end_their_jobs_only(shop: Workshop) -> None:
+    shop.lw.handlers.add(isolated.lw.handlers["process_odd"])
+    await shop.hire()
+    for how in ("GeneratorExit", "text exits", "class exits", "cause exits", "long chain"):
+        job = await shop.lw.submit("process_odd", {"how": how}, max_retries=0)
+        ended = await shop.ended(job)
+        assert ended.status == "failed", how
+        assert ended.error is not None, how
+        assert ended.error.type != "ChildDied", how
