@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 
 import psutil
@@ -63,16 +62,15 @@ async def saved(shop: Workshop, job: JobHandle) -> None:
 async def test_a_running_job_is_cancelled_by_notification(
     shop: Workshop, isolation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The lease is 30 s, so no heartbeat comes in time to say so; no report is under way either."""
+    """The lease is an hour: neither a heartbeat nor a report brings the news."""
     caplog.set_level(logging.INFO, "laneway")
     waiting_handlers(shop)
+    shop.lane("default", lease_seconds=3600)
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_wait")
     await until(lambda: shop.rows("select 1 from laneway.progress where message = 'waiting'"))
-    began = time.monotonic()
     assert await job.cancel("enough") == "running"
     ended = await shop.ended(job)
-    assert time.monotonic() - began < 5
     assert ended.status == "cancelled"
     assert ended.checkpoint == {"page": 7}
     assert ended.progress is not None

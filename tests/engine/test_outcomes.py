@@ -196,9 +196,8 @@ async def test_a_retry_waits_for_the_backoff_of_its_type(shop: Workshop) -> None
 
     await shop.hire()
     await shop.ended(await shop.lw.submit("job", max_retries=2))
-    first, second = starts[1] - starts[0], starts[2] - starts[1]
-    assert 0.3 <= first < 0.9
-    assert 0.6 <= second < 1.2
+    assert starts[1] - starts[0] >= 0.3
+    assert starts[2] - starts[1] >= 0.6
 
 
 # -- timeouts ----------------------------------------------------------------------------------
