@@ -1,46 +1,59 @@
-"""Numbered SQL files, applied in order, each in its own transaction, by one process at a time.
+"""Brings a database to the schema of this code, beside processes that go on using it.
 
+Numbered files are applied in order, each in its own transaction, by one process at a time.
 Functions and views have no history worth keeping: `definitions/` holds each as it is now, and all
-are replaced at once, after the numbered files, whenever their text differs from what was applied.
-Database roles that could call one can call it as it is now, for older code goes on beside it.
+are replaced together, after the numbered files, whenever their text differs from what was applied.
+The number of the newest migration is their version: older code neither replaces newer ones nor
+refuses to start on them, because their calls still work. Database roles that could call a function
+can call it as it is now.
 """
 
 from __future__ import annotations
 
-import hashlib
+import logging
+import random
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import psycopg
+from psycopg import errors as pg
 
-from laneway.errors import SchemaMismatch
+from laneway.errors import DatabaseUnavailable, SchemaMismatch
 from laneway.store.failures import translated
 from laneway.store.grants import kept
+from laneway.store.migration_files import (
+    LOCK,
+    Migration,
+    definitions,
+    migrations,
+    transaction,
+)
+from laneway.store.migration_files import script as _script
 from laneway.store.statement import Statement
 
-LOCK = 5577006791947779411
-BOOTSTRAP = """
-create schema if not exists laneway;
-create table if not exists laneway.migrations (
-    number     integer primary key,
-    name       text not null,
-    checksum   text not null,
-    safe_with  text not null,
-    applied_at timestamptz not null default clock_timestamp()
-);
-"""
+__all__ = [
+    "LOCK",
+    "Migration",
+    "MigrationStatus",
+    "check",
+    "definitions",
+    "migrate",
+    "migrations",
+    "script",
+    "standing",
+    "status",
+]
 
+log = logging.getLogger("laneway")
 
-RECORD = """
-insert into laneway.migrations (number, name, checksum, safe_with) values (%s, %s, %s, %s)
-on conflict (number) do update
-   set checksum = excluded.checksum, safe_with = excluded.safe_with, applied_at = clock_timestamp()
-"""
+# How long others are waited for in all, and the pause after each try. While one waits for a lock,
+# everybody who comes later waits behind it: so a try is short and rare.
+PATIENCE_S = 120.0
+PAUSE_S = (0.7, 1.5)
 CALLERS = """
 select a.grantee::regrole::text, array_agg(distinct f.proname::text)
   from pg_proc f cross join lateral aclexplode(f.proacl) a
@@ -49,20 +62,31 @@ select a.grantee::regrole::text, array_agg(distinct f.proname::text)
 """
 Applied = dict[int, tuple[str, str, str]]  # number -> name, checksum, safe_with
 
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One file: its number, its phase (pre or post deployment), the oldest code it is safe with."""
-
-    number: int
-    name: str
-    sql: str
-    phase: str
-    safe_with: str
-
-    @property
-    def checksum(self) -> str:
-        return hashlib.sha256(self.sql.encode()).hexdigest()
+# What stands in the table, as one text: whether somebody has migrated since it was read.
+_STANDING = """
+select coalesce(string_agg(number || ' ' || checksum, ',' order by number), '')
+  from laneway.migrations
+"""
+_GUARD = f"""
+do $guard$ begin
+    if ({_STANDING}) <> '{{seen}}' then
+        raise exception 'another process has migrated' using errcode = 'LW003';
+    end if;
+end $guard$;
+"""
+_BLOCKERS = """
+select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type, 'unknown'),
+       extract(epoch from clock_timestamp() - a.xact_start)::float8,
+       string_agg(distinct c.relname, ', ' order by c.relname)
+  from pg_locks l
+  join pg_class c on c.oid = l.relation and c.relnamespace = to_regnamespace('laneway')
+       and c.relkind in ('r', 'v')
+  join pg_stat_activity a on a.pid = l.pid
+ where l.granted and l.pid <> pg_backend_pid()
+   and l.database = (select d.oid from pg_database d where d.datname = current_database())
+ group by a.pid, 2, a.xact_start
+ order by a.xact_start nulls last limit 3
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,83 +99,95 @@ class MigrationStatus:
     changed: list[str]
 
 
-def _header(text: str, key: str) -> str | None:
-    found = re.search(rf"^-- {key}: (.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else None
-
-
-@cache
-def migrations() -> tuple[Migration, ...]:
-    """The migrations of this code, in order."""
-    found = []
-    for file in files("laneway.store").joinpath("migrations").iterdir():
-        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
-        if match:
-            text = file.read_text("utf-8")
-            phase, safe_with = _header(text, "phase"), _header(text, "safe-with")
-            if phase not in ("pre", "post") or safe_with is None:
-                raise SchemaMismatch(f"{file.name}: its head must say `phase` and `safe-with`")
-            found.append(Migration(int(match[1]), file.name[:-4], text, phase, safe_with))
-    return tuple(sorted(found, key=lambda m: m.number))
-
-
-@cache
-def definitions() -> Migration:
-    """The functions and views of this code, under the number that no migration has."""
-    texts = {
-        file.name: file.read_text("utf-8")
-        for file in files("laneway.store").joinpath("definitions").iterdir()
-        if file.name.endswith(".sql")
-    }
-    # Bodies name each other, so none can be checked before all are there.
-    parts = ["set local check_function_bodies = off;"]
-    parts += [f"-- {name}\n{texts[name].strip()}\n" for name in sorted(texts)]
-    newest = migrations()[-1]
-    return Migration(0, "definitions", "\n".join(parts), "pre", newest.safe_with)
-
-
 @contextmanager
 def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     with (
         translated(),
         psycopg.connect(
-            dsn, autocommit=True, application_name="laneway migrate", connect_timeout=10
+            dsn,
+            autocommit=True,
+            application_name="laneway migrate",
+            connect_timeout=10,
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=20_000,
         ) as conn,
     ):
         yield conn
 
 
-def migrate(dsn: str) -> list[str]:
-    """Applies what is missing; answers the names applied. Safe to run from many places at once."""
+def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
+    """Applies what is missing; answers the names applied. Safe to run from many places at once.
+
+    Others that hold a lock are waited for until `patience_s` is over, in short tries.
+    """
     done = []
+    deadline = time.monotonic() + patience_s
     with _connected(dsn) as conn:
-        for migration in (*migrations(), definitions()):
-            with conn.transaction():
-                # Waits for its turn, but DDL never queues for long behind a reader: others would
-                # queue behind it.
-                conn.execute("set local lock_timeout = '60s'")
-                conn.execute("select pg_advisory_xact_lock(%s)", [LOCK])
-                conn.execute("set local client_min_messages = warning")
-                conn.execute("set local lock_timeout = '5s'")
-                conn.execute(BOOTSTRAP)
-                if _is_applied(_applied(conn), migration):
-                    continue
-                callers = conn.execute(CALLERS).fetchall() if migration.number == 0 else []
-                conn.execute(migration.sql.encode())
-                for role, functions in callers:
-                    for line in kept(role, functions):
-                        conn.execute(line.encode())
-                conn.execute(
-                    RECORD,
-                    [migration.number, migration.name, migration.checksum, migration.safe_with],
-                )
+        while (migration := _next(applied := _applied(conn))) is not None:
+            try:
+                conn.execute(_text(conn, migration, applied).encode())
+            except (pg.LockNotAvailable, pg.DeadlockDetected) as error:
+                conn.rollback()
+                _wait(conn, migration, error, deadline)
+            except pg.DependentObjectsStillExist as error:
+                diag = error.diag
+                raise SchemaMismatch(
+                    f"{diag.message_primary} ({diag.message_detail}): it is of an earlier version;"
+                    " drop what depends on it, then run `laneway db migrate` again"
+                ) from error
+            except psycopg.Error as error:
+                if error.sqlstate != "LW003":
+                    raise
+                conn.rollback()
+            else:
                 done.append(migration.name)
     return done
 
 
+def _next(applied: Applied) -> Migration | None:
+    """The first migration that the database lacks."""
+    wanted = (*migrations(), definitions())
+    return next((m for m in wanted if not _is_applied(applied, m)), None)
+
+
+def _text(conn: psycopg.Connection[tuple[Any, ...]], migration: Migration, seen: Applied) -> str:
+    standing = ",".join(f"{number} {checksum}" for number, (_, checksum, _) in sorted(seen.items()))
+    grants = []
+    if migration.is_definitions:
+        for role, functions in conn.execute(CALLERS).fetchall():
+            grants += kept(role, functions)
+    return transaction(migration, first=_GUARD.format(seen=standing), after=grants)
+
+
+def _wait(
+    conn: psycopg.Connection[tuple[Any, ...]],
+    migration: Migration,
+    error: psycopg.Error,
+    deadline: float,
+) -> None:
+    """Says who is in the way and pauses; raises when the time is over."""
+    blockers = "; ".join(
+        f"pid {pid} ({name}, "
+        + ("transaction open" if age is None else f"transaction open for {age:.0f} s")
+        + f", uses {tables})"
+        for pid, name, age, tables in conn.execute(_BLOCKERS).fetchall()
+    )
+    blockers = blockers or "another migration, or sessions that have ended by now"
+    pause = random.uniform(*PAUSE_S)
+    if time.monotonic() + pause > deadline:
+        raise DatabaseUnavailable(
+            f"{migration.name} could not get its locks: in the way are {blockers};"
+            " nothing of it was applied: run `laneway db migrate` again when they have ended"
+        ) from error
+    log.warning("%s waits for its locks: in the way are %s", migration.name, blockers)
+    time.sleep(pause)
+
+
 def _is_applied(applied: Applied, migration: Migration) -> bool:
     known = applied.get(migration.number)
-    if migration.number == 0:
+    if migration.is_definitions:
         return not _is_replaceable(applied) or (
             known is not None and known[1] == migration.checksum
         )
@@ -216,7 +252,8 @@ def check(dsn: str, code: str) -> None:
     with _connected(dsn) as conn:
         applied = _applied(conn)
     missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
-    if not missing and not _is_applied(applied, definitions()):
+    # Their version counts, not their text: functions of newer code answer the calls of this one.
+    if not missing and definitions().number not in applied:
         missing.append("the functions of this version")
     if missing:
         raise SchemaMismatch(f"the database lacks {', '.join(missing)}: run `laneway db migrate`")
@@ -235,13 +272,5 @@ def _version(text: str) -> tuple[int, ...]:
 
 def script(first: int = 1, last: int | None = None) -> str:
     """The SQL that `migrate` would run, for people who apply it by other means."""
-    parts = [BOOTSTRAP.strip()]
     wanted = [m for m in migrations() if m.number >= first and (last is None or m.number <= last)]
-    parts.extend(
-        f"-- {m.name} --\nbegin;\nselect pg_advisory_xact_lock({LOCK});\n{m.sql.strip()}\n"
-        f"insert into laneway.migrations (number, name, checksum, safe_with)\n"
-        f"values ({m.number}, '{m.name}', '{m.checksum}', '{m.safe_with}')\n"
-        f"on conflict (number) do update set checksum = excluded.checksum;\ncommit;"
-        for m in (*wanted, *([definitions()] if last is None else []))
-    )
-    return "\n\n".join(parts) + "\n"
+    return _script((*wanted, *([definitions()] if last is None else [])))

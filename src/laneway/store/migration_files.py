@@ -1,0 +1,158 @@
+"""The SQL files that make the schema, and the text of the transaction that applies each of them.
+
+A transaction is one message to the server, from `begin` to `commit`. A client that freezes or loses
+its network half-way has either not started it or cannot delay its end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from psycopg.sql import SQL, Literal
+
+from laneway.errors import SchemaMismatch
+
+LOCK = 5577006791947779411
+BOOTSTRAP = """
+create schema if not exists laneway;
+create table if not exists laneway.migrations (
+    number     integer primary key,
+    name       text not null,
+    checksum   text not null,
+    safe_with  text not null,
+    applied_at timestamptz not null default clock_timestamp()
+);
+"""
+RECORD = SQL("""\
+insert into laneway.migrations (number, name, checksum, safe_with) values ({}, {}, {}, {})
+on conflict (number) do update
+   set checksum = excluded.checksum, safe_with = excluded.safe_with,
+       applied_at = clock_timestamp();""")
+# Locks are waited for within 300 ms, however many a migration takes: it holds the first while it
+# waits for the next. The least wait lets a slow server pass short transactions.
+_LOCK_TIMEOUT = """\
+select set_config('lock_timeout', greatest(50, 300 - extract(epoch from clock_timestamp()
+    - current_setting('laneway.migration_began')::timestamptz) * 1000)::integer::text, true);"""
+_HELPERS = ("replace_function", "replace_view")
+_QUOTE = "laneway_definition"
+_BEGAN = "select set_config('laneway.migration_began', clock_timestamp()::text, true);"
+_TOKENS = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"
+        |(?P<tag>\$\w*\$).*?(?P=tag)|(?P<end>;)""",
+    re.DOTALL | re.VERBOSE,
+)
+_DEFINITION = re.compile(r"^create or replace (function|view) laneway\.(\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One file: its number, its phase (pre or post deployment), the oldest code it is safe with."""
+
+    number: int
+    name: str
+    sql: str
+    phase: str
+    safe_with: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def is_definitions(self) -> bool:
+        return self.number == 0
+
+
+def _header(text: str, key: str) -> str | None:
+    found = re.search(rf"^-- {key}: (.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else None
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """The migrations of this code, in order."""
+    found = []
+    for file in files("laneway.store").joinpath("migrations").iterdir():
+        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
+        if match:
+            text = file.read_text("utf-8")
+            phase, safe_with = _header(text, "phase"), _header(text, "safe-with")
+            if phase not in ("pre", "post") or safe_with is None:
+                raise SchemaMismatch(f"{file.name}: its head must say `phase` and `safe-with`")
+            found.append(Migration(int(match[1]), file.name[:-4], text, phase, safe_with))
+    return tuple(sorted(found, key=lambda m: m.number))
+
+
+@cache
+def definitions() -> Migration:
+    """The functions and views of this code, under the number that no migration has."""
+    texts = {
+        file.name: file.read_text("utf-8")
+        for file in files("laneway.store").joinpath("definitions").iterdir()
+        if file.name.endswith(".sql")
+    }
+    # Bodies name each other, so none can be checked before all are there.
+    parts = ["set local check_function_bodies = off;"]
+    parts += [f"-- {name}\n{texts[name].strip()}\n" for name in sorted(texts)]
+    newest = migrations()[-1]
+    return Migration(0, "definitions", "\n".join(parts), "pre", newest.safe_with)
+
+
+def statements(text: str) -> Iterator[str]:
+    """The statements of an SQL text, each with the comments before it."""
+    start = 0
+    for token in _TOKENS.finditer(text):
+        if token["end"]:
+            yield text[start : token.end()].strip()
+            start = token.end()
+    if re.sub(r"--[^\n]*|\s", "", text[start:]):
+        yield f"{text[start:].strip()};"
+
+
+@cache
+def _upgrade(name: str) -> str:
+    return files("laneway.store").joinpath("upgrades", f"{name}.sql").read_text("utf-8").strip()
+
+
+def transaction(migration: Migration, *, first: str = "", after: Iterable[str] = ()) -> str:
+    """The text that applies a migration, whole or not at all.
+
+    `first` runs when nobody else migrates, `after` are statements at its end.
+    """
+    parts = ["begin;", _upgrade("bounds")]
+    # Only others who migrate are waited for here, with nothing in hand.
+    parts += ["set local lock_timeout = '30s';", f"select pg_advisory_xact_lock({LOCK});"]
+    parts += [BOOTSTRAP.strip(), first, _BEGAN]
+    for statement in (*_body(migration), *after):
+        parts += [_LOCK_TIMEOUT, statement]
+    record = (migration.number, migration.name, migration.checksum, migration.safe_with)
+    parts += [RECORD.format(*map(Literal, record)).as_string(None), "commit;"]
+    return "\n".join(part for part in parts if part)
+
+
+def _body(migration: Migration) -> Iterator[str]:
+    if not migration.is_definitions:
+        yield from statements(migration.sql)
+        return
+    yield from map(_upgrade, ("keep_rights", *_HELPERS))
+    for statement in statements(migration.sql):
+        found = _DEFINITION.search(statement)
+        if found is None:
+            yield statement
+        elif f"${_QUOTE}$" in statement:
+            raise SchemaMismatch(f"laneway.{found[2]}: its text must not contain ${_QUOTE}$")
+        else:
+            text = f"${_QUOTE}${statement.removesuffix(';')}${_QUOTE}$"
+            yield f"select laneway.replace_{found[1]}('{found[2]}', {text});"
+    yield _upgrade("restore_rights")
+    yield from (f"drop function laneway.{name};" for name in _HELPERS)
+
+
+def script(wanted: Iterable[Migration]) -> str:
+    """The same for people who apply it by other means."""
+    return "\n\n".join(f"-- {m.name} --\n{transaction(m)}" for m in wanted) + "\n"

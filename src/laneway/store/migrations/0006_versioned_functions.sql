@@ -1,0 +1,4 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- The number of the newest migration is the version of the functions and views. Code that does not know this number
+-- starts on them and leaves them alone, so two versions run side by side. It changes no table.

@@ -1,0 +1,10 @@
+-- A migration bounds itself on the server, before it takes a lock: a client that freezes or loses its network cannot
+-- keep others waiting. For this transaction only, because a pooler hands the session on.
+set local client_min_messages = warning;
+set local search_path = pg_catalog, pg_temp;
+set local idle_in_transaction_session_timeout = '5s';
+set local tcp_keepalives_idle = 5;
+set local tcp_keepalives_interval = 2;
+set local tcp_keepalives_count = 3;
+set local tcp_user_timeout = 10000;
+set local statement_timeout = '60s';

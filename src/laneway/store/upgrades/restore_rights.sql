@@ -1,0 +1,28 @@
+-- Gives what was dropped and created again the rights of its predecessor.
+do $$
+declare
+    v_thing record;
+    v_grant record;
+begin
+    for v_thing in
+        select n.kind, n.target, b.rights
+          from (select 'function' as kind, f.oid, f.proname::text as name, f.oid::regprocedure::text as target
+                  from pg_proc f where f.pronamespace = 'laneway'::regnamespace
+                union all
+                select 'table', c.oid, c.relname::text, c.oid::regclass::text
+                  from pg_class c where c.relnamespace = 'laneway'::regnamespace and c.relkind = 'v') n
+         cross join lateral (select r.rights from laneway.rights_before r
+                              where r.kind = n.kind and r.name = n.name and r.rights is not null
+                              order by r.oid desc limit 1) b
+         where not exists (select from laneway.rights_before r where r.kind = n.kind and r.oid = n.oid)
+    loop
+        execute format('revoke all on %s %s from public', v_thing.kind, v_thing.target);
+        for v_grant in select a.privilege_type, a.is_grantable,
+                              case a.grantee when 0 then 'public' else a.grantee::regrole::text end as role
+                         from aclexplode(v_thing.rights) a loop
+            execute format('grant %s on %s %s to %s%s', v_grant.privilege_type, v_thing.kind, v_thing.target,
+                           v_grant.role, case when v_grant.is_grantable then ' with grant option' else '' end);
+        end loop;
+    end loop;
+end $$;
+drop table laneway.rights_before;
