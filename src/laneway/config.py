@@ -91,6 +91,10 @@ class Settings(BaseSettings):
     )
     pool_size: PositiveInt = Field(default=3, description="database connections per process")
     statement_timeout: _Seconds = Field(default=30.0, description="longest time for one statement")
+    idle_transaction_timeout: _Seconds = Field(
+        default=3.0,
+        description="PostgreSQL ends our transactions that are silent so long",
+    )
     connect_timeout: PositiveInt = Field(default=10, description="longest wait for a connection")
 
     worker: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(

@@ -530,6 +530,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())
+    cast.run(health.find_blockers())
     assert cast.run(row_security.are_bound())
     cast.run(row_security.narrow(["nowhere"]))
     assert cast.run(jobs.count(JobFilter(), limit=9)) == 0

@@ -47,7 +47,8 @@ async def behind(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Data
 async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) -> None:
     found = await all_checks(db)
     assert list(found) == [
-        "database", "schema", "pooler", "listen", "clock", "workers", "leases", "snapshots",
+        "database", "schema", "pooler", "listen", "clock", "workers", "leases", "blockers",
+        "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN

@@ -189,7 +189,7 @@ class Client:
             entries = make_entries(self._catalog, self._limits, requests)
             if conn is None:
                 batch = Batch(len(requests), job_types, is_keyed, entries)
-                made = await self._on_own(lambda own: submit_batch(own, batch))
+                made = await self._on_own(lambda own: submit_batch(own, batch, self.settings))
                 bell.ring()
             else:
                 # All made beforehand: a wrong one must not harm the caller's transaction.

@@ -6,6 +6,7 @@ test holds that a job without a reason but its place is one that a claim takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -14,9 +15,11 @@ from laneway.control import jobs
 from laneway.domain.approval import excluded
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
+from laneway.domain.overview import Blocker
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts
+from laneway.store.health import find_blockers
 
 BOUND: Final = 10_000
 # Codes that only tell the place of a job that could start.
@@ -33,13 +36,16 @@ async def explain(db: Database, job_id: UUID) -> Explanation:
     job = await jobs.show(db, job_id)
     if found is None:
         return Explanation.of(job, [])
-    reasons = reasons_of(job, found, db.settings.heartbeat_fraction)
+    blockers = [] if job.status in TERMINAL else await db.run(find_blockers())
+    reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)
     starts_in_s = _estimate(job, found, {one.code for one in reasons})
     runs_for_s = None if found.run_s is None else round(found.run_s, 3)
     return Explanation.of(job, reasons, starts_in_s, runs_for_s)
 
 
-def reasons_of(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
+def reasons_of(
+    job: Job, found: Facts, renewed_at: float, blockers: Sequence[Blocker] = ()
+) -> list[Reason]:
     """What the facts say about a job; workers renew a lease at this part of it."""
     if job.status in TERMINAL:
         return [_ended(job)]
@@ -47,7 +53,7 @@ def reasons_of(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
         return _running(job, _silence(job, found, renewed_at))
     if job.status is Status.PENDING and job.claimed_at is not None:
         return _analysing(job, _silence(job, found, renewed_at))
-    blocks = [*_time(job, found), *_gates(found), *_workers(found)]
+    blocks = [*_time(job, found), *_gates(found), *_workers(found), *_locks(blockers)]
     if job.status is Status.PENDING:
         # Limits and keys are for runs.
         blocks.insert(0, Reason("pending", "its analysis waits"))
@@ -225,6 +231,10 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
     return [Reason("about_to_start", "nothing stands in its way: a worker takes it shortly")]
 
 
+def _locks(blockers: Sequence[Blocker]) -> list[Reason]:
+    return [Reason("locked", f"{one.describe()}: no claim gets past it") for one in blockers]
+
+
 def _published(found: Facts) -> list[Reason]:
     if found.is_published:
         return []
@@ -236,7 +246,7 @@ def _published(found: Facts) -> list[Reason]:
 # Reasons that only somebody's act takes away: no pace of the past says when.
 _TIMELESS: Final = frozenset(
     {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
-     "workers_drained", "awaiting_approval", "pending", "limit_zero"}
+     "workers_drained", "awaiting_approval", "pending", "limit_zero", "locked"}
 )  # fmt: skip
 
 

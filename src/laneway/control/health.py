@@ -74,6 +74,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
     if schema.finding is not Finding.FAIL:
         yield await check_workers(db)
         yield await check_leases(db)
+        yield await check_blockers(db)
     yield await check_snapshots(db)
 
 
@@ -174,6 +175,20 @@ async def check_leases(db: Database) -> Check:
     if lapsed.oldest_s > LAPSED_S:
         return _fail(name, f"{told}: no watchdog takes them back", "laneway worker APP")
     return _ok(name, f"{told}; the watchdog takes them back")
+
+
+async def check_blockers(db: Database) -> Check:
+    """No session keeps claims from the rows they lock."""
+    name = "blockers"
+    found = await db.run(health.find_blockers())
+    if not found:
+        return _ok(name, "no session holds locks that claims need")
+    first = found[0]
+    rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    step = f"select pg_terminate_backend({first.pid});"
+    if any(one.waiting for one in found):
+        return _fail(name, f"{first.describe()}{rest}: claims wait", step)
+    return _warn(name, f"{first.describe()}{rest}", step)
 
 
 async def check_snapshots(db: Database) -> Check:

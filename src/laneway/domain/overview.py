@@ -78,6 +78,22 @@ class OldSnapshot(NamedTuple):
     age_s: float
 
 
+class Blocker(NamedTuple):
+    """A session that holds locks that claims need; `waiting` counts the sessions it holds up."""
+
+    pid: int
+    application: str
+    user: str
+    state: str
+    age_s: float
+    waiting: int
+
+    def describe(self) -> str:
+        state = f", {self.state}" if self.state else ""
+        who = f"{self.application or 'no name'}, {self.user}{state}"
+        return f"pid {self.pid} ({who}) has held locks that claims need for {self.age_s:.0f} s"
+
+
 @dataclass(frozen=True, slots=True)
 class TypeLoad:
     """Due jobs of one job type; when `is_capped`, there are more than `depth`."""

@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
+from laneway.config import Settings
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_MAX_RETRIES, NewJob
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.store import copytext, events, jobs
+from laneway.store.bounds import bounded_transaction
 from laneway.store.copytext import array_literal, column, escape
 from laneway.store.database import AsyncConn
 from laneway.store.foreign import Borrowed, borrow
@@ -87,9 +89,9 @@ def open_batch(batch: Batch) -> Statement[Opening]:
     )
 
 
-async def submit_batch(conn: AsyncConn, batch: Batch) -> list[Answer]:
+async def submit_batch(conn: AsyncConn, batch: Batch, settings: Settings) -> list[Answer]:
     """Stores jobs in a transaction of our own: all of them or none."""
-    async with conn.transaction():
+    async with bounded_transaction(conn, settings):
         return await store_batch(borrow(conn), batch)
 
 

@@ -17,6 +17,7 @@ from psycopg.pq.abc import PGresult
 
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
 from laneway.store import bell, row_security
+from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.failures import translate, translated
 from laneway.store.statement import Row, Statement
 
@@ -51,9 +52,10 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
     if not settings.pooler:
         # Startup options are not passed on by transaction poolers. Isolation last: claims need it.
         # Compiling one of our short statements takes a thousand times as long as running it.
+        bounds = " ".join(f"-c {name}={value}" for name, value in session_bounds(settings).items())
         options["options"] = (
-            f"-c jit=off -c statement_timeout={int(settings.statement_timeout * 1000)} "
-            f"{given.get('options', '')} -c default_transaction_isolation=read\\ committed"
+            f"-c jit=off {bounds} {given.get('options', '')} "
+            "-c default_transaction_isolation=read\\ committed"
         )
     return {
         **options,
@@ -174,14 +176,14 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Several statements that are committed together, or not at all."""
-        async with self.connection() as conn, conn.transaction():
+        async with self.connection() as conn, bounded_transaction(conn, self.settings):
             yield Transaction(conn)
         bell.ring()
 
     @asynccontextmanager
     async def joined(self) -> AsyncIterator[Database]:
         """A database whose verbs are committed together, or not at all."""
-        async with self.connection() as conn, conn.transaction():
+        async with self.connection() as conn, bounded_transaction(conn, self.settings):
             yield _Joined(self, conn)
         bell.ring()
 
@@ -233,7 +235,7 @@ class _Within(Database):
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:
-        async with self._of.connection() as conn, conn.transaction():
+        async with self._of.connection() as conn, bounded_transaction(conn, self.settings):
             await run_on(conn, self._narrow)
             yield conn
 

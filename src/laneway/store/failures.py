@@ -15,6 +15,8 @@ TRANSIENT = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     pg.ReadOnlySqlTransaction,
+    pg.IdleInTransactionSessionTimeout,
+    pg.TransactionTimeout,
     pg.DuplicatePreparedStatement,
     pg.InvalidSqlStatementName,
 )

@@ -19,7 +19,7 @@ from psycopg.pq import Conninfo
 from psycopg.sql import SQL, Identifier
 
 from laneway.config import Settings
-from laneway.domain.overview import OldSnapshot
+from laneway.domain.overview import Blocker, OldSnapshot
 from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError
 from laneway.store.database import connection_options, run_on
@@ -47,6 +47,17 @@ def read_server() -> Statement[ServerState]:
 def oldest_snapshot() -> Statement[OldSnapshot | None]:
     return Statement(
         "health/find_oldest_snapshot", lambda rows: OldSnapshot(*rows[0]) if rows else None
+    )
+
+
+# A claim holds its locks for milliseconds.
+_BLOCKS_FOR_S = 1.0
+
+
+def find_blockers(*, age_s: float = _BLOCKS_FOR_S) -> Statement[list[Blocker]]:
+    """Sessions that have held what claims lock for this long, the oldest first."""
+    return Statement(
+        "health/find_blockers", lambda rows: [Blocker(*row) for row in rows], {"age": age_s}
     )
 
 

@@ -71,6 +71,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on worker_lanes", "select on lease", "select on jobs", "select on workers",
     ),
     "health/count_lapsed": ("select on lease",),
+    "health/find_blockers": (),
     "health/find_oldest_snapshot": (),
     "health/measure_tables": (),
     "health/read_migrations": ("select on migrations",),

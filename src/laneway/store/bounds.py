@@ -1,0 +1,76 @@
+"""How long the server waits for a client of ours that fell silent, so that no lock outlives it.
+
+A session that waits for its client keeps every lock of its transaction. TCP alone gives up after
+minutes, and only where the client's machine is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+
+if TYPE_CHECKING:
+    from laneway.config import Settings
+
+# Settings of the server's end of a connection: it probes an idle client after 2 s and gives up on
+# one that acknowledges nothing for 4 s, also in the middle of a result.
+DEAD_CLIENT: Final[Mapping[str, str]] = {
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "4000",
+}
+_CAN_ROLL_BACK: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+
+def session_bounds(settings: Settings) -> dict[str, str]:
+    """Settings for the start of a session, where no pooler swallows them."""
+    return {**DEAD_CLIENT, **_transaction_bounds(settings)}
+
+
+def _transaction_bounds(settings: Settings) -> dict[str, str]:
+    return {
+        "statement_timeout": _ms(settings.statement_timeout),
+        "idle_in_transaction_session_timeout": _ms(settings.idle_transaction_timeout),
+    }
+
+
+@asynccontextmanager
+async def bounded_transaction(
+    conn: AsyncConnection[Any], settings: Settings
+) -> AsyncIterator[None]:
+    """A transaction that bounds itself in the message that begins it; inside another a savepoint.
+
+    So the bounds hold behind poolers too, which swallow or share the settings of a session.
+    """
+    if _status_of(conn) != TransactionStatus.IDLE:
+        async with conn.transaction():
+            yield
+        return
+    bounds = _transaction_bounds(settings)
+    text = "; ".join(["begin", *(f"set local {name} = {value}" for name, value in bounds.items())])
+    await conn.execute(text.encode(), prepare=False)
+    try:
+        yield
+    except BaseException:
+        if _status_of(conn) in _CAN_ROLL_BACK:
+            # Where that fails, the connection is closed, and the server rolls back.
+            with contextlib.suppress(psycopg.Error):
+                await conn.execute("rollback", prepare=False)
+        raise
+    await conn.execute("commit", prepare=False)
+
+
+def _status_of(conn: AsyncConnection[Any]) -> TransactionStatus:
+    return conn.info.transaction_status
+
+
+def _ms(seconds: float) -> str:
+    # 0 would mean no limit.
+    return str(max(1, int(seconds * 1000)))

@@ -1,0 +1,30 @@
+-- Sessions that hold what claims lock (lanes, limits, counters, the control gate) for longer than a claim takes.
+-- The row locks themselves are not listed anywhere: a lock of the table that writes or locks rows stands for them.
+-- A session of another role hides its age: it is listed once somebody waits for it, with the time of that wait.
+-- `waiting` counts the sessions that wait for it.
+with held as (
+    select distinct k.pid from pg_locks k
+     where k.granted and k.database = (select d.oid from pg_database d where d.datname = current_database())
+       and (k.locktype = 'relation' and k.relation = any (array[
+                'laneway.worker_lanes', 'laneway.limits', 'laneway.control', 'laneway.slot_usage',
+                'laneway.limit_usage']::regclass[])
+            and k.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
+            or k.locktype = 'advisory' and k.mode = 'ExclusiveLock' and k.objsubid = 1
+               and (k.classid::bigint << 32 | k.objid::bigint) = 5577006791947779410)
+), waits as (
+    select b.pid, count(*)::integer as waiting, min(w.waitstart) as since
+      from pg_locks w cross join lateral unnest(pg_blocking_pids(w.pid)) as b (pid)
+     where not w.granted
+     group by b.pid
+)
+select h.pid, coalesce(a.application_name, ''), a.usename, coalesce(a.state, ''),
+       extract(epoch from clock_timestamp() - coalesce(a.xact_start, w.since))::double precision as age_s,
+       coalesce(w.waiting, 0)
+  from held h
+  join pg_stat_activity a on a.pid = h.pid
+  left join waits w on w.pid = h.pid
+ where h.pid <> pg_backend_pid()
+   -- One that waits itself holds up others only because of the one it waits for.
+   and not exists (select from pg_locks k where k.pid = h.pid and not k.granted)
+   and clock_timestamp() - coalesce(a.xact_start, w.since) >= make_interval(secs => %(age)s::double precision)
+ order by age_s desc limit 5

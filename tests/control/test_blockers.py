@@ -1,0 +1,71 @@
+"""Explain and doctor name the session that keeps claims waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from laneway.control import health
+from laneway.control.explain import explain
+from laneway.control.health import Finding
+from laneway.store.database import Database
+from tests.control.scene import Scene
+
+PATIENCE_S = 20.0
+LANE = "select from laneway.worker_lanes where name = 'default' for no key update"
+GATE = "select pg_advisory_xact_lock(5577006791947779410)"
+LIMIT = "update laneway.limits set max_concurrent = 2 where name = 'openai'"
+
+
+@pytest.fixture
+def silent(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(dsn, application_name="somebody") as conn:
+        yield conn
+
+
+@pytest.mark.parametrize("lock", [LANE, GATE, LIMIT])
+async def test_explain_and_doctor_name_who_holds_the_locks_of_claims(
+    db: Database, scene: Scene, silent: psycopg.Connection[tuple[object, ...]], lock: str
+) -> None:
+    scene.register()
+    scene.publish()
+    job_id = scene.submit()
+    silent.execute(lock.encode())
+    deadline = time.monotonic() + PATIENCE_S
+    while "locked" not in (codes := [r.code for r in (await explain(db, job_id)).reasons]):
+        assert time.monotonic() < deadline, codes
+        await asyncio.sleep(0.05)
+    told = await explain(db, job_id)
+    assert [reason.code for reason in told.reasons] == ["locked", "first_in_lane"]
+    assert told.starts_in_s is None
+    pid = silent.info.backend_pid
+    for message in (told.reasons[0].message, (await health.check_blockers(db)).message):
+        assert f"pid {pid} (somebody, " in message
+        assert "idle in transaction" in message
+    check = await health.check_blockers(db)
+    assert check.finding is Finding.WARN
+    assert check.next == f"select pg_terminate_backend({pid});"
+    silent.rollback()
+    assert [r.code for r in (await explain(db, job_id)).reasons] == ["about_to_start"]
+    assert (await health.check_blockers(db)).finding is Finding.OK
+
+
+async def test_doctor_fails_while_a_claim_waits_for_a_lock(
+    db: Database, scene: Scene, silent: psycopg.Connection[tuple[object, ...]], dsn: str
+) -> None:
+    silent.execute(LANE)
+    with psycopg.connect(dsn, application_name="laneway claim") as claim:
+        waits = asyncio.ensure_future(asyncio.to_thread(claim.execute, LANE))
+        deadline = time.monotonic() + PATIENCE_S
+        while (check := await health.check_blockers(db)).finding is not Finding.FAIL:
+            assert time.monotonic() < deadline, check
+            await asyncio.sleep(0.05)
+        # Only who holds the lock is named, not who waits for it.
+        assert f"pid {silent.info.backend_pid} " in check.message
+        assert "more" not in check.message
+        silent.rollback()
+        await waits
