@@ -164,7 +164,9 @@ def play_keys(cast: Cast) -> None:
 
 
 def prepare_gates(cast: Cast) -> None:
-    """One type that is analysed and one that is only approved."""
+    """One type that is analysed, one that is only approved, one that asks after the submit."""
+    cast.submit("early")
+    cast.publish("early", approval=Approval(), has_analysis=True)
     cheap = Approval(below_cost=5, currency="EUR")
     cast.publish("costly", approval=cheap, has_analysis=True, max_age_s=3600.0)
     cast.publish("gated", approval=Approval(two_person=True))
@@ -181,6 +183,7 @@ def play_gates(cast: Cast) -> None:
             cast.settle(claim, "analyzed", result=said)
     (sealed,) = cast.claim("costly")
     cast.settle(sealed)
+    assert cast.claim("early") == []
 
 
 def play_worker(cast: Cast, _: None) -> None:

@@ -223,6 +223,12 @@ TWINS = (
         },
     ),
     Twin(
+        "approval is decided at submit alone",
+        "C16",
+        "I15",
+        patches={"claim": (("and (t.approval <> 'never' or t.has_analysis)", "and false"),)},
+    ),
+    Twin(
         "run before anyone approves",
         "C16",
         "I15",
@@ -258,7 +264,14 @@ TWINS = (
         "claims ignore key holders",
         "C17",
         "I9",
-        patches={"claim": (("v_lost := laneway.take_keys(v_keyed);", "v_lost := '{}';"),)},
+        patches={
+            "claim": (
+                (
+                    "from unnest(v_second) k where k.concurrency_key is not null",
+                    "from unnest(v_second) k where false",
+                ),
+            )
+        },
     ),
     Twin(
         "keys not handed on",

@@ -38,7 +38,7 @@ CONTRACT = {
     (AWAITING, "expire"): {CANCELLED},
     (AWAITING, "cancel"): {CANCELLED},
     (AWAITING, "max_age"): {FAILED},
-    (APPROVED, "claim"): {RUNNING},
+    (APPROVED, "claim"): {RUNNING, PENDING, AWAITING},
     (APPROVED, "cancel"): {CANCELLED},
     (APPROVED, "max_age"): {FAILED},
     (RUNNING, "finish"): {COMPLETED, CANCELLED},

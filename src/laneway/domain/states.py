@@ -115,6 +115,15 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         "`run_at` has passed, the lane is enabled and has a free slot, the pause gate is open; "
         "`attempt` + 1",
     ),
+    Transition(
+        _APPROVED, Verb.CLAIM, _PENDING, "its job type asks for an analysis now, and it has none"
+    ),
+    Transition(
+        _APPROVED,
+        Verb.CLAIM,
+        _AWAITING,
+        "its job type asks for approval now, nobody has decided, and no analysis is missing",
+    ),
     Transition(_APPROVED, Verb.CANCEL, _CANCELLED, "at once; the job never starts"),
     Transition(_APPROVED, Verb.MAX_AGE, _FAILED, "older than its job type's `max_age`"),
     Transition(_RUNNING, Verb.FINISH, _COMPLETED, _NO_CANCEL),

@@ -19,7 +19,15 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "analysis_of": (),
     "seal": (),
     "keep_decision": ("select on approvals", "insert on decisions"),
-    "let_through": ("select on jobs", "insert on delayed", "insert on ready"),
+    "let_through": (
+        "select on jobs", "select on approvals", "insert on delayed", "insert on ready",
+    ),
+    "unapproved": ("select on job_types", "select on approvals"),
+    "send_back": (
+        "select on job_types", "select insert update on approvals", "insert on ready",
+        "execute on analysis_of",
+        "execute on admit", "execute on step_in", "execute on wake", "execute on emit",
+    ),
     "ask": ("select on jobs", "select on job_types", "insert on awaiting"),
     "admit": (
         "select on jobs", "select on job_types", "select update on approvals",
@@ -35,6 +43,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "note_analysis": (
         "select insert update on approvals", "select delete on progress", "select delete on steps",
+        "select on attempts",
     ),
     "close_awaiting": (
         "select delete on awaiting", "select on jobs", "select insert update on approvals",
@@ -119,7 +128,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update delete on ready", "select on jobs", "select on progress", "insert on lease",
         "select on job_types", "select update on limits", "select on approvals",
         "execute on limit_room", "execute on seal", "execute on take_limits",
-        "execute on take_keys",
+        "execute on take_keys", "execute on unapproved", "execute on send_back",
         "select on watches", "execute on emit",
     ),
     "origins": ("select on jobs",),

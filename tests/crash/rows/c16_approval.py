@@ -3,6 +3,7 @@
 Two people decide about every job, each in a process of their own, at the same time. Now and then
 the test holds a job until both wait to decide about it: then one of them is killed, or both, or
 none, and the job is let go. Some jobs expire meanwhile, some are changed after their approval.
+Some are submitted before any worker has published that their type asks for approval.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.crash.stage import Job, Stage, Stuck, until
 ROUNDS = 20
 WORKERS = 3
 PER_ROUND = 8
+EARLY = 9
 CHANGED, HOPELESS = 6, 3
 # What is done in a round to those who wait to decide, and to a worker.
 ROUND_KINDS = (("race", "analysis"), ("one killed", None), ("race", "run"), ("both killed", None))
@@ -30,6 +32,11 @@ ROUND_KINDS = (("race", "analysis"), ("one killed", None), ("race", "run"), ("bo
 
 async def play(stage: Stage) -> None:
     stage.app = "tests.crash.house:lw"
+    async with stage.client() as client:
+        types = itertools.cycle(["guarded", "cheap", "brief"])
+        early = [_job(stage, "early", next(types)) for _ in range(EARLY)]
+        ids = await stage.submit(client, *early)
+        stage.history.add("early", kind="approved", jobs=_approved(stage, ids))
     workers = [stage.start_worker() for _ in range(WORKERS)]
     await stage.ready(*workers)
     with contextlib.ExitStack() as deciders:
@@ -214,6 +221,8 @@ def look(stage: Stage) -> None:
         dict(met),
         held=all(met[kind] for kind in ("race", "one killed", "both killed", "analysis", "run")),
     )
+    (early,) = (event.more["jobs"] for event in history.of("early"))
+    result.must("approved before their type asked for approval", early, held=early == EARLY)
     phases = Counter(event.more["phase"] for event in history.of("decide"))
     unknown = phases["invoke"] - phases["ok"] - phases["fail"]
     result.must(

@@ -47,14 +47,58 @@ create or replace function laneway.let_through(
 returns void language plpgsql volatile as $$
 declare
     v_run_at timestamptz := (select j.run_at from laneway.jobs j where j.seq = p_seq);
+    -- A job that ran before its type asked for approval keeps the retries that it has spent.
+    v_retries integer := coalesce((select a.sent_back from laneway.approvals a where a.seq = p_seq), 0);
 begin
     if v_run_at > p_now then
-        insert into laneway.delayed (seq, job_type, rank, attempt, sealed, run_at)
-        values (p_seq, p_job_type, p_rank, p_attempt, p_sealed, v_run_at);
+        insert into laneway.delayed (seq, job_type, rank, attempt, retries, sealed, run_at)
+        values (p_seq, p_job_type, p_rank, p_attempt, v_retries, p_sealed, v_run_at);
     else
-        insert into laneway.ready (seq, job_type, fresh, rank, attempt, sealed, ready_at)
-        values (p_seq, p_job_type, false, p_rank, p_attempt, p_sealed, p_now);
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+        values (p_seq, p_job_type, false, p_rank, p_attempt, v_retries, p_sealed, p_now);
     end if;
+end $$;
+
+-- Which of these jobs lack what their type asks for now: a decision, or else an analysis.
+create or replace function laneway.unapproved(p_met laneway.key_waiters[]) returns bigint[]
+language sql stable as $$
+    select array_agg(m.seq)
+      from unnest(p_met) m join laneway.job_types t on t.name = m.job_type
+     where not m.sealed
+       and (t.approval <> 'never' or (t.has_analysis and not exists (
+            select from laneway.approvals a where a.seq = m.seq and a.analysis is not null)))
+$$;
+
+-- Sends jobs that a claim met back to their analysis, or to the people who decide: they were approved
+-- before their type asked for more.
+create or replace function laneway.send_back(p_met laneway.key_waiters[], p_now timestamptz)
+returns void language plpgsql volatile as $$
+declare
+    r record;
+    v_wakes text[] := '{}';
+begin
+    for r in
+        select m.*, (t.has_analysis or a.asked in ('analysis', 'both')) and a.analysis is null as lacks_analysis
+          from unnest(p_met) m
+          join laneway.job_types t on t.name = m.job_type
+          left join laneway.approvals a on a.seq = m.seq
+         order by m.seq
+    loop
+        insert into laneway.approvals as a (seq, sent_back) values (r.seq, r.retries)
+        on conflict (seq) do update set sent_back = excluded.sent_back;
+        if r.lacks_analysis then
+            insert into laneway.ready (seq, job_type, fresh, rank, attempt, ready_at)
+            values (r.seq, laneway.analysis_of(r.job_type), false, r.rank, r.attempt, p_now);
+            v_wakes := v_wakes || laneway.analysis_of(r.job_type);
+        else
+            perform laneway.admit(r.seq, r.rank, r.attempt, p_now);
+        end if;
+        if r.concurrency_key is not null then
+            perform laneway.step_in(r.workspace, r.concurrency_key, r.job_type);
+        end if;
+    end loop;
+    perform laneway.wake(v_wakes);
+    perform laneway.emit(array(select m.seq from unnest(p_met) m), 'returned');
 end $$;
 
 -- What follows an analysis, or a retry, by the policy of the job's type: approved where
@@ -101,6 +145,7 @@ begin
     select * into v_job from laneway.jobs j where j.seq = p_seq;
     select * into v_type from laneway.job_types t where t.name = v_job.job_type;
     select * into v_said from laneway.approvals a where a.seq = p_seq;
+    update laneway.approvals a set sent_back = null where a.seq = p_seq and a.sent_back is not null;
     v_agreed := coalesce(v_said.decision in ('approved', 'automatic'), false);
     v_sealed := v_agreed and v_said.seal = laneway.seal(v_job.payload, v_said.analysis);
     if (v_type.has_analysis or v_said.asked in ('analysis', 'both')) and not v_sealed
@@ -120,13 +165,15 @@ begin
     return v_job.job_type;
 end $$;
 
--- Stores what an analysis said. Its progress and steps were its own: the run begins without them.
+-- Stores what an analysis said. Its progress and steps were its own: the run begins without them. A job
+-- that ran before its type asked for approval keeps the progress and the steps of its runs.
 create or replace function laneway.note_analysis(p_seq bigint, p_analysis jsonb, p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
     v_cost jsonb := p_analysis -> 'cost';
     v_amount jsonb := coalesce(v_cost -> 'amount', v_cost -> 'tokens');
     v_is_cost boolean := coalesce(jsonb_typeof(v_amount) = 'number', false);
+    v_has_run boolean;
 begin
     insert into laneway.approvals as a (seq, analysis, cost, unit, analyzed_at)
     values (p_seq, p_analysis, case when v_is_cost then v_amount::text::numeric end,
@@ -134,8 +181,13 @@ begin
     on conflict (seq) do update
        set analysis = excluded.analysis, cost = excluded.cost, unit = excluded.unit, analyzed_at = excluded.analyzed_at,
            seal = null, decision = null, decided_at = null, decided_by = null, comment = null;
-    delete from laneway.progress p where p.seq = p_seq;
-    delete from laneway.steps s where s.seq = p_seq;
+    v_has_run := exists (select from laneway.approvals a where a.seq = p_seq and a.sent_back is not null)
+             and exists (select from laneway.attempts t where t.seq = p_seq and t.lane <> 'analysis');
+    delete from laneway.progress p where p.seq = p_seq and not v_has_run;
+    delete from laneway.steps s
+     where s.seq = p_seq and (not v_has_run or exists (
+           select from laneway.attempts t
+            where t.seq = p_seq and t.attempt = s.attempt and t.lane = 'analysis'));
 end $$;
 
 -- Whether a job is this person's own, or may be: of its submitter, and for a schedule's job of who wrote

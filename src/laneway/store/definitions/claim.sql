@@ -43,8 +43,12 @@ declare
     v_absent  text[];
     v_caps    integer[];
     v_counts  integer[];
-    -- Met with a key; without the key they wanted; approved by a decision, and those not as approved.
-    v_keyed   laneway.key_waiters[];
+    -- Types that ask for an analysis or an approval; jobs of them that have none, sent back and not claimed.
+    v_guarded text[];
+    v_unapproved bigint[];
+    -- Met with a key, or without a decision where one may be needed: leased in a second step.
+    v_second  laneway.key_waiters[];
+    -- Without the key they wanted; approved by a decision, and those not as approved.
     v_lost    bigint[];
     v_sealed  bigint[];
     v_forged  bigint[];
@@ -128,6 +132,9 @@ begin
         perform pg_advisory_xact_lock(hashtextextended(p_lane, 5577006791947779410 + (uuid_hash(p_worker) & 1)));
     end if;
     v_now := coalesce(p_now, clock_timestamp());
+    -- Behind the locks: a policy published while this claim waited for them counts.
+    select array_agg(t.name) into v_guarded from laneway.job_types t
+     where t.name = any (p_types) and (t.approval <> 'never' or t.has_analysis);
     -- The xid comes before the snapshot of the pick: a row committed later has a seq the floor rule sees.
     own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
@@ -192,21 +199,30 @@ begin
                case when v_needy is not null then (
                    select array_agg(p.limit_name) from unnest(v_needy, v_needed) as p (job_type, limit_name)
                     where p.job_type = c.job_type) end
-          from claimed c where c.concurrency_key is null
+          from claimed c
+         where c.concurrency_key is null and (v_guarded is null or c.sealed or c.job_type <> all (v_guarded))
     )
     select array_agg(c.seq), array_agg(c.id), array_agg(c.attempt + 1), array_agg(c.rank), array_agg(c.job_type),
            array_agg(c.payload), array_agg(c.checkpoint), array_agg(c.retries), array_agg(c.fresh),
            array_agg(row(c.seq, c.workspace, c.concurrency_key, c.rank, c.job_type, c.attempt, c.retries, c.sealed,
-                         c.ready_at)::laneway.key_waiters) filter (where c.concurrency_key is not null),
+                         c.ready_at)::laneway.key_waiters)
+               filter (where c.concurrency_key is not null or (not c.sealed and c.job_type = any (v_guarded))),
            array_agg(c.seq) filter (where c.sealed),
            (select count(*) from probe), exists (select from edge),
            limited or (v_needy is not null and exists (select from over))
       into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
-           v_keyed, v_sealed, v_locked, more, limited
+           v_second, v_sealed, v_locked, more, limited
       from claimed c;
 
-    if v_keyed is not null then
-        v_lost := laneway.take_keys(v_keyed);
+    if v_guarded is not null and v_second is not null then
+        v_unapproved := laneway.unapproved(v_second);
+    end if;
+    if v_unapproved is not null then
+        perform laneway.send_back(array_agg(k), v_now) from unnest(v_second) k where k.seq = any (v_unapproved);
+        select array_agg(k) into v_second from unnest(v_second) k where k.seq <> all (v_unapproved);
+    end if;
+    if v_second is not null then
+        v_lost := laneway.take_keys(array(select k from unnest(v_second) k where k.concurrency_key is not null));
         insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
                                    keyed, lease_seconds, claimed_at, lease_until, sealed, concurrency_key, limits)
         select c.seq, c.attempt + 1, p_worker, p_lane, c.job_type, c.workspace, c.rank, c.retries, j.max_retries,
@@ -214,23 +230,24 @@ begin
                c.concurrency_key,
                (select array_agg(p.limit_name) from unnest(v_needy, v_needed) as p (job_type, limit_name)
                  where p.job_type = c.job_type)
-          from unnest(v_keyed) c
+          from unnest(v_second) c
          cross join lateral (select b.max_retries, b.unique_key is not null as keyed
                                from laneway.jobs b where b.seq = c.seq offset 0) j
          where c.seq not in (select unnest(v_lost));
         parked := cardinality(v_lost);
-        if parked > 0 then
-            select array_agg(x.seq), array_agg(x.id), array_agg(x.attempt), array_agg(x.rank), array_agg(x.job_type),
-                   array_agg(x.payload), array_agg(x.checkpoint), array_agg(x.retry), array_agg(x.is_fresh)
-              into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes
-              from (select * from unnest(seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes)
-                             with ordinality as u (seq, id, attempt, rank, job_type, payload, checkpoint, retry, is_fresh, n)
-                     where u.seq not in (select unnest(v_lost)) order by u.n) x;
-        end if;
+    end if;
+    v_lost := v_lost || v_unapproved;
+    if cardinality(v_lost) > 0 then
+        select array_agg(x.seq), array_agg(x.id), array_agg(x.attempt), array_agg(x.rank), array_agg(x.job_type),
+               array_agg(x.payload), array_agg(x.checkpoint), array_agg(x.retry), array_agg(x.is_fresh)
+          into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes
+          from (select * from unnest(seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes)
+                         with ordinality as u (seq, id, attempt, rank, job_type, payload, checkpoint, retry, is_fresh, n)
+                 where u.seq not in (select unnest(v_lost)) order by u.n) x;
     end if;
     state := 'ok';
-    left_over := v_locked - parked - coalesce(cardinality(seqs), 0);
-    more := more or parked > 0 or coalesce(cardinality(seqs), 0) >= v_room;
+    left_over := v_locked - coalesce(cardinality(v_lost), 0) - coalesce(cardinality(seqs), 0);
+    more := more or cardinality(v_lost) > 0 is true or coalesce(cardinality(seqs), 0) >= v_room;
     if seqs is null then return; end if;
     -- Of a type under a limit no more was looked for than its room.
     more := more or v_needy && job_types is true;
