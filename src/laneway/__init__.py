@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from laneway.domain.job import Job
     from laneway.domain.retention import Retention
     from laneway.domain.retry import RetryPolicy
-    from laneway.domain.verdicts import Cancel, Retry, Snooze
+    from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
     from laneway.engine.context import Context, SyncContext
     from laneway.errors import LanewayError
     from laneway.wiring import Laneway
@@ -40,6 +40,7 @@ _HOMES = {
     "JobHandle": "laneway.client",
     "Laneway": "laneway.wiring",
     "LanewayError": "laneway.errors",
+    "PublicError": "laneway.domain.verdicts",
     "Retention": "laneway.domain.retention",
     "Retry": "laneway.domain.verdicts",
     "RetryPolicy": "laneway.domain.retry",
@@ -57,6 +58,7 @@ __all__ = [
     "JobHandle",
     "Laneway",
     "LanewayError",
+    "PublicError",
     "Retention",
     "Retry",
     "RetryPolicy",

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from laneway.api import event_response, hub
 from laneway.api import stream as limits
 from laneway.domain.approval import Analysis, Approval
+from laneway.domain.job_error import PRIVATE_MESSAGE
 from laneway.domain.token import new_secret
 from laneway.store import approvals, leases
 from laneway.store.database import Database
@@ -117,7 +118,8 @@ async def test_an_ended_job_is_told_by_its_end_alone(
         async with reading(app, viewer, f"/jobs/{job_id}/stream") as stream:
             (only,) = await stream.rest()
     assert only.name == "job.failed"
-    assert only.data["error"] == {"type": "ValueError", "message": "no"}, "and no traceback"
+    error = {"type": "ValueError", "message": PRIVATE_MESSAGE}
+    assert only.data["error"] == error, "and no traceback"
     async with reading(app, viewer, f"/jobs/{job_id}/stream", last="1000000") as stream:
         assert names(await stream.rest()) == ["job.failed"], "an id that was never sent"
 

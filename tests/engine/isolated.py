@@ -19,6 +19,11 @@ def add(ctx: SyncContext, a: int, b: int = 1) -> int:
     return a + b
 
 
+@lw.handler("process_say", isolation="process", max_retries=0)
+def say(ctx: SyncContext, said: str) -> None:
+    raise ValueError(said)
+
+
 @lw.handler("process_raise", isolation="process", retry=SOON)
 def fail(ctx: SyncContext, how: str) -> Any:
     match how:

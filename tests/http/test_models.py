@@ -20,7 +20,8 @@ from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.fires import Fire
 from laneway.domain.freeze import HeldJob, LaneWatch, Thawed
-from laneway.domain.job import Attempt, Job, JobError, LogLine, Progress
+from laneway.domain.job import Attempt, Job, LogLine, Progress
+from laneway.domain.job_error import JobError
 from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
@@ -48,7 +49,7 @@ SCHEMAS: dict[str, Told] = {
     "JobOut": told(Job, own="attempts"),
     "JobDetailOut": told(Job, Review, own="job"),
     "AttemptOut": told(Attempt),
-    "ErrorOut": told(JobError),
+    "ErrorOut": told(JobError, own="is_public"),
     "LogLineOut": told(LogLine),
     "DecisionOut": told(Decision),
     "ExplanationOut": told(Explanation),

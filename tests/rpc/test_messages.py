@@ -50,6 +50,8 @@ def test_each_outcome_is_one_verdict() -> None:
         "message": "k",
         "traceback": "here",
     }
+    public = json.loads(verdict(fail=pb.Fail(error=pb.Error(is_public=True))).error or "")
+    assert public == {"type": "Error", "message": "Error", "public": True}
     assert verdict(fail=pb.Fail(is_final=True)).kind == "giveup"
     assert verdict(fail=pb.Fail()).delay_s is None
     assert verdict(snooze=pb.Snooze(delay_ms=2000)).delay_s == 2.0

@@ -13,7 +13,8 @@ from uuid import UUID
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress, new_job_id
+from laneway.domain.job import Attempt, Job, LogLine, NewJob, Progress, new_job_id
+from laneway.domain.job_error import JobError
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 

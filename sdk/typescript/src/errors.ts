@@ -4,6 +4,7 @@
  *     Retry            again, while the retry budget lasts
  *     Snooze           again later, at no charge
  *     Cancel           the job is cancelled
+ *     PublicError      the attempt failed; everybody who may see the job reads its message
  *     InvalidInput     what was given breaks a rule; names the field and the rule
  *     Stopped          the handler should stop: thrown by its context, the reason of its signal
  *     StaleAttempt     another attempt runs, or the job has ended: nothing this one says counts
@@ -45,6 +46,14 @@ export class Cancel extends Error {
   constructor(readonly reason = "cancelled by its handler") {
     super(reason);
   }
+}
+
+/**
+ * The attempt failed, with a message for everybody who may see the job. Messages of other errors need
+ * jobs:debug; so does the stack with its cause.
+ */
+export class PublicError extends Error {
+  override name = "PublicError";
 }
 
 /** The handler should stop. */

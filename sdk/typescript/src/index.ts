@@ -5,6 +5,7 @@ export type { JobLog, Progress } from "./context.js";
 export {
   Cancel,
   InvalidInput,
+  PublicError,
   Retry,
   ServerError,
   Snooze,

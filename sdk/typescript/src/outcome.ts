@@ -1,6 +1,6 @@
 /** From how a handler ended to the result of its attempt. */
 
-import { Cancel, InvalidInput, Retry, Snooze } from "./errors.js";
+import { Cancel, InvalidInput, PublicError, Retry, Snooze } from "./errors.js";
 import type { Analysis } from "./handlers.js";
 import { encode, safeText } from "./json.js";
 import { checkOptions, type Names } from "./options.js";
@@ -37,7 +37,7 @@ export function stopped(run: Run): Result | undefined {
       return { claim, ranMs, cancel: { reason: "" } };
     case "timeout": {
       const message = `took longer than its timeout of ${run.assignment.timeoutMs / 1000} s`;
-      return { claim, ranMs, fail: { error: { type: "Timeout", message } } };
+      return { claim, ranMs, fail: { error: { type: "Timeout", message, isPublic: true } } };
     }
     case "shutdown":
       return { claim, ranMs, release: {} };
@@ -49,7 +49,7 @@ export function stopped(run: Run): Result | undefined {
 /** The handler cannot take the payload, which will not get better: no retry. */
 export function unreadable(run: Run, error: unknown): Result {
   const message = safeText(textOf(error), LONGEST_MESSAGE);
-  const fail = { error: { type: "InvalidInput", message }, isFinal: true };
+  const fail = { error: { type: "InvalidInput", message, isPublic: true }, isFinal: true };
   return { claim: run.claim, ranMs: run.ranMs, fail };
 }
 
@@ -57,7 +57,7 @@ export function unreadable(run: Run, error: unknown): Result {
 export function refused(result: Result, why: string): Result {
   const message = safeText(`the server refused the result: ${why}`, LONGEST_MESSAGE);
   const { claim = null, ranMs = 0 } = result;
-  return { claim, ranMs, fail: { error: { type: "InvalidResult", message } } };
+  return { claim, ranMs, fail: { error: { type: "InvalidResult", message, isPublic: true } } };
 }
 
 export function failed(run: Run, error: unknown): Result {
@@ -78,13 +78,21 @@ export function failed(run: Run, error: unknown): Result {
     : { claim, ranMs, fail: { ...fail, retryAfterMs } };
 }
 
+interface Described {
+  type: string;
+  message: string;
+  traceback: string;
+  isPublic: boolean;
+}
+
 /** An error as stored: its name, its message, and where it came from. */
-function described(error: unknown): { type: string; message: string; traceback: string } {
+function described(error: unknown): Described {
   const name = error instanceof Error ? textOf(error.name) || "Error" : "Error";
   return {
     type: safeText(name, 200),
     message: safeText(textOf(error) || name, LONGEST_MESSAGE),
     traceback: error instanceof Error ? safeText(trace(error), LONGEST_TRACEBACK) : "",
+    isPublic: error instanceof PublicError,
   };
 }
 

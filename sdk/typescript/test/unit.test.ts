@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 
 import { delayAfter } from "../src/backoff.js";
 import { Connection, tokenFromEnvironment } from "../src/connection.js";
-import { Cancel, InvalidInput, Retry, Snooze } from "../src/errors.js";
+import { Cancel, InvalidInput, PublicError, Retry, Snooze } from "../src/errors.js";
 import { declaration } from "../src/handlers.js";
 import { encode, safeText } from "../src/json.js";
 import * as outcome from "../src/outcome.js";
@@ -88,6 +88,12 @@ describe("Outcomes", () => {
     assert.equal(outcome.threw(run(), "just text")?.fail?.error?.message, "just text");
   });
 
+  it("only a PublicError has a public message", () => {
+    const isPublic = (error: Error) => outcome.threw(run(), error)?.fail?.error?.isPublic;
+    assert.equal(isPublic(new PublicError("no page 7")), true);
+    assert.equal(isPublic(new Error("row 7")), false);
+  });
+
   it("Retry, Snooze and Cancel say how the job goes on", () => {
     const retry = outcome.threw(run(), new Retry("busy", { afterMs: 1234.4 }))?.fail;
     assert.equal(retry?.retryAfterMs, 1234);
@@ -105,7 +111,11 @@ describe("Outcomes", () => {
     };
     const late = told("timeout");
     const message = "took longer than its timeout of 1.5 s";
-    assert.deepEqual(outcome.returned(late, 1)?.fail?.error, { type: "Timeout", message });
+    assert.deepEqual(outcome.returned(late, 1)?.fail?.error, {
+      type: "Timeout",
+      message,
+      isPublic: true,
+    });
     assert.deepEqual(outcome.threw(told("shutdown"), new Error("x"))?.release, {});
     assert.deepEqual(outcome.returned(told("shutdown"), 1)?.finish, { result: "1" });
     assert.equal(outcome.returned(told("fenced"), 1), undefined);

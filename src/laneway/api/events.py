@@ -83,7 +83,7 @@ async def stream_job(
     if told is None:
         hub.leave(stream)
         return Response(status_code=204)
-    return EventResponse(hub, stream, _each(told))
+    return EventResponse(hub, stream, _each(stream, told))
 
 
 @router.get(
@@ -130,10 +130,11 @@ async def _first(
             yield part
 
 
-async def _each(told: deque[Rendering]) -> AsyncIterator[bytes]:
+async def _each(stream: JobStream, told: deque[Rendering]) -> AsyncIterator[bytes]:
     # Each is written when its turn has come, and forgotten: all of them may be more than fits.
     while told:
-        yield told.popleft().numbered()
+        one = told.popleft()
+        yield one.numbered(debug=stream.shows_debug(one.event))
 
 
 async def _number(who: Caller, job_id: UUID) -> int:

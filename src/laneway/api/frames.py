@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from laneway.api.answer import render
-from laneway.domain.event import Cursor, Event, Snapshot, shown
+from laneway.domain.event import Cursor, Event, Snapshot, has_private_error, shown
 from laneway.domain.job import Job
 
 PING: Final = b": ping\n\n"
@@ -24,8 +24,8 @@ def _body(name: str, data: Any) -> bytes:
 
 
 class Rendering:
-    """One event in both ways to name it; its data is written once, for all who get it, and only
-    when the first of them does."""
+    """One event in both ways to name it. Its data is written once for all who read the same of it,
+    and only when the first of them does."""
 
     def __init__(self, event: Event, job: Job | None, name: str | None = None) -> None:
         self.event = event
@@ -33,22 +33,34 @@ class Rendering:
         self._name = name or event.name
 
     @cached_property
-    def _body(self) -> bytes:
-        return _body(self._name, _data(self.event, self._job))
+    def is_alike(self) -> bool:
+        """Whether all readers read the same of it."""
+        return self._job is None or not has_private_error(self.event)
 
-    def numbered(self) -> bytes:
+    @cached_property
+    def _public(self) -> bytes:
+        return _body(self._name, _data(self.event, self._job, debug=False))
+
+    @cached_property
+    def _private(self) -> bytes:
+        return _body(self._name, _data(self.event, self._job, debug=True))
+
+    def _body(self, *, debug: bool) -> bytes:
+        return self._private if debug and not self.is_alike else self._public
+
+    def numbered(self, *, debug: bool) -> bytes:
         """As the stream of its job tells it."""
-        return b"id: %d\n%b" % (self.event.id, self._body)
+        return b"id: %d\n%b" % (self.event.id, self._body(debug=debug))
 
-    def placed(self, prev: Snapshot, following: Snapshot) -> bytes:
+    def placed(self, prev: Snapshot, following: Snapshot, *, debug: bool) -> bytes:
         """As a stream of topics tells it, that found it between two snapshots."""
         cursor = Cursor(prev, following, self.event.id)
-        return b"id: %b\n%b" % (str(cursor).encode(), self._body)
+        return b"id: %b\n%b" % (str(cursor).encode(), self._body(debug=debug))
 
 
-def _data(event: Event, job: Job | None) -> dict[str, Any]:
+def _data(event: Event, job: Job | None, *, debug: bool) -> dict[str, Any]:
     if job is not None:
-        return shown(event, job)
+        return shown(event, job, debug=debug)
     if event.name == "jobs.changed":
         return {
             "change": event.state.get("change"),

@@ -156,7 +156,7 @@ class Hub:
             return can_resume, self._tail.here
 
     def missed(self, stream: TopicStream, since: Cursor, here: Snapshot) -> AsyncIterator[bytes]:
-        return between(self._database, since, here, stream.wants)
+        return between(self._database, since, here, stream.wants, stream.shows_debug)
 
     async def _watch(self, seqs: Collection[int]) -> None:
         """From now on every change of these is logged, whoever makes it."""
@@ -263,14 +263,15 @@ class Hub:
         return bool(self._readers(event))
 
     def _tell(self, found: Found) -> None:
-        numbered = placed = None
+        # By kind of stream, and by whether it shows private messages.
+        written: dict[tuple[bool, bool], bytes] = {}
         for stream in self._readers(found.event):
-            if isinstance(stream, JobStream):
-                numbered = numbered or found.rendering.numbered()
-                stream.offer(found.event, numbered)
-            else:
-                placed = placed or found.placed()
-                stream.offer(found.event, placed)
+            of_job = isinstance(stream, JobStream)
+            debug = not found.rendering.is_alike and stream.shows_debug(found.event)
+            if (of_job, debug) not in written:
+                frame = found.rendering.numbered if of_job else found.placed
+                written[of_job, debug] = frame(debug=debug)
+            stream.offer(found.event, written[of_job, debug])
 
     def _end_of_deleted(self, event: Event) -> None:
         for stream in self._readers(event):

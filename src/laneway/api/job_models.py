@@ -94,7 +94,7 @@ class ErrorOut(BaseModel):
     """Why it failed."""
 
     type: str
-    message: str
+    message: str = Field(description="Unless it is public, with jobs:debug or for one's own job")
     traceback: str | None = Field(
         default=None, description="Only with jobs:debug, or for one's own job"
     )

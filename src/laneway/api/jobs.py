@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from laneway.api.answer import Json, render
 from laneway.api.auth import Caller, needs
 from laneway.api.idempotency import OnceOnly
-from laneway.api.job_access import actable, readable, shown, shown_whole
+from laneway.api.job_access import actable, readable, shown, shown_whole, shows_debug
 from laneway.api.job_models import (
     Approval,
     CancelOrder,
@@ -67,7 +67,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     "/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=answers(404)
 )
 async def get_job(who: Reader, job_id: UUID) -> Response:
-    """One job with its attempts; tracebacks and log lines with jobs:debug, or for one's own."""
+    """One job with its attempts; private error texts and logs with jobs:debug, or for one's own."""
     await readable(who, job_id)
     return Json(shown_whole(who, await approval.review(who.database, job_id)))
 
@@ -80,8 +80,8 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
 )
 async def explain_job(who: Reader, job_id: UUID) -> Response:
     """Every reason why a job is not running, and when it may start."""
-    await readable(who, job_id)
-    told = (await explain.explain(who.database, job_id)).to_dict()
+    debug = shows_debug(who, await readable(who, job_id))
+    told = (await explain.explain(who.database, job_id, debug=debug)).to_dict()
     if not who.access.allows_everywhere("jobs:read"):
         told["reasons"] = _without_others(told["reasons"], str(job_id))
     return Json(told)

@@ -20,6 +20,7 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 # What is on its way to one reader is a copy of his own.
 AT_ONCE: Final = 32 * 1024
 READ: Final = "jobs:read"
+DEBUG: Final = "jobs:debug"
 
 
 class Stream:
@@ -43,6 +44,7 @@ class Stream:
         """Takes over what the reader may do from now on."""
         self.access = access
         self.reach = access.reach(READ)
+        self._debug = access.reach(DEBUG)
         if self.reach.is_empty:
             self.end()
 
@@ -98,6 +100,10 @@ class Stream:
 
     def wants(self, event: Event) -> bool:
         raise NotImplementedError
+
+    def shows_debug(self, event: Event) -> bool:
+        """Whether the message of an error that is not public is for this reader."""
+        return event.created_by == self.access.name or covers(self._debug, event)
 
     def offer(self, event: Event, frame: bytes) -> None:
         """Gives it an event that it wants."""

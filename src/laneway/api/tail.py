@@ -26,8 +26,8 @@ class Found(NamedTuple):
     def event(self) -> Event:
         return self.rendering.event
 
-    def placed(self) -> bytes:
-        return self.rendering.placed(self.prev, self.next)
+    def placed(self, *, debug: bool) -> bytes:
+        return self.rendering.placed(self.prev, self.next, debug=debug)
 
 
 class Tail:
@@ -92,7 +92,11 @@ class Tail:
 
 
 async def between(
-    database: Database, since: Cursor, here: Snapshot, is_wanted: Callable[[Event], bool]
+    database: Database,
+    since: Cursor,
+    here: Snapshot,
+    is_wanted: Callable[[Event], bool],
+    shows_debug: Callable[[Event], bool],
 ) -> AsyncIterator[bytes]:
     """What a reader who stands at a cursor has missed up to a snapshot, page by page."""
     for prev, following, after in ((since.prev, since.next, since.id), (since.next, here, 0)):
@@ -104,7 +108,8 @@ async def between(
                 jobs = await read_jobs(database, part)
                 for event in part:
                     if event.seq is None or event.seq in jobs:
-                        yield rendered(event, jobs).placed(prev, following)
+                        debug = shows_debug(event)
+                        yield rendered(event, jobs).placed(prev, following, debug=debug)
             is_more = len(found) == events.PAGE
             after = found[-1].id if found else after
 

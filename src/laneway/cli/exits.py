@@ -50,9 +50,10 @@ def exit_code(error: BaseException) -> ExitCode:
 def report(error: Exception) -> ExitCode:
     """Says in one line what went wrong; answers the code to exit with."""
     if os.environ.get("LANEWAY_DEBUG"):
-        sys.stderr.write(_without_password("".join(traceback.format_exception(error))))
+        sys.stderr.write(_redacted("".join(traceback.format_exception(error))))
     message = str(error) or type(error).__name__
     if not isinstance(error, errors.LanewayError):
+        message = _redacted(message)
         message = f"unexpected {type(error).__name__}: {message} (LANEWAY_DEBUG=1 shows where)"
     note(f"laneway: {visible(_without_password(message))}")
     return exit_code(error)
@@ -62,6 +63,12 @@ def fail(message: str, code: ExitCode) -> typer.Exit:
     """Says why and makes what to raise."""
     note(f"laneway: {visible(message)}")
     return typer.Exit(code)
+
+
+def _redacted(text: str) -> str:
+    from laneway.domain.redaction import redact
+
+    return redact(text)
 
 
 def _without_password(text: str) -> str:

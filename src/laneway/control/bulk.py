@@ -22,6 +22,7 @@ from laneway.domain.bulk import Preview as Preview
 from laneway.domain.bulk import Tally as Tally
 from laneway.domain.bulk import Verb as Verb
 from laneway.domain.job import Job
+from laneway.domain.redaction import redact
 from laneway.errors import InvalidInput
 from laneway.store import approvals, audit
 from laneway.store import jobs as store
@@ -128,7 +129,7 @@ def _order_act(order: Order, by: str, upto: int, matched: int) -> Statement[None
         "is_more": matched > COUNT_BOUND,
     }
     if order.reason is not None:
-        after["reason"] = order.reason
+        after["reason"] = redact(order.reason)
     if order.priority is not None:
         after["priority"] = order.priority
     return audit.record(by, _DONE[order.verb], "job", workspace=order.wanted.workspace, after=after)

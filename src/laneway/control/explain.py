@@ -29,11 +29,16 @@ _HOLDERS: Final = 5
 _PATIENCE: Final = 0.25
 
 
-async def explain(db: Database, job_id: UUID) -> Explanation:
-    """Every reason why the job is not running, or how it stands if it runs or has ended."""
+async def explain(db: Database, job_id: UUID, *, debug: bool = True) -> Explanation:
+    """Every reason why the job is not running, or how it stands if it runs or has ended.
+
+    `debug`: with the message of an error that is not public.
+    """
     # Facts first: whatever the job read afterwards has become since, is newer news.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
     job = await jobs.show(db, job_id)
+    if not debug:
+        job = job.public()
     if found is None:
         return Explanation.of(job, [])
     blockers = [] if job.status in TERMINAL else await db.run(find_blockers())

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from laneway.domain.job import Job, json_time
+from laneway.domain.job_error import PRIVATE_MESSAGE
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput
@@ -50,15 +51,17 @@ class Event(NamedTuple):
         return self.seq is not None and self.state["status"] in TERMINAL
 
 
-def shown(event: Event, job: Job) -> dict[str, Any]:
+def shown(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
     """The job as it was when the event was logged, as lists show it; never with a traceback.
 
     `job`: as it is now, for all that does not change, and for what is too large for a log.
+    `debug`: with the message of an error that is not public.
     """
     told = job.to_dict(debug=False)
     del told["attempts"]
     is_as_now = told["attempt"] == event.state["attempt"]
     told |= event.state
+    told["error"] = _error(event, debug=debug)
     told |= {name: _time(event.state.get(name)) for name in _TIMES}
     told["lane"] = event.lane
     if not (is_as_now and event.state["status"] == Status.RUNNING):
@@ -66,6 +69,21 @@ def shown(event: Event, job: Job) -> dict[str, Any]:
     if not (is_as_now and event.is_terminal):
         told["result"] = None
     return told
+
+
+def has_private_error(event: Event) -> bool:
+    """Whether readers with jobs:debug read more of this event than others."""
+    error = event.state.get("error")
+    return error is not None and error.get("public") is not True
+
+
+def _error(event: Event, *, debug: bool) -> dict[str, Any] | None:
+    error = event.state["error"]
+    if error is None:
+        return None
+    is_hidden = has_private_error(event) and not debug
+    message = PRIVATE_MESSAGE if is_hidden else error["message"]
+    return {"type": error["type"], "message": message}
 
 
 def _time(text: str | None) -> str | None:

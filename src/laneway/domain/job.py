@@ -7,12 +7,13 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
 from laneway.domain.approval import Cost, cost_of
+from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
 from laneway.domain.states import Status
@@ -62,21 +63,6 @@ class Progress:
             "percent": self.percent,
             "message": self.message,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class JobError:
-    """Why an attempt, or the job, failed."""
-
-    type: str
-    message: str
-    traceback: str | None = None
-
-    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
-        shown: dict[str, object] = {"type": self.type, "message": self.message}
-        if debug:
-            shown["traceback"] = self.traceback
-        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +159,13 @@ class Job:
         """What its analysis says it costs."""
         return cost_of(self.analysis)
 
+    def public(self) -> Job:
+        """The job with its error as everybody who may see it reads it; without attempts."""
+        error = self.error.public() if self.error else None
+        return replace(self, error=error, attempts=())
+
     def to_dict(self, *, debug: bool = True) -> dict[str, object]:
-        """The job as JSON values; `debug=False` leaves out tracebacks and log lines."""
+        """The job as JSON values; `debug=False` leaves out what is private."""
         shown: dict[str, object] = {
             "id": str(self.id),
             "job_type": self.job_type,

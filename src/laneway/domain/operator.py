@@ -6,6 +6,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from laneway.domain.job import NAME_BYTES
+from laneway.domain.redaction import redact
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.text import check_name, check_text
 from laneway.errors import InvalidInput, NotFound, Refused
@@ -100,7 +101,7 @@ State = dict[str, object]
 
 def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple[State, State]:
     """Before and after a cancel, as the audit tells it."""
-    after: State = {"status": status.value, "reason": reason}
+    after: State = {"status": status.value, "reason": reason and redact(reason)}
     if status is not Status.CANCELLED:
         after["cancel_requested"] = True
     return {"status": found_in}, after
@@ -108,4 +109,7 @@ def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple
 
 def decided(status: Status, comment: str | None) -> tuple[State, State]:
     """Before and after a decision, as the audit tells it."""
-    return {"status": Status.AWAITING_APPROVAL.value}, {"status": status.value, "comment": comment}
+    return {"status": Status.AWAITING_APPROVAL.value}, {
+        "status": status.value,
+        "comment": comment and redact(comment),
+    }

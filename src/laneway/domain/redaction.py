@@ -1,9 +1,14 @@
-"""Secrets struck out of text that people will read."""
+"""Secrets struck out of text that people will read.
+
+Every text is read a fixed number of times from left to right: no input takes more than linear time.
+Patterns therefore never start inside a run of characters they have already read (look-behind), and
+never give characters back (possessive quantifiers).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -11,38 +16,179 @@ from urllib.parse import unquote, urlsplit
 from laneway.domain.token import PREFIXES
 
 HIDDEN: Final = "***"
+# What is longer is cut, head and tail kept: nobody reads more, and time stays bounded.
+LONGEST_TEXT: Final = 256 * 1024
+_CUT: Final = "\n… ({} characters left out) …\n"
 # Shorter ones may be part of any word.
 _SHORTEST: Final = 4
+_LONGEST_WORD: Final = 16
+
+# Names whose value is secret, also as part of a longer name (PGPASSWORD, x-api-key, accessToken).
+_SECRET_NAME: Final = re.compile(
+    r"passw(?:or)?d|passphrase|\bpwd\b|_pwd\b|secret|credential|authorization|cookie"
+    r"|tokens?(?![a-z])|(?:api|access|account|private|signing|encryption|master|shared)[-_.]?key"
+    r"|signature|\bsig\b|sas[-_.]?url|conn(?:ection)?[-_.]?str(?:ing)?|webhook[-_.]?url",
+    re.IGNORECASE,
+)
+# Names that sound secret and count something: `max_tokens=4096`, `token_count: 3`.
+_COUNT_NAME: Final = re.compile(
+    r"tokens\Z|tokens?[-_.]?(?:count|limit|budget|usage|type|s)\b|\A(?:max|num|n|total)[-_.]?tokens?",
+    re.IGNORECASE,
+)
+_NUMBER: Final = re.compile(r"[-+]?[0-9.,_]+\Z")
+_NAMED: Final = re.compile(r"""(?<![\w.-])([\w.-]++)(\\?["']?\s*+(?:=>|:=|[:=])\s*+)""")
+_HEADER: Final = re.compile(r"(?:authorization|cookie)\Z", re.IGNORECASE)
+_QUOTED: Final = {
+    '"': re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL),
+    "'": re.compile(r"'(?:[^'\\]|\\.)*+'?", re.DOTALL),
+}
+_VALUE: Final = re.compile(r"""[^\s&"']++""")
+_ESCAPED: Final = re.compile(r"""\\["'][^"'\\]*+""")
+_HEADER_VALUE: Final = re.compile(r"""(?:[\w-]{1,20}\s++)?[^\s"';,]++(?:[;,]\s*+[^\s"';,]++)*+""")
+
+_SCHEMES: Final = ("bearer", "basic", "negotiate")
+_SCHEME: Final = re.compile(
+    rf"""(?<![\w+.-])({"|".join(_SCHEMES)})(\s++)([^\s'",;\\]++)""", re.IGNORECASE
+)
+# Of a command line: `--password x`, and as a list shows it: '--password', 'x'.
+_OPTION: Final = re.compile(r"""(?<![\w-])(--[\w-]++)((?:["'],)?\s++["']?)([^\s"'-][^\s"']*+)""")
+# Credentials of well-known services and Laneway's own, known by how they begin. They are looked for
+# in long runs only: most text has few of those.
+_OWN: Final = frozenset(PREFIXES.values())
+_RUN: Final = re.compile(r"(?<![A-Za-z0-9._-])[A-Za-z0-9._-]{19,}+")
 _TOKEN: Final = re.compile(
-    rf"\b({'|'.join(sorted(PREFIXES.values(), reverse=True))})[A-Za-z0-9_-]{{20,}}"
+    r"(?<![A-Za-z0-9])("
+    + "|".join(sorted(_OWN, reverse=True))
+    + r"|sk-|[srp]k_(?:live|test)_|whsec_|gh[opsur]_|github_pat_|glpat-|xox[abeprs]-|xapp-|hf_|AIza"
+    r"|ya29\.|SG\.|npm_|pypi-|dop_v1_|dckr_pat_|hvs\.|shpat_|eyJ|A(?:KIA|SIA|BIA|CCA)"
+    r")([A-Za-z0-9._-]{16,}+)"
 )
-_URL_PASSWORD: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@]+(@)", re.IGNORECASE)
-_PASSWORD: Final = re.compile(
-    r"(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&'\"]+)", re.IGNORECASE
+_PRIVATE_KEY: Final = re.compile(
+    r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----)(?s:.*?)"
+    r"(-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)"
 )
-_BEARER: Final = re.compile(r"(\bbearer\s+)[^\s'\",]+", re.IGNORECASE)
+_WORD: Final = re.compile(r"""[^\s"'<>`]++""")
 
 
 class Redaction:
     """Strikes out what looks like a secret, and the passwords of these connection strings."""
 
     def __init__(self, dsns: Iterable[str | None] = ()) -> None:
-        known = {secret for dsn in dsns if dsn for secret in _passwords(dsn)}
-        longest_first = sorted(known, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first))) if known else None
+        self._known: tuple[str, ...] = ()
+        self.remember(dsns)
+
+    def remember(self, dsns: Iterable[str | None]) -> None:
+        """Strike out the passwords of these connection strings too, wherever they stand."""
+        found = {secret for dsn in dsns if dsn for secret in _passwords(dsn)}
+        self._known = tuple(sorted(found.union(self._known), key=len, reverse=True))
 
     def __call__(self, text: str) -> str:
-        if self._known is not None:
-            text = self._known.sub(HIDDEN, text)
-        text = _TOKEN.sub(rf"\1{HIDDEN}", text)
-        text = _URL_PASSWORD.sub(rf"\1{HIDDEN}\2", text)
-        text = _PASSWORD.sub(rf"\1{HIDDEN}", text)
-        return _BEARER.sub(rf"\1{HIDDEN}", text)
+        text = shortened(text, LONGEST_TEXT)
+        for secret in self._known:
+            text = text.replace(secret, HIDDEN)
+        if "-----BEGIN" in text:
+            text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}\2", text)
+        text = _RUN.sub(_without_tokens, text)
+        if "://" in text and "@" in text:
+            text = _WORD.sub(_without_userinfo, text)
+        lowered = text.lower()
+        if any(scheme in lowered for scheme in _SCHEMES):
+            text = _SCHEME.sub(_without_credential, text)
+        if "--" in text:
+            text = _OPTION.sub(_without_option, text)
+        return "".join(_without_values(text))
+
+
+# The redactor of this process: errors, log lines and progress pass it before they are stored.
+redact: Final = Redaction()
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or whole words of its head and tail if it is longer than `most` characters.
+
+    Half a word could be half a secret, which no pattern knows.
+    """
+    if len(text) <= most:
+        return text
+    head, tail = text[: most // 2].rsplit(None, 1), text[-(most // 2) :].split(None, 1)
+    first = head[0] if len(head) == 2 else ""
+    last = tail[1] if len(tail) == 2 else ""
+    return first + _CUT.format(f"{len(text) - len(first) - len(last):,}") + last
+
+
+def _without_userinfo(word: re.Match[str]) -> str:
+    """A word with the password of its URL struck out, up to the last @: it may hold one itself."""
+    text = word[0]
+    before, separator, rest = text.partition("://")
+    userinfo, at, host = rest.rpartition("@")
+    if not (separator and at) or not before[-1:].isalnum():
+        return text
+    user, colon, _ = userinfo.partition(":")
+    if colon:
+        return f"{before}://{user}:{HIDDEN}@{host}"
+    return text
+
+
+def _without_credential(found: re.Match[str]) -> str:
+    scheme, blank, value = found.groups()
+    # "basic example", "Basic setup", "the bearer of news": words of a sentence.
+    is_prose = scheme.islower() or scheme.lower() != "bearer"
+    is_word = value.isalpha() and value[1:].islower() and len(value) < _LONGEST_WORD
+    return found[0] if is_prose and is_word else f"{scheme}{blank}{HIDDEN}"
+
+
+def _without_option(found: re.Match[str]) -> str:
+    name, blank, _ = found.groups()
+    return f"{name}{blank}{HIDDEN}" if _SECRET_NAME.search(name) else found[0]
+
+
+def _without_tokens(run: re.Match[str]) -> str:
+    return _TOKEN.sub(_without_token, run[0])
+
+
+def _without_token(found: re.Match[str]) -> str:
+    """A token without all but its prefix; a name that only begins like one has no digit."""
+    prefix, rest = found.groups()
+    is_name = prefix not in _OWN and not any(map(str.isdigit, rest))
+    return found[0] if is_name else f"{prefix}{HIDDEN}"
+
+
+def _without_values(text: str) -> Iterator[str]:
+    """The text, with the values of secret names struck out: name=value, "name": "value" …"""
+    place = 0
+    while (found := _NAMED.search(text, place)) is not None:
+        yield text[place : found.end()]
+        place = found.end()
+        name = found[1]
+        if not _SECRET_NAME.search(name):
+            continue
+        quote = text[place : place + 1]
+        if quote in _QUOTED:
+            value = _QUOTED[quote].match(text, place)
+            hidden = f"{quote}{HIDDEN}{quote}"
+        else:
+            value = _unquoted(name, quote).match(text, place)
+            hidden = HIDDEN
+        if value is None or (_COUNT_NAME.search(name) and _NUMBER.match(value[0])):
+            continue
+        yield hidden
+        place = value.end()
+    yield text[place:]
+
+
+def _unquoted(name: str, first: str) -> re.Pattern[str]:
+    if first == "\\":
+        return _ESCAPED
+    return _HEADER_VALUE if _HEADER.search(name) else _VALUE
 
 
 def _passwords(dsn: str) -> set[str]:
     """As they are written, and as they are meant."""
-    found = {match[2].strip("'") for match in _PASSWORD.finditer(dsn)}
+    found = set()
+    for keyword in re.finditer(
+        r"(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'?|[^\s&'\"]+)", dsn, re.I
+    ):
+        found.add(keyword[1].strip("'"))
     with suppress(ValueError):
         found.add(urlsplit(dsn).password or "")
     return {one for each in found for one in (each, unquote(each)) if len(one) >= _SHORTEST}

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 
+class PublicError(Exception):
+    """A failure with a message for everybody who may see the job: `raise PublicError("no page 7")`.
+
+    Messages of other exceptions need jobs:debug, or the job's submitter. `raise PublicError(…) from
+    error` keeps the private cause in the traceback.
+    """
+
+
 class Retry(Exception):
     """Try again, charged like a failure: `raise Retry("busy", after=30)`."""
 

@@ -157,11 +157,12 @@ class Errand:
         """The verdict the child came to, by the rules of verdicts.py."""
         if message["verdict"] is None:
             return None
+        error = message.get("error")
         return Verdict(
             self.run.claim,
             message["verdict"],
             message.get("result"),
-            message.get("error"),
+            None if error is None else verdicts.redacted_error(error),
             message.get("delay_s"),
             self.run.ran_s,
         )
@@ -173,7 +174,7 @@ class Errand:
             text = f"the child process did not load the application within {START_S:g} s"
         if self.run.handler.memory_mb is not None:
             text += f"; its memory limit was {self.run.handler.memory_mb} MB"
-        error = verdicts.error_json("ChildDied", text)
+        error = verdicts.own_error_json("ChildDied", text)
         return Verdict(self.run.claim, "fail", error=error, ran_s=self.run.ran_s)
 
 

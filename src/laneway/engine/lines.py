@@ -9,6 +9,7 @@ from typing import Any
 
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
+from laneway.domain.redaction import redact
 from laneway.engine.line import Interrupted
 from laneway.engine.requests import Requests
 from laneway.engine.run import Run
@@ -69,6 +70,8 @@ class LoopLine:
             # It would wait for the handler's own transaction, and be refused behind it.
             return
         self._run.reports = True
+        stage = None if stage is None else redact(stage)
+        message = None if message is None else redact(message)
         report = Report(self.claim, stage, done, total, message, checkpoint)
         self._requests.reporter.report(self.claim, report)
 
@@ -77,7 +80,7 @@ class LoopLine:
             return
         self._run.reports = True
         self._run.line += 1
-        self._requests.reporter.line(self.claim, self._run.line, level, message)
+        self._requests.reporter.line(self.claim, self._run.line, level, redact(message))
 
     async def ask(self, what: str, **body: Any) -> Any:
         return await self._requests.answer(self._run, what, body)

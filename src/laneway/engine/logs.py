@@ -11,14 +11,11 @@ import logging
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
 
 from laneway import tracing
 from laneway.config import Settings
-from laneway.domain.redaction import Redaction
+from laneway.domain.redaction import redact
 from laneway.engine.run import here
-
-_PLAIN: Final = Redaction()
 
 
 def belongings(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
@@ -39,49 +36,44 @@ def belongings(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
 class JsonLines(logging.Formatter):
     """One object per line."""
 
-    def __init__(self, redact: Redaction = _PLAIN) -> None:
-        super().__init__()
-        self._redact = redact
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process,
-            "message": self._redact(record.getMessage()),
+            "message": redact(record.getMessage()),
             **dict(belongings(record)),
         }
         if record.exc_info:
-            line["error"] = self._redact(self.formatException(record.exc_info))
+            line["error"] = redact(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 
 class TextLines(logging.Formatter):
     """One line each, with what it belongs to at its end."""
 
-    def __init__(self, redact: Redaction = _PLAIN) -> None:
+    def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
-        self._redact = redact
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         told = "".join(f" {name}={value}" for name, value in belongings(record))
         return super().formatMessage(record) + told
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._redact(super().format(record))
+        return redact(super().format(record))
 
 
 def configure(settings: Settings) -> None:
     """Writes log lines to stderr; an application that set up logging at import is left alone."""
-    redact = Redaction([settings.database_url, settings.listen_dsn])
-    _write(settings.log_format, settings.log_level, redact)
+    redact.remember([settings.database_url, settings.listen_dsn])
+    _write(settings.log_format, settings.log_level)
 
 
 def configure_child(form: str | None, level: str) -> None:
     """In a child process whose application has no way of its own: as its worker does."""
     if form is not None:
-        _write(form, level, _PLAIN)
+        _write(form, level)
 
 
 def form_in_use() -> str | None:
@@ -92,11 +84,11 @@ def form_in_use() -> str | None:
     return None
 
 
-def _write(form: str, level: str, redact: Redaction) -> None:
+def _write(form: str, level: str) -> None:
     root = logging.getLogger()
     if root.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(redact) if form == "json" else TextLines(redact))
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root.addHandler(handler)
     logging.getLogger("laneway").setLevel(level)

@@ -7,8 +7,9 @@ from typing import TypeGuard, TypeVar
 
 from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
+from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
-from laneway.domain.verdicts import Cancel, Retry, Snooze
+from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
 from laneway.engine.exception_text import message_of, name_of, traceback_of
 from laneway.engine.run import Run
 from laneway.errors import InvalidInput
@@ -16,21 +17,44 @@ from laneway.store.leases import Verdict
 
 E = TypeVar("E", bound=BaseException)
 
+LONGEST_TYPE = 200
 LONGEST_MESSAGE = 4000
 LONGEST_TRACEBACK = 16000
 ROLLED_BACK = "FinishRolledBack"
 
 
-def error_json(kind: str, message: str, trace: str | None = None) -> str:
-    """An error as stored: text made safe for PostgreSQL and bounded."""
-    body = {"type": kind, "message": escape_text(message)[:LONGEST_MESSAGE]}
+def error_json(
+    kind: str, message: str, trace: str | None = None, *, is_public: bool = False
+) -> str:
+    """An error as stored: without secrets, safe for PostgreSQL, and bounded.
+
+    `is_public`: everybody who may see the job reads the message.
+    """
+    body: dict[str, object] = {
+        "type": escape_text(redact(kind))[:LONGEST_TYPE],
+        "message": escape_text(redact(message))[:LONGEST_MESSAGE],
+    }
     if trace:
-        text = escape_text(trace)
+        text = escape_text(redact(trace))
         if len(text) > LONGEST_TRACEBACK:
             half = LONGEST_TRACEBACK // 2
             text = f"{text[:half]}\n  …\n{text[-half:]}"
         body["traceback"] = text
+    if is_public:
+        body["public"] = True
     return json.dumps(body)
+
+
+def own_error_json(kind: str, message: str) -> str:
+    """An error in Laneway's own words, which everybody who may see the job reads."""
+    return error_json(kind, message, is_public=True)
+
+
+def redacted_error(text: str) -> str:
+    """An error that another process described, without the secrets that only this one knows."""
+    said = json.loads(text)
+    is_public = said.get("public") is True
+    return error_json(said["type"], said["message"], said.get("traceback"), is_public=is_public)
 
 
 def of_error(run: Run, error: BaseException) -> Verdict:
@@ -47,7 +71,7 @@ def _judged(run: Run, error: BaseException) -> Verdict:
         return Verdict(run.claim, "snooze", delay_s=_delay(error.seconds), ran_s=run.ran_s)
     if _is(error, Cancel):
         return Verdict(
-            run.claim, "cancel", error=error_json("Cancel", error.reason), ran_s=run.ran_s
+            run.claim, "cancel", error=own_error_json("Cancel", error.reason), ran_s=run.ran_s
         )
     described = describe(error)
     if _is(error, Retry):
@@ -68,14 +92,14 @@ def _delay(seconds: float) -> float:
 def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
     """A payload the handler cannot take will not get better: no retry."""
     return Verdict(
-        run.claim, "giveup", error=error_json("InvalidInput", str(error)), ran_s=run.ran_s
+        run.claim, "giveup", error=own_error_json("InvalidInput", str(error)), ran_s=run.ran_s
     )
 
 
 def of_forged(claim: Claim) -> Verdict:
     """What was approved is what runs: anything else needs another approval."""
     message = "payload or analysis is not what was approved: retry it to have it approved anew"
-    return Verdict(claim, "giveup", error=error_json("NotAsApproved", message), ran_s=0.0)
+    return Verdict(claim, "giveup", error=own_error_json("NotAsApproved", message), ran_s=0.0)
 
 
 def of_stop(run: Run, result: str | None = None) -> Verdict | None:
@@ -85,7 +109,9 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
             return Verdict(run.claim, "cancel", result=result, ran_s=run.ran_s)
         case "timeout":
             message = f"took longer than its timeout of {run.timeout:g} s"
-            return Verdict(run.claim, "fail", error=error_json("Timeout", message), ran_s=run.ran_s)
+            return Verdict(
+                run.claim, "fail", error=own_error_json("Timeout", message), ran_s=run.ran_s
+            )
         case "shutdown":
             return Verdict(run.claim, "release", ran_s=run.ran_s)
         case _:
@@ -100,11 +126,12 @@ def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
     """
     if verdict is None or verdict.kind == "finish":
         message = "the transaction that ctx.finish was called in was not committed"
-        error = error_json(ROLLED_BACK, message)
+        error = own_error_json(ROLLED_BACK, message)
         return Verdict(run.claim, "confirm", error=error, ran_s=run.ran_s, apart=True)
     return verdict._replace(apart=True)
 
 
 def describe(error: BaseException) -> str:
     """An exception as stored: its type, its message, and where it came from in the handler."""
-    return error_json(name_of(error), message_of(error), traceback_of(error))
+    is_public = _is(error, PublicError)
+    return error_json(name_of(error), message_of(error), traceback_of(error), is_public=is_public)

@@ -19,7 +19,7 @@ from laneway.engine.completer import Completer
 from laneway.engine.control import served
 from laneway.engine.counting import Counting
 from laneway.engine.lane_loop import Tools
-from laneway.engine.verdicts import error_json, of_forged
+from laneway.engine.verdicts import of_forged, own_error_json
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc.assigned import Assigned, Assignments
 from laneway.rpc.caller import Caller
@@ -327,7 +327,7 @@ class Dispatcher:
             f"payload, checkpoint and steps take {size:,} bytes, a message to a remote worker"
             f" at most {self._shared.max_bytes:,}"
         )
-        error = error_json("AssignmentTooLarge", message)
+        error = own_error_json("AssignmentTooLarge", message)
         self._shared.completer.add(Verdict(claim, "giveup", error=error, ran_s=0.0))
 
     def _release(self, claims: Iterable[Claim]) -> None:

@@ -243,6 +243,7 @@ def _write_error(into: pb.Error, text: str | None) -> None:
     into.type = said["type"]
     into.message = said["message"]
     into.traceback = said.get("traceback") or ""
+    into.is_public = said.get("public") is True
 
 
 def _check_count(found: int, wanted: int) -> None:

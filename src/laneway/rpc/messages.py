@@ -10,9 +10,10 @@ from laneway.domain.approval import LONGEST_S, Analysis
 from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.payload import PayloadLimits, decode, encode
+from laneway.domain.redaction import redact
 from laneway.domain.text import check_text, escape_text
 from laneway.engine.line import LONGEST_LINE
-from laneway.engine.verdicts import error_json
+from laneway.engine.verdicts import error_json, own_error_json
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.hello import bounded
@@ -30,7 +31,6 @@ STEP_NAME_BYTES: Final = 200
 
 _LARGEST: Final = 1e100
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error"})
-_TYPE_CHARS: Final = 200
 # jsonb may write these out to more than it can hold, or than anybody wants to read.
 _UNUSUAL_NUMBER: Final = re.compile(r"[0-9]{18}|[0-9][eE]")
 
@@ -124,7 +124,7 @@ def read_result(
             if is_analysis:
                 text = _analysis(text, limits)
         except InvalidInput as error:
-            said = error_json("InvalidInput", str(error))
+            said = own_error_json("InvalidInput", str(error))
             return Verdict(claim, "fail", error=said, ran_s=ran_s)
         return Verdict(claim, "analyzed" if is_analysis else "finish", text, None, None, ran_s)
     if outcome == "fail":
@@ -141,19 +141,20 @@ def read_result(
 
 def _cancelled(cancel: pb.Cancel, claim: Claim, limits: PayloadLimits, ran_s: float) -> Verdict:
     """What it had by then is kept if it can be; it is cancelled in any case."""
-    error = error_json("Cancel", cancel.reason) if cancel.reason else None
+    error = own_error_json("Cancel", cancel.reason) if cancel.reason else None
     result = None
     if cancel.result:
         try:
             result = _result(cancel.result, limits)
         except InvalidInput as refused:
-            error = error_json("Cancel", f"{cancel.reason} ({refused})".strip())
+            error = own_error_json("Cancel", f"{cancel.reason} ({refused})".strip())
     return Verdict(claim, "cancel", result=result, error=error, ran_s=ran_s)
 
 
 def _error(error: pb.Error) -> str:
-    kind = escape_text(error.type)[:_TYPE_CHARS] or "Error"
-    return error_json(kind, error.message or kind, error.traceback or None)
+    kind = error.type or "Error"
+    trace = error.traceback or None
+    return error_json(kind, error.message or kind, trace, is_public=error.is_public)
 
 
 def _result(text: str, limits: PayloadLimits) -> str:
@@ -216,10 +217,10 @@ def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits)
         checkpoint = read_json(one.checkpoint, f"{field}.checkpoint", limits)
     report = Report(
         claim,
-        escape_text(one.stage)[:256] if one.HasField("stage") else None,
+        escape_text(redact(one.stage))[:256] if one.HasField("stage") else None,
         _number(one.done, f"{field}.done") if one.HasField("done") else None,
         _number(one.total, f"{field}.total") if one.HasField("total") else None,
-        escape_text(one.message)[:1024] if one.HasField("message") else None,
+        escape_text(redact(one.message))[:1024] if one.HasField("message") else None,
         checkpoint,
     )
     says_more = lines or steps
@@ -232,7 +233,7 @@ def _line(line: pb.LogLine, claim: Claim, field: str) -> LogEntry:
         raise InvalidInput(f"{field}.number", "must be 1 or more")
     if line.level not in _LEVELS:
         raise InvalidInput(f"{field}.level", "must be debug, info, warning or error")
-    text = escape_text(line.message)
+    text = escape_text(redact(line.message))
     if len(text) > LONGEST_LINE:
         text = text[:LONGEST_LINE] + " …"
     age_s = _milliseconds(line.age_ms, f"{field}.age_ms", LONGEST_S)

@@ -34,7 +34,7 @@ from laneway.engine.registry import Registry
 from laneway.engine.requests import Requests
 from laneway.engine.rooms import Rooms
 from laneway.engine.run import Run
-from laneway.engine.verdicts import error_json
+from laneway.engine.verdicts import own_error_json
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
@@ -322,7 +322,7 @@ class RemoteWorker:
             leases.setdefault((one.lease_ms, left_ms), []).append(claim)
             if handler is None:
                 said = f"this worker has no handler for {one.job_type!r}"
-                error = error_json("UnknownJobType", said)
+                error = own_error_json("UnknownJobType", said)
                 self.completer.add(Verdict(claim, "fail", error=error))
                 continue
             if not self.is_running or left_ms <= 0:

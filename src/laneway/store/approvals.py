@@ -6,6 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.approval import Decision
+from laneway.domain.redaction import redact
 from laneway.store.statement import Row, Statement
 
 
@@ -39,10 +40,11 @@ def reject(job_id: UUID, by: str, reason: str) -> Statement[Decided]:
 def _decide(
     job_id: UUID, by: str, comment: str | None, seal: str | None, *, is_yes: bool
 ) -> Statement[Decided]:
+    said = comment and redact(comment)
     return Statement(
         "approvals/decide_job",
         _decided,
-        {"id": job_id, "approve": is_yes, "by": by, "comment": comment, "seal": seal},
+        {"id": job_id, "approve": is_yes, "by": by, "comment": said, "seal": seal},
     )
 
 

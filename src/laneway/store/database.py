@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from laneway.domain.redaction import redact
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
 from laneway.store import bell, row_security
 from laneway.store.bounds import bounded_transaction, session_bounds
@@ -112,7 +113,9 @@ class Database:
     @cached_property
     def dsn(self) -> str:
         """What it connects to; finding out may take a while when it was given as a function."""
-        return self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
+        dsn = self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
+        redact.remember([dsn, self.settings.listen_dsn])
+        return dsn
 
     @property
     def idle(self) -> int:

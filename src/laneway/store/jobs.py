@@ -11,9 +11,11 @@ from uuid import UUID
 
 from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
-from laneway.domain.job import Attempt, Job, JobError, LogLine, NewJob, Progress
+from laneway.domain.job import Attempt, Job, LogLine, NewJob, Progress
+from laneway.domain.job_error import JobError
 from laneway.domain.operator import CancelOnly
 from laneway.domain.permissions import Reach
+from laneway.domain.redaction import redact
 from laneway.domain.states import Status
 from laneway.store.statement import Row, Statement, one, scalar
 
@@ -109,7 +111,7 @@ def cancel(
 
     `only` does nothing to a job that is found otherwise.
     """
-    given = {"id": job_id, "by": by, "reason": reason, "only": only}
+    given = {"id": job_id, "by": by, "reason": reason and redact(reason), "only": only}
     return Statement("jobs/cancel_job", _met, given)
 
 
@@ -151,7 +153,12 @@ def _error(value: Any) -> JobError | None:
         return None
     if not isinstance(value, Mapping):
         return JobError("Unreadable", str(value))
-    return JobError(str(value.get("type")), str(value.get("message")), value.get("traceback"))
+    return JobError(
+        str(value.get("type")),
+        str(value.get("message")),
+        value.get("traceback"),
+        value.get("public") is True,
+    )
 
 
 def read_job(row: Row) -> Job:

@@ -250,14 +250,16 @@ class Release(_message.Message):
     def __init__(self) -> None: ...
 
 class Error(_message.Message):
-    __slots__ = ("type", "message", "traceback")
+    __slots__ = ("type", "message", "traceback", "is_public")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     TRACEBACK_FIELD_NUMBER: _ClassVar[int]
+    IS_PUBLIC_FIELD_NUMBER: _ClassVar[int]
     type: str
     message: str
     traceback: str
-    def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ...) -> None: ...
+    is_public: bool
+    def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., is_public: bool = ...) -> None: ...
 
 class ReportResultRequest(_message.Message):
     __slots__ = ("worker_id", "results")

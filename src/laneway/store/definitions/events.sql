@@ -34,7 +34,7 @@ begin
     select u.n, v.seq, v.workspace, v.lane, v.job_type, v.created_by, v.status, v.attempt, jsonb_build_object(
            'status', v.status, 'priority', v.priority, 'attempt', v.attempt, 'retries', v.retries,
            'progress', v.progress, 'error', case when jsonb_typeof(v.error) = 'object' then jsonb_build_object(
-               'type', v.error -> 'type', 'message', left(v.error ->> 'message', 10000)) end, 'approved_at', v.approved_at,
+               'type', v.error -> 'type', 'message', left(v.error ->> 'message', 10000), 'public', v.error -> 'public') end, 'approved_at', v.approved_at,
            'approved_by', v.approved_by, 'expires_at', v.expires_at, 'run_at', v.run_at, 'claimed_by', v.claimed_by,
            'worker', v.worker, 'claimed_at', v.claimed_at, 'last_progress_at', v.last_progress_at,
            'cancel_requested_at', v.cancel_requested_at, 'started_at', v.started_at, 'finished_at', v.finished_at)

@@ -135,7 +135,7 @@ begin
     if not laneway.leads(p_holder, p_epoch, p_now) then return; end if;
     ended := 0;
     select array_agg(d.seq), array_agg(d.error) into v_due, v_errors
-      from (select n.seq, json_build_object('type', 'MaxAge', 'message', format('older than max_age of %s s',
+      from (select n.seq, json_build_object('public', true, 'type', 'MaxAge', 'message', format('older than max_age of %s s',
                        trim_scale(round(coalesce(t.max_age_s, extract(epoch from n.at - j.created_at))::numeric, 3))))::text as error
               from (select x.seq, x.at from laneway.deadlines x where x.at <= v_now
                      order by x.at limit p_limit for update skip locked) n

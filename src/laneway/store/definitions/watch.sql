@@ -68,10 +68,10 @@ language sql stable as $$
     select l.seq, l.attempt, l.lane, l.job_type, coalesce(l.last_progress_at, l.claimed_at),
            case when l.lease_until < p_now then 'lost' else 'stalled' end,
            case when l.lease_until < p_now
-                then json_build_object('type', 'WorkerLost', 'message',
+                then json_build_object('public', true, 'type', 'WorkerLost', 'message',
                         format('worker lost: %s did not renew the lease of attempt %s',
                                coalesce(w.name, l.worker_id::text), l.attempt))::text
-                else json_build_object('type', 'Stalled', 'message',
+                else json_build_object('public', true, 'type', 'Stalled', 'message',
                         format('no progress for %s minutes', n.stale_timeout_minutes))::text end
       from laneway.lease l
       left join laneway.workers w on w.id = l.worker_id
@@ -104,7 +104,7 @@ begin
         perform laneway.wake(array(select s.status from laneway.settle(v_seqs, v_attempts,
             array(select case when c then 'lost' else 'release' end from unnest(v_charged) with ordinality u (c, n) order by n),
             null,
-            array(select case when c then json_build_object('type', 'WorkerLost', 'message', p_message)::text end
+            array(select case when c then json_build_object('public', true, 'type', 'WorkerLost', 'message', p_message)::text end
                     from unnest(v_charged) with ordinality u (c, n) order by n),
             null, null) s where s.answer in ('promoted', 'freed')));
     end if;

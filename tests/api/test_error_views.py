@@ -1,0 +1,96 @@
+"""Who reads which text of an error: everybody the public one, debuggers and owners the private."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from laneway.domain.job_error import PRIVATE_MESSAGE
+from laneway.engine.verdicts import error_json
+from tests.api.conftest import Ask, People, Principal
+from tests.api.streaming import reading
+from tests.control.scene import Scene
+
+TEXT = "table pages of customer 7"
+TRACE = "Traceback: here"
+
+
+@pytest.fixture
+def readers(people: People) -> dict[str, Principal]:
+    roles = {"ann": "submitter", "ben": "operator", "eve": "viewer"}
+    return {name: people.new(name, role) for name, role in roles.items()}
+
+
+def failed(scene: Scene, *, is_public: bool) -> str:
+    claim = scene.running(created_by="ann", max_retries=0)
+    scene.settle(claim, "giveup", error=error_json("Boom", TEXT, TRACE, is_public=is_public))
+    return str(claim.job_id)
+
+
+async def told(ask: Ask, app: FastAPI, who: Principal, job_id: str) -> dict[str, Any]:
+    """All that a reader is shown of a job, by door."""
+    async with reading(app, who, f"/jobs/{job_id}/stream") as stream:
+        heard = await stream.rest()
+    shown = {
+        "one": (await ask(who, "GET", f"/jobs/{job_id}")).json(),
+        "list": (await ask(who, "GET", "/jobs")).json(),
+        "explain": (await ask(who, "GET", f"/jobs/{job_id}/explain")).json(),
+        "stream": [each.data for each in heard],
+    }
+    return {door: json.dumps(each) for door, each in shown.items()}
+
+
+async def test_private_message_is_for_debuggers_and_owners(
+    ask: Ask, app: FastAPI, readers: dict[str, Principal], scene: Scene
+) -> None:
+    job_id = failed(scene, is_public=False)
+    for name, who in readers.items():
+        for door, text in (await told(ask, app, who, job_id)).items():
+            assert (TEXT in text) is (name != "eve"), (name, door)
+            assert (PRIVATE_MESSAGE in text) is (name == "eve"), (name, door)
+            assert "Boom" in text
+
+
+async def test_public_message_is_for_everybody_who_sees_job(
+    ask: Ask, app: FastAPI, readers: dict[str, Principal], scene: Scene
+) -> None:
+    job_id = failed(scene, is_public=True)
+    for name, who in readers.items():
+        for door, text in (await told(ask, app, who, job_id)).items():
+            assert TEXT in text, (name, door)
+            assert TRACE not in text or name != "eve", (name, door)
+
+
+async def test_all_readers_of_topic_get_their_own_text_of_error(
+    app: FastAPI, readers: dict[str, Principal], scene: Scene
+) -> None:
+    claim = scene.running(created_by="ann", max_retries=0)
+    path, topics = "/events", ("jobs",)
+    async with (
+        reading(app, readers["ben"], path, topics=topics) as debugger,
+        reading(app, readers["eve"], path, topics=topics) as viewer,
+    ):
+        await debugger.until("stream.opened")
+        (opened,) = await viewer.until("stream.opened")
+        scene.settle(claim, "giveup", error=error_json("Boom", TEXT))
+        assert (await debugger.until("job.failed"))[-1].data["error"]["message"] == TEXT
+        live = (await viewer.until("job.failed"))[-1]
+    async with reading(app, readers["eve"], path, topics=topics, last=opened.id) as viewer:
+        missed = (await viewer.until("job.failed"))[-1]
+    assert live.data["error"]["message"] == missed.data["error"]["message"] == PRIVATE_MESSAGE
+
+
+async def test_laneways_own_errors_are_public(
+    ask: Ask, readers: dict[str, Principal], scene: Scene
+) -> None:
+    claim = scene.running(created_by="ann", max_retries=0)
+    scene.conn.execute("update laneway.lease set lease_until = now() - interval '1 hour'")
+    scene.conn.execute(
+        "select laneway.settle(array[x.seq], array[x.attempt], array['lost'], null,"
+        " array[x.error], null, null) from laneway.overdue(now()) x"
+    )
+    shown = (await ask(readers["eve"], "GET", f"/jobs/{claim.job_id}")).json()
+    assert shown["error"]["message"].startswith("worker lost")

@@ -1,0 +1,113 @@
+"""What handlers say passes one redactor before it is stored, logged or shown."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from laneway import Cancel, Context, PublicError, SyncContext
+from laneway.engine.logs import JsonLines, TextLines
+from tests.engine import isolated
+from tests.engine.workshop import Workshop, until
+
+SECRET = "hunter2Hunter3"
+SAID = (
+    f"postgresql://ann:{SECRET}@db/app refused Authorization: Bearer {SECRET},"
+    f" api_key={SECRET}, {{'client_secret': '{SECRET}'}}"
+)
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread", "process"])
+async def test_stored_error_and_log_line_hold_no_secret(
+    shop: Workshop, caplog: pytest.LogCaptureFixture, isolation: str
+) -> None:
+    @shop.lw.handler("async", max_retries=0)
+    async def on_loop(ctx: Context, said: str) -> None:
+        raise ValueError(said)
+
+    @shop.lw.handler("thread", max_retries=0)
+    def in_thread(ctx: SyncContext, said: str) -> None:
+        raise ValueError(said)
+
+    shop.lw.handlers.add(isolated.say.handler)
+    await shop.hire()
+    job = await shop.lw.submit(
+        "process_say" if isolation == "process" else isolation, {"said": SAID}
+    )
+    await shop.ended(job)
+    await until(lambda: [r for r in caplog.records if "attempt 1 failed" in r.getMessage()])
+    for table in ("outcome", "jobs_view"):
+        kept = shop.one(f"select error::text from laneway.{table}")
+        assert SECRET not in kept
+        assert "postgresql://ann:***@db/app refused" in kept
+        assert "ValueError" in kept
+    for form in (TextLines(), JsonLines()):
+        assert SECRET not in "".join(map(form.format, caplog.records))
+
+
+async def test_progress_log_lines_and_cancel_reasons_hold_no_secret(shop: Workshop) -> None:
+    shown: list[str] = []
+
+    @shop.lw.handler("talk")
+    async def talk(ctx: Context) -> None:
+        await ctx.progress(1, 2, SAID)
+        ctx.log(SAID)
+        await ctx.save({})
+        shown.append(shop.one("select progress::text from laneway.jobs_view"))
+        raise Cancel(SAID)
+
+    await shop.hire()
+    job = await shop.lw.submit("talk")
+    await shop.ended(job)
+    kept = shop.rows(
+        "select message from laneway.logs union all select cancel_reason from laneway.outcome"
+    )
+    assert len(kept) == 2
+    assert len(shown) == 1
+    assert SECRET not in str(kept) + str(shown)
+    other = await shop.lw.submit("nobody")
+    await other.cancel(SAID)
+    assert SECRET not in shop.one(
+        "select cancel_reason from laneway.outcome o join laneway.jobs j using (seq)"
+        " where j.job_type = 'nobody'"
+    )
+    assert SECRET not in str(shop.rows("select before, after from laneway.audit"))
+
+
+async def test_password_of_database_is_known_to_redactor_of_worker(shop: Workshop) -> None:
+    from laneway.domain.redaction import redact
+
+    password = "Zx81-plain-w0rd"
+    redact.remember([f"postgresql://ann:{password}@db/app"])
+
+    @shop.lw.handler("leak", max_retries=0)
+    async def leak(ctx: Context) -> None:
+        raise ValueError(f"login with {password} refused")
+
+    await shop.hire()
+    await shop.ended(await shop.lw.submit("leak"))
+    assert shop.one("select error ->> 'message' from laneway.outcome") == "login with *** refused"
+
+
+async def test_only_public_error_is_marked_public(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("read", max_retries=0)
+    async def read(ctx: Context, public: bool) -> None:
+        try:
+            raise LookupError("row 7 of table pages")
+        except LookupError as error:
+            if public:
+                raise PublicError("there is no page 7") from error
+            raise
+
+    caplog.set_level(logging.CRITICAL)
+    await shop.hire()
+    for public in (True, False):
+        job = await shop.ended(await shop.lw.submit("read", {"public": public}))
+        assert job.error is not None
+        assert job.error.is_public is public
+        assert "row 7" in (job.error.traceback or "")
+        assert ("row 7" in str(job.error.to_dict(debug=False))) is False
+        assert ("no page 7" in str(job.error.to_dict(debug=False))) is public
