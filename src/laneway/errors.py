@@ -7,7 +7,8 @@ LanewayError
 │   ├── StaleAttempt        a write named an attempt that is not the one running
 │   └── JobFailed           the awaited job ended in failed or cancelled
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
-│   └── SchemaMismatch      the schema is missing, older or newer than this code can use
+│   ├── SchemaMismatch      the schema is missing, older or newer than this code can use
+│   └── UnsuitableDatabase  the database or role is set up so that no retry can help
 ├── Unauthenticated         nobody is known by what was shown, or nothing was
 ├── Forbidden               the principal may not do this
 ├── RateLimited             too much in too short a time; says when there may be more
@@ -73,6 +74,12 @@ class SchemaMismatch(DatabaseUnavailable):
     """The schema is missing, older or newer than this code can use."""
 
     code = "schema_mismatch"
+
+
+class UnsuitableDatabase(DatabaseUnavailable):
+    """The database or role is set up so that no retry can help; says what to change."""
+
+    code = "unsuitable_database"
 
 
 class Unauthenticated(LanewayError):

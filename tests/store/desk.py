@@ -30,9 +30,11 @@ BLOCKED = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 class Desk:
     """One connection and one worker identity."""
 
-    def __init__(self, dsn: str, *, prepare_threshold: int | None = 5) -> None:
+    def __init__(
+        self, dsn: str, *, prepare_threshold: int | None = 5, conn: Conn | None = None
+    ) -> None:
         self.dsn = dsn
-        self.conn: Conn = psycopg.connect(
+        self.conn: Conn = conn or psycopg.connect(
             dsn, autocommit=True, application_name="tests", prepare_threshold=prepare_threshold
         )
         self.worker = uuid4()

@@ -37,6 +37,7 @@ STATUS: Final[dict[str, HTTPStatus]] = {
     "idempotency_under_way": HTTPStatus.CONFLICT,
     "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "schema_mismatch": HTTPStatus.SERVICE_UNAVAILABLE,
+    "unsuitable_database": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 _HEADERS: Final[dict[HTTPStatus, dict[str, str]]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},

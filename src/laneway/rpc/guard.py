@@ -29,6 +29,7 @@ STATUS: Final[dict[str, grpc.StatusCode]] = {
     "rate_limited": grpc.StatusCode.RESOURCE_EXHAUSTED,
     "database_unavailable": grpc.StatusCode.UNAVAILABLE,
     "schema_mismatch": grpc.StatusCode.UNAVAILABLE,
+    "unsuitable_database": grpc.StatusCode.UNAVAILABLE,
 }
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
 _LATE: Final = "not done in time: what was said may be said again"

@@ -20,6 +20,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
 from laneway.store import bell, row_security
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.failures import translate, translated
+from laneway.store.server_settings import ENCODING, startup_options
 from laneway.store.statement import Row, Statement
 
 if TYPE_CHECKING:
@@ -51,15 +52,13 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
     }
     options = {name: value for name, value in options.items() if name not in given}
     if not settings.pooler:
-        # Startup options are not passed on by transaction poolers. Isolation last: claims need it.
-        # Compiling one of our short statements takes a thousand times as long as running it.
-        bounds = " ".join(f"-c {name}={value}" for name, value in session_bounds(settings).items())
-        options["options"] = (
-            f"-c jit=off {bounds} {given.get('options', '')} "
-            "-c default_transaction_isolation=read\\ committed"
+        # Transaction poolers do not pass these on.
+        options["options"] = startup_options(
+            session_bounds(settings), str(given.get("options") or "")
         )
     return {
         **options,
+        "client_encoding": ENCODING,
         "autocommit": True,
         "prepare_threshold": None if settings.pooler else 0,
     }

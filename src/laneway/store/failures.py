@@ -37,12 +37,19 @@ def translate(error: Exception) -> LanewayError | None:
             f"({(error.diag.message_primary or 'unknown')}): run `laneway db migrate`"
         )
     if isinstance(error, TRANSIENT):
-        return DatabaseUnavailable(_first_line(error))
+        return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):
         return InvalidInput("payload", f"PostgreSQL refuses it: {_first_line(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
         return DatabaseUnavailable(f"{_first_line(error)}: see `laneway db grants`")
     return None
+
+
+def _cause(error: Exception) -> str:
+    """What to look at, where the driver's words name the effect alone."""
+    if "session is read-only" in str(error):
+        return " (is it a standby, or does the role set default_transaction_read_only?)"
+    return ""
 
 
 def _first_line(error: Exception) -> str:

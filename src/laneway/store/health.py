@@ -24,6 +24,7 @@ from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError
 from laneway.store.database import connection_options, run_on
 from laneway.store.failures import translated
+from laneway.store.server_settings import ENCODING
 from laneway.store.statement import Row, Statement
 
 OLDEST_SERVER = 140000
@@ -126,6 +127,7 @@ def _plain(dsn: str, timeout_s: int) -> AbstractAsyncContextManager[AsyncConnect
         autocommit=True,
         prepare_threshold=None,
         connect_timeout=timeout_s,
+        client_encoding=ENCODING,
         application_name="laneway probe",
     )
 

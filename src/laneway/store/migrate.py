@@ -33,6 +33,7 @@ from laneway.store.migration_files import (
     transaction,
 )
 from laneway.store.migration_files import script as _script
+from laneway.store.server_settings import ENCODING, refuse_unsuitable
 from laneway.store.statement import Statement
 
 __all__ = [
@@ -112,8 +113,10 @@ def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
             keepalives_interval=5,
             keepalives_count=3,
             tcp_user_timeout=20_000,
+            client_encoding=ENCODING,
         ) as conn,
     ):
+        refuse_unsuitable(conn)
         yield conn
 
 
