@@ -77,7 +77,7 @@ def run(dsn: str, query: str, *params: Any) -> list[tuple[Any, ...]]:
 
 def test_each_migration_says_when_to_run_it_and_what_it_is_safe_with() -> None:
     numbers = [m.number for m in migrations()]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(set(numbers)) == len(numbers)
     assert all(m.phase in ("pre", "post") for m in migrations())
     assert all(m.safe_with.count(".") == 2 for m in migrations())
 
