@@ -54,9 +54,42 @@ def test_what_runs_all_the_time_follows_real_time_over_both_changes() -> None:
     assert first("0 * * * *", utc(2026, 10, 24, 23), 3) == ["25 00:00", "25 01:00", "25 02:00"]
 
 
+def test_with_seconds_fixed_time_runs_once_at_both_clock_changes() -> None:
+    spring = ["27 01:30", "28 01:00", "29 00:30"]
+    assert first("0 30 2 * * *", utc(2027, 3, 27), 3) == spring
+    assert first("*/20 30 2 * * *", utc(2027, 3, 28), 2) == ["28 01:00", "29 00:30"]
+    autumn = ["30 00:30", "31 00:30", "01 01:30"]
+    assert first("0 30 2 * * *", utc(2027, 10, 30), 3) == autumn
+
+
 @settings(deadline=None)
 @given(
-    st.sampled_from(["30 2 * * *", "*/7 * * * *", "0 */2 * * *", "5 1-3 * * *", "15,45 2 * * *"]),
+    st.sampled_from(["30 2 * * *", "*/7 * * * *", "0 */2 * * *", "5 1-3 * * *", "*/20 2 * * *"]),
+    st.sampled_from([BERLIN, "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "UTC"]),
+    # Before the changes of each of these zones.
+    st.sampled_from([(3, 12), (3, 26), (4, 2), (10, 1), (10, 29), (11, 5), (12, 28)]),
+    st.integers(0, 86400),
+)
+def test_clock_changes_treat_six_fields_like_five(
+    expression: str, zone: str, day: tuple[int, int], start: int
+) -> None:
+    moment = utc(2011, *day) + timedelta(seconds=start)
+    five, six = parse(expression, zone), parse(f"0 {expression}", zone)
+    assert list(islice(slots_after(six, moment), 50)) == list(islice(slots_after(five, moment), 50))
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(
+        [
+            "30 2 * * *",
+            "*/7 * * * *",
+            "0 */2 * * *",
+            "5 1-3 * * *",
+            "15,45 2 * * *",
+            "7,37 30 2 * * *",
+        ]
+    ),
     st.sampled_from([utc(2026, 3, 29), utc(2026, 10, 25)]),
     st.integers(0, 6 * 3600 * 1_000_000),
 )

@@ -32,6 +32,7 @@ _FIELDS: Final = ("second", "minute", "hour", "day-of-month", "month", "day-of-w
 _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
 # A day that no calendar lacks, to try an expression on.
 _SOME_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
 # Twice what a schedule may catch up on.
 _COUNTED: Final = 2000
 
@@ -101,16 +102,46 @@ def parse(cron: str, timezone: str) -> Timing:
 def slots_after(timing: Timing, moment: datetime) -> Iterator[datetime]:
     """Every slot later than the moment, in order.
 
-    The clock change as Debian's cron has it (cronsim): a fixed time that is skipped runs when the
-    gap is over, one that comes twice runs the first time; expressions whose minute or hour begins
-    with `*`, and those with seconds, follow real time.
+    At a clock change, with seconds and without: a fixed time that is skipped runs when the gap is
+    over, one that comes twice runs the first time. Expressions whose minute or hour begins with `*`
+    follow real time.
     """
-    local = moment.astimezone(ZoneInfo(timing.timezone))
-    for at in CronSim(timing.cron, local):
-        slot = at.astimezone(UTC)
-        # In the repeated hour, a fixed time of its first turn is behind us.
-        if slot > moment:
+    zone = ZoneInfo(timing.timezone)
+    local = moment.astimezone(zone)
+    if not is_fixed(timing):
+        yield from (at.astimezone(UTC) for at in CronSim(timing.cron, local))
+        return
+    last = moment
+    for face in CronSim(timing.cron, local.replace(tzinfo=None, fold=0)):
+        slot = _moment_of(face, zone)
+        # Not later: of the first turn of a repeated hour, or one of several that fell into a gap.
+        if slot > last:
+            last = slot
             yield slot
+
+
+def is_fixed(timing: Timing) -> bool:
+    """Whether it names times on the clock, which a clock change may skip or repeat."""
+    minute, hour = timing.cron.split()[-5:-3]
+    return not (minute.startswith("*") or hour.startswith("*"))
+
+
+def _moment_of(face: datetime, zone: ZoneInfo) -> datetime:
+    """The first moment when the clock of the zone shows this time, or has skipped it."""
+    found = face.replace(tzinfo=zone).astimezone(UTC)
+    if found.astimezone(zone).replace(tzinfo=None, fold=0) == face:
+        return found
+    # Skipped: the offset changes between these two, to the second.
+    before, after = face.replace(tzinfo=zone, fold=1).astimezone(UTC), found
+    old = before.astimezone(zone).utcoffset()
+    while after - before > _SECOND:
+        middle = before + (after - before) // 2
+        middle = middle.replace(microsecond=0)
+        if middle.astimezone(zone).utcoffset() == old:
+            before = middle
+        else:
+            after = middle
+    return after
 
 
 def next_slot(timing: Timing, moment: datetime) -> datetime | None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from laneway.domain.cron import Timing, next_slot, slots_after
+from laneway.domain.cron import Timing, is_fixed, next_slot, slots_after
 
 FIRES: Final = 3
 _TICK: Final = timedelta(seconds=1)
@@ -52,7 +52,7 @@ def _note(timing: Timing, slot: datetime) -> str | None:
     skipped = f"{_named(before)} does not exist, as the clock goes forward"
     if not _means(timing, face):
         return f"{skipped}: runs at {_time(face)}"
-    if not _is_fixed(timing):
+    if not is_fixed(timing):
         # Those of every hour lose none in real time.
         return None if timing.cron.split()[-4] == "*" else f"{skipped}: left out before this one"
     starts_at_gap = (slot - _TICK).astimezone(zone).utcoffset() != local.utcoffset()
@@ -79,12 +79,6 @@ def _means(timing: Timing, face: datetime) -> bool:
 
 def _face_before(timing: Timing, face: datetime) -> datetime | None:
     return next(CronSim(timing.cron, face, reverse=True), None)
-
-
-def _is_fixed(timing: Timing) -> bool:
-    """Whether cronsim moves it out of a gap; the others follow real time."""
-    parts = timing.cron.split()
-    return len(parts) == 5 and not any(part.startswith("*") for part in parts[:2])
 
 
 def _named(face: datetime) -> str:
