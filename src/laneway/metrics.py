@@ -30,7 +30,7 @@ from prometheus_client.exposition import (
 )
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from laneway import __version__
+from laneway import __version__, forks
 from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
 from laneway.tally import PROCESS, Histogram, Tally
@@ -335,12 +335,14 @@ def served(
     told = make_wsgi_app(Page(made))
     server.set_app(told if token is None else _guarded(told, token))
     tally.is_read = True
+    kept = forks.Fds(server.fileno())
     try:
         bound = server.server_address[1]
         log.info("metrics at http://%s:%s/metrics", host, bound)
         yield int(bound)
     finally:
         server.shutdown()
+        kept.let_go()
         server.server_close()
         thread.join()
 

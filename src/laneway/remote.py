@@ -91,4 +91,5 @@ def run_remote_worker(
         *([] if name is None else [f"--name={name}"]),
         *([] if grace is None else [f"--grace={grace}"]),
     ]
-    return Supervisor(command(app, options, "remote-worker"), processes, None, settings).run()
+    started = command(app, options, "remote-worker")
+    return Supervisor(started, processes, None, settings, grace).run()

@@ -279,7 +279,8 @@ def run_worker(
         options.append(f"--lanes={','.join(lanes)}")
     if grace is not None:
         options.append(f"--grace={grace}")
-    return Supervisor(command(app, options), processes, loaded.database.dsn, settings).run()
+    dsn = loaded.database.dsn
+    return Supervisor(command(app, options), processes, dsn, settings, grace).run()
 
 
 def metrics_of(

@@ -12,6 +12,8 @@ import os
 import re
 import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -239,4 +241,29 @@ async def patient(ctx: Context, op: str, seconds: float) -> str:
     with running(ctx):
         if ctx.attempt == 1:
             await asyncio.sleep(seconds)
+    return op
+
+
+# Forks ------------------------------------------------------------------------------------------
+
+
+@lw.handler("forking", retry=QUICKLY)
+async def forking(ctx: Context, op: str, how: str) -> str:
+    """Leaves a process behind that outlives the worker, in its first attempt only."""
+    if ctx.attempt > 1:
+        return op
+    if how == "pool":
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+            child = await asyncio.wrap_future(pool.submit(os.getpid))
+            note("forked", ctx, child=child)
+            await asyncio.wrap_future(pool.submit(time.sleep, 60))
+        return op
+    child = os.fork()
+    if child == 0:
+        if how == "leave":
+            return "from the forked child"
+        time.sleep(60)  # noqa: ASYNC251 - a process of its own
+        os._exit(0)
+    note("forked", ctx, child=child)
+    await asyncio.sleep(60)
     return op

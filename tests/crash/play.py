@@ -47,6 +47,8 @@ async def play_row(
                 twin.apply(conn)
             witness.install(conn)
         stage = Stage(name, postgres, clusters, scale, seed, home, only)
+        if twin is not None and twin.app:
+            stage.app = twin.app
         try:
             with Observer(stage.dsn) as observer:
                 try:

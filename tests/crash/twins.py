@@ -27,6 +27,7 @@ class Twin:
     patches: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     setup: str = ""  # done once
     only: tuple[str, ...] = ()  # of rows with kinds: these alone
+    app: str = ""  # an application that takes the law out of its worker's process
     scale: float = 0.2
 
     def apply(self, conn: Conn) -> None:
@@ -329,5 +330,11 @@ TWINS = (
             when (old.lease_until < clock_timestamp() and new.lease_until > old.lease_until)
             execute function laneway.twin_keep();
         """,
+    ),
+    Twin(
+        "heartbeats end with their pipe alone",
+        "C24",
+        "C24",
+        app="tests.crash.forks_uncut:lw",
     ),
 )

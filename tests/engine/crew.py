@@ -14,14 +14,15 @@ import psutil
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.engine.app:lw"
-ALONE = f"import sys; from laneway.wiring import run_worker; sys.exit(run_worker({APP!r}))"
+ALONE = "import sys; from laneway.wiring import run_worker; sys.exit(run_worker({!r}))"
 
 
 class Crew:
     """One worker command and all the processes it has started; without options, unsupervised."""
 
-    def __init__(self, dsn: str, *options: str, **environment: str) -> None:
-        command = ["-m", "laneway", "worker", APP, *options] if options else ["-c", ALONE]
+    def __init__(self, dsn: str, *options: str, app: str = APP, **environment: str) -> None:
+        alone = ["-c", ALONE.format(app)]
+        command = ["-m", "laneway", "worker", app, *options] if options else alone
         self.process = subprocess.Popen(
             [sys.executable, *command],
             cwd=ROOT,

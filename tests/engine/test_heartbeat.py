@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import time
 from typing import Any
 from uuid import uuid4
@@ -90,6 +91,71 @@ async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
     assert await submitted.wait(10) == 1
 
 
+async def test_frozen_heartbeat_process_is_replaced_and_job_keeps_its_attempt(
+    shop: Workshop,
+) -> None:
+    let_go = asyncio.Event()
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> int:
+        await let_go.wait()
+        return ctx.attempt
+
+    worker = await shop.hire()
+    submitted = await shop.lw.submit("job")
+    await shop.running(submitted)
+    frozen = worker.heartbeat.pid
+    assert frozen is not None
+    os.kill(frozen, signal.SIGSTOP)
+    # It claims nothing that nobody would renew.
+    await until(lambda: not worker.heartbeat.is_ready)
+    await until(lambda: worker.heartbeat.pid not in (None, frozen) and worker.heartbeat.is_ready)
+    assert not psutil.pid_exists(frozen)
+    let_go.set()
+    assert await submitted.wait(20) == 1
+
+
+async def test_nothing_is_claimed_while_renewals_do_not_get_through(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heartbeat process cannot log in; the worker's own connections can."""
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context, naps: bool) -> int:
+        if naps:
+            await asyncio.Event().wait()
+        return ctx.attempt
+
+    shop.lane("default", lease_seconds=2)
+    worker = await shop.hire()
+    await until(lambda: worker.heartbeat.is_ready)
+    held = await shop.lw.submit("job", {"naps": True})
+    await shop.running(held)
+    refuse = (
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where application_name = 'laneway heartbeat' and datname = current_database()"
+    )
+    stop = asyncio.Event()
+
+    async def cut_off() -> None:
+        while not stop.is_set():
+            shop.rows(refuse)
+            await asyncio.sleep(0.01)
+
+    cutting = asyncio.create_task(cut_off())
+    try:
+        await until(lambda: not worker.heartbeat.is_ready)
+        late = await shop.lw.submit("job", {"naps": False})
+        (loop,) = worker._loops.values()
+        assert await loop.run_once() is not None
+        assert shop.status(late) == "approved"
+    finally:
+        stop.set()
+        await cutting
+    # Nothing is held any more that would have to be renewed: it finds out by itself.
+    assert await late.wait(20) == 1
+
+
 async def test_nothing_is_claimed_while_nobody_would_renew_it(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,10 +193,10 @@ async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time
     submitted = await shop.lw.submit("job", max_retries=0)
     await shop.running(submitted)
 
-    async def refuse(*args: Any, **options: Any) -> Any:
+    def refuse(*args: Any, **options: Any) -> Any:
         raise OSError("out of processes")
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     pid = worker.heartbeat.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)

@@ -8,6 +8,7 @@ import signal
 import time
 
 import psutil
+import pytest
 
 from laneway import JobHandle
 from tests.engine.crew import Crew
@@ -91,6 +92,18 @@ async def test_sigterm_drains_however_slow_the_drain_is_and_whoever_else_is_sign
         assert (ended.status, ended.attempt) == ("completed", 1)
     assert shop.status(late) == "approved"
     assert shop.holds_nothing()
+
+
+@pytest.mark.parametrize("options", [(), ("--processes=1",)], ids=["alone", "supervised"])
+async def test_sighup_drains_like_sigterm(shop: Workshop, options: tuple[str, ...]) -> None:
+    with Crew(shop.dsn, *options) as crew:
+        job = await shop.lw.submit("nap", {"seconds": 1.0})
+        await shop.running(job)
+        crew.tree()
+        crew.process.send_signal(signal.SIGHUP)
+        await until(crew.all_gone)
+    assert crew.process.returncode == 0
+    assert shop.status(job) == "completed"
 
 
 async def test_a_second_sigterm_releases_at_once(shop: Workshop) -> None:

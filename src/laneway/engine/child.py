@@ -14,12 +14,12 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
-from laneway import tracing
+from laneway import forks, tracing
 from laneway.domain.payload import PayloadLimits, decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.child_handlers import Finder
@@ -168,12 +168,16 @@ class Child:
                 result = self._runner.run(work, context=copy_context())
             else:
                 result = handler.fn(ctx, **kwargs)
-        except (Interrupted, asyncio.CancelledError):
-            if not job.is_stopped():
-                raise
-            return None
-        except StaleAttempt:
-            return None
+                if forks.is_fork:
+                    forks.end()
+        except BaseException as error:
+            if forks.is_fork:
+                forks.end(error)
+            if isinstance(error, StaleAttempt):
+                return None
+            if isinstance(error, (Interrupted, asyncio.CancelledError)) and job.is_stopped():
+                return None
+            raise
         # Whoever finished in its own transaction has said its result there.
         said = None if ctx.has_finished else result
         return Verdict(run.claim, "finish", encode_result(said, limits))
@@ -220,17 +224,32 @@ async def _on_loop(
 ) -> object:
     """Runs an async handler; the tasks it starts end with it, the loop stays for resources."""
     loop, before = asyncio.get_running_loop(), asyncio.all_tasks()
-    work = loop.create_task(fn(ctx, **kwargs))
+    forks.enter(loop)
+    work = loop.create_task(_handled(fn(ctx, **kwargs)))
     job.on_stop(lambda: loop.call_soon_threadsafe(work.cancel))
     try:
         return await work
     finally:
         job.on_stop(None)
+        forks.leave(loop)
         left = asyncio.all_tasks() - before
         for other in left:
             other.cancel()
         if left:
             await asyncio.wait(left)
+
+
+async def _handled(work: Awaitable[object]) -> object:
+    """A handler to its end; a process that it forked ends here too."""
+    try:
+        result = await work
+    except BaseException as error:
+        if forks.is_fork:
+            forks.end(error)
+        raise
+    if forks.is_fork:
+        forks.end()
+    return result
 
 
 def _ended(verdict: Verdict | str | None, *, can_go_on: bool = True) -> Message:
@@ -269,7 +288,10 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.set_inheritable(False)
+    kept = forks.Fds(sock.fileno())
+    forks.enter(None)
     Child(sock).serve()
+    kept.let_go()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from laneway import forks
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
 from laneway.engine.child_wire import INTERRUPTED, Message, pack, unpack_error
@@ -209,11 +210,15 @@ class ChildLine:
         return time.monotonic() - self._began
 
     def report(self, **fields: Any) -> None:
+        if forks.is_fork:
+            raise forks.refused()
         if not self._job.is_over:
             told = {name: value for name, value in fields.items() if value is not None}
             self._outbox.report(self._job.number, told)
 
     def log(self, level: str, message: str) -> None:
+        if forks.is_fork:
+            raise forks.refused()
         # Never kept back: the last lines before a crash are those that are wanted.
         if not self._job.is_over:
             told = {"kind": "log", "job": self._job.number, "level": level, "message": message}
@@ -233,6 +238,8 @@ class ChildLine:
         return self._send(what, body)[1].result()
 
     def _send(self, what: str, body: dict[str, Any]) -> tuple[int, Future[Any]]:
+        if forks.is_fork:
+            raise forks.refused()
         number, future = self._job.ask()
         message = {"kind": "ask", "job": self._job.number, "ask": number}
         self._outbox.send({**message, "what": what, "body": body})

@@ -8,9 +8,11 @@ import os
 import signal
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, Process
+from subprocess import DEVNULL
 
+from laneway import forks
 from laneway.engine.child_wire import HEAD, LONGEST, Message, pack, unpack
+from laneway.engine.spawned import Spawned
 
 CHILD_MODULE = "laneway.engine.child"
 # A program the handler has started may hold the socket of a dead child open; and a child that has
@@ -23,12 +25,14 @@ class ChildProcess:
 
     def __init__(
         self,
-        process: Process,
+        process: Spawned,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         memory_mb: int | None,
+        kept: forks.Fds,
     ) -> None:
         self._process = process
+        self._kept = kept
         self._reader = reader
         self._writer = writer
         self.pid = process.pid
@@ -51,11 +55,11 @@ class ChildProcess:
                 ours.close()
                 raise
             try:
-                process = await _spawn(theirs.fileno())
+                process = _spawn(theirs.fileno())
             except BaseException:
                 writer.transport.abort()
                 raise
-        child = cls(process, reader, writer, memory_mb)
+        child = cls(process, reader, writer, memory_mb, forks.Fds(ours.fileno()))
         child.send(
             {
                 "kind": "hello",
@@ -124,21 +128,18 @@ class ChildProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
                 await self.is_heard.wait()
+        self._kept.let_go()
         self._writer.transport.abort()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
         return code
 
 
-async def _spawn(fd: int) -> Process:
+def _spawn(fd: int) -> Spawned:
     """A program started anew rather than forked: no lock, connection or thread state of the worker
     comes along. -P: nothing in the current directory may pose as a module of Python's."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        CHILD_MODULE,
-        str(fd),
+    return Spawned(
+        [sys.executable, "-P", "-m", CHILD_MODULE, str(fd)],
         stdin=DEVNULL,
         stdout=2,
         pass_fds=(fd,),

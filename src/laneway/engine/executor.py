@@ -12,7 +12,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from laneway import tracing
+from laneway import forks, tracing
 from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import decode, encode_result
@@ -229,10 +229,14 @@ class Executor:
             if self._marker is not None:
                 work = self._marker.watch(run.claim.seq, work)
             result = await work
+            if forks.is_fork:
+                forks.end()
             verdict = self._returned(run, result)
         except asyncio.CancelledError as error:
             verdict = verdicts.of_stop(run) if run.stop_reason else verdicts.of_error(run, error)
         except BaseException as error:
+            if forks.is_fork:
+                forks.end(error)
             if run.is_closed:
                 raise
             # SystemExit or GeneratorExit of a handler ends its job, nothing else.
@@ -299,10 +303,15 @@ class Executor:
             self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
         )
         try:
-            return self._returned(run, run.handler.fn(SyncContext(line), **kwargs))
+            result = run.handler.fn(SyncContext(line), **kwargs)
+            if forks.is_fork:
+                forks.end()
+            return self._returned(run, result)
         except Interrupted as error:
             return verdicts.of_stop(run) if run.stop_reason else verdicts.of_error(run, error)
         except BaseException as error:
+            if forks.is_fork:
+                forks.end(error)
             # SystemExit and KeyboardInterrupt of a handler end its job, not the worker.
             return self._raised(run, error)
 

@@ -9,16 +9,19 @@ import contextlib
 import json
 import logging
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
+from laneway import forks
 from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
-from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, TICK, Pair, pack
+from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, QUIT, TICK, Pair, pack
 from laneway.engine.service import Service
+from laneway.engine.spawned import Spawned
 from laneway.store.database import connection_options
 
 log = logging.getLogger("laneway")
@@ -26,7 +29,12 @@ log = logging.getLogger("laneway")
 RESTART_S = 0.1
 # Until a child is ready the worker takes no job: one that hangs as it starts is replaced.
 READY_S = 20.0
-LONGEST_TICK_S = 5.0
+LONGEST_TICK_S = 0.5
+# A child that has not answered for so long is not claimed for, and then killed and replaced: before
+# half of the shortest lease is gone, but not sooner than a busy machine may take to answer.
+UNHEARD_S = 1.5
+FROZEN_S = (2.0, 5.0)
+QUIT_S = 2.0
 
 
 def renewed_in(dsn: str, settings: Settings) -> dict[str, Any]:
@@ -59,15 +67,34 @@ class Heartbeat(Service):
         self._settings = settings
         self._on_answer = on_answer
         self._held: dict[Pair, float] = {}
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Spawned | None = None
+        self._writer: asyncio.StreamWriter | None = None
         self._down_since: float | None = None
-        # Whether what is claimed now would be renewed in time.
-        self.is_ready = False
+        self._tick_s = min(LONGEST_TICK_S, settings.loop_timeout / 4)
+        self._unanswered = 0
+        self._is_up = False
+        self._gets_through = True
+        self.on_frozen: Callable[[], None] = lambda: None
 
     @property
     def pid(self) -> int | None:
         """The child's process id while there is one."""
         return self._process.pid if self._process is not None else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether what is claimed now would be renewed in time."""
+        return self.is_answering and self._gets_through
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the child lives and listens."""
+        return self._is_up and self._unheard_s <= UNHEARD_S
+
+    @property
+    def _unheard_s(self) -> float:
+        # Counted in ticks: while a handler blocks the loop, no answer can be heard.
+        return self._unanswered * self._tick_s
 
     def hold(self, claims: list[Claim], lease_s: float, age_s: float = 0.0) -> None:
         """From now on renew these, before anybody runs them; `age_s` of the lease is gone."""
@@ -92,68 +119,100 @@ class Heartbeat(Service):
         self._held.pop(pair, None)
 
     def _send(self, data: bytes) -> None:
-        process = self._process
-        if process is not None and process.stdin is not None and not process.stdin.is_closing():
-            process.stdin.write(data)
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(data)
 
     async def run_once(self) -> float | None:
         """Runs one child until it ends; a child that ends by itself is replaced."""
         self._give_up_overdue()
-        self._process = process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            self.child,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            # Ctrl-C in a terminal is for the worker: leases are kept while it drains.
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        )
-        stdin = cast(asyncio.StreamWriter, process.stdin)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                reader, writer = await asyncio.open_unix_connection(sock=ours)
+            except BaseException:
+                ours.close()
+                raise
+            try:
+                process = self._spawn(theirs)
+            except BaseException:
+                writer.transport.abort()
+                raise
+        self._process, self._writer = process, writer
+        kept = forks.Fds(ours.fileno())
         loop = asyncio.get_running_loop()
-        ticking = loop.create_task(self._tick(), name="laneway tick")
+        ticking = loop.create_task(self._tick(process), name="laneway tick")
         awaiting = loop.call_later(READY_S, self._give_up_unready, process)
         try:
             self._greet()
             if self._is_stopping:
-                stdin.close()
-            async for line in cast(asyncio.StreamReader, process.stdout):
-                self._hear(*json.loads(line))
+                self._quit()
+            with contextlib.suppress(ConnectionError):
+                async for line in reader:
+                    self._hear(*json.loads(line))
         finally:
             ticking.cancel()
             awaiting.cancel()
-            self._process = None
-            self.is_ready = False
+            self._process = self._writer = None
+            self._is_up = False
             if self._down_since is None:
                 self._down_since = time.monotonic()
-            stdin.close()
-            with contextlib.suppress(OSError):
-                await stdin.wait_closed()
-            await process.wait()
+            kept.let_go()
+            writer.transport.abort()
+            code = await _ended(process)
         if not self._is_stopping:
-            self._complaints.tell("heartbeat", f"its process ended ({process.returncode})")
+            self._complaints.tell("heartbeat", f"its process ended ({code})")
         return RESTART_S
 
-    def _give_up_unready(self, process: asyncio.subprocess.Process) -> None:
-        if not self.is_ready:
-            self._complaints.tell("heartbeat", f"its process is not ready after {READY_S:g} s")
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+    def _spawn(self, theirs: socket.socket) -> Spawned:
+        return Spawned(
+            [sys.executable, "-m", self.child],
+            stdin=theirs,
+            stdout=theirs,
+            # Ctrl-C in a terminal is for the worker: leases are kept while it drains.
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )
 
-    async def _tick(self) -> None:
-        interval_s = min(LONGEST_TICK_S, self._settings.loop_timeout / 4)
+    def _give_up_unready(self, process: Spawned) -> None:
+        if not self._is_up:
+            self._complaints.tell("heartbeat", f"its process is not ready after {READY_S:g} s")
+            process.kill()
+
+    async def _tick(self, process: Spawned) -> None:
+        self._unanswered = 0
         while True:
+            if self._is_up and self._unheard_s > self._patience_s():
+                self._complaints.tell(
+                    "heartbeat", f"its process has not answered for {self._unheard_s:g} s: killed"
+                )
+                process.kill()
+                self.on_frozen()
+                return
+            self._unanswered += 1
             self._send(pack(TICK))
-            await asyncio.sleep(interval_s)
+            await asyncio.sleep(self._tick_s)
+
+    def _patience_s(self) -> float:
+        shortest = min(self._held.values(), default=float("inf"))
+        least, most = FROZEN_S
+        return max(least, min(most, shortest / 2))
 
     def _hear(self, kind: str, seq: int, attempt: int) -> None:
         match kind:
             case "ready":
-                self.is_ready = True
+                self._is_up = self._gets_through = True
+                self._unanswered = 0
                 self._down_since = None
                 self._complaints.over("heartbeat")
+            case "alive":
+                self._unanswered = 0
+                self._gets_through = bool(seq)
             case "trouble":
+                self._gets_through = False
                 self._complaints.tell("heartbeat", seq)
+            case "through":
+                self._gets_through = True
+                self._complaints.over("heartbeat")
             case _:
                 if kind != "cancel_requested":
                     self._drop((seq, attempt))
@@ -174,6 +233,7 @@ class Heartbeat(Service):
         """The connection goes through the pipe: others can read a command line."""
         config = {
             **self._renewal,
+            "worker": os.getpid(),
             "fraction": self._settings.heartbeat_fraction,
             "silence_s": self._settings.loop_timeout,
         }
@@ -184,9 +244,28 @@ class Heartbeat(Service):
         if self._held:
             self.beat()
 
+    def _quit(self) -> None:
+        self._send(pack(QUIT))
+        if self._writer is not None:
+            self._writer.close()
+
     async def stop(self) -> None:
-        """The child ends when its input does."""
+        """Ends the child, by force if it does not end when asked to."""
         self._is_stopping = True
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+        process = self._process
+        self._quit()
+        killing = None
+        if process is not None:
+            killing = asyncio.get_running_loop().call_later(QUIT_S, process.kill)
         await super().stop()
+        if killing is not None:
+            killing.cancel()
+
+
+async def _ended(process: Spawned) -> int:
+    try:
+        async with asyncio.timeout(QUIT_S):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()

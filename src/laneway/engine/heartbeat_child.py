@@ -1,7 +1,8 @@
 """The heartbeat process: reads claims from its input, renews them, tells what is not renewed.
 
-One thread reads, one beats, one watches the clock, one tells. It ends when its input ends, which it
-does when the worker dies: then nobody renews and the watchdog takes the jobs back. A lease that
+One thread reads, one beats, one watches the clock, one tells, one watches the worker's process. It
+ends with the worker: then nobody renews and the watchdog takes the jobs back. It does not rely on
+the end of its input: processes that a handler forked may hold the other side open. A lease that
 could not be renewed in time is lost by this process's own monotonic clock, whatever the database
 will say later, and also while a renewal hangs. A handler may block the worker for a while, but
 nothing is renewed for a worker that is stopped, or silent for longer than its `loop_timeout`.
@@ -12,14 +13,16 @@ from __future__ import annotations
 import json
 import os
 import queue
+import select
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, NAMED, Pair, receive
+from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, NAMED, QUIT, TICK, Pair, receive
 from laneway.errors import LanewayError
 from laneway.store.leases import Answer, heartbeat
 
@@ -28,8 +31,12 @@ BUSY_S = 0.1
 STILL_OURS_S = 1.0
 FROZEN = frozenset("TtZXx")
 AGAIN_S = 0.2
-HUNG = 3
+BROKEN, HUNG = 1, 3
 SHORTEST_S = 0.25
+# How long a renewal may take before the worker should claim no more.
+SLOW_S = 3.0
+PROBE_S = 2.0
+ALIVE_S = 0.2
 
 # Renews pairs, held under these job ids if any, within so many seconds; answers those not plainly
 # renewed.
@@ -84,6 +91,7 @@ class Beater:
         self._changed = threading.Condition(self._lock)
         self._wakes_at = float("inf")
         self._asked: float | None = None
+        self._is_well = True
 
     # What the worker says ---------------------------------------------------------------------
 
@@ -122,17 +130,31 @@ class Beater:
 
     # Renewing ---------------------------------------------------------------------------------
 
+    @property
+    def gets_through(self) -> bool:
+        """Whether renewals are answered, as far as is known."""
+        asked = self._asked
+        return self._is_well and (asked is None or time.monotonic() - asked < SLOW_S)
+
     def run(self) -> None:
         while True:
             due = self._wait_for_due()
+            if not due:
+                self._probe()
             for start in range(0, len(due), CHUNK):
                 self._renew(due[start : start + CHUNK])
 
     def _wait_for_due(self) -> list[Pair]:
-        """Sleeps until a lease is due; what will be soon goes with it."""
+        """Sleeps until a lease is due; what will be soon goes with it.
+
+        After a failure no longer than until another try: while nothing gets through, the worker
+        claims nothing, and nothing would become due.
+        """
+        again_at = float("inf") if self._is_well else time.monotonic() + AGAIN_S
         with self._lock:
             while True:
                 soonest = min((h.due_at for h in self._held.values()), default=float("inf"))
+                soonest = min(soonest, again_at)
                 wait_s = soonest - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -145,6 +167,21 @@ class Beater:
                 for pair, h in self._held.items()
                 if h.due_at <= now + h.lease_s * self._fraction / 4
             ]
+
+    def _probe(self) -> None:
+        self._asked = time.monotonic()
+        try:
+            self._ask([], [], PROBE_S)
+        except LanewayError:
+            return
+        finally:
+            self._asked = None
+        self._recovered()
+
+    def _recovered(self) -> None:
+        if not self._is_well:
+            self._is_well = True
+            self._teller.tell("through")
 
     def _renew(self, pairs: list[Pair]) -> None:
         if time.monotonic() - self._heard > self._silence_s or is_frozen(os.getppid()):
@@ -161,11 +198,13 @@ class Beater:
             # So that there is time for another try.
             answers = self._ask(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
         except LanewayError as error:
+            self._is_well = False
             self._teller.tell("trouble", str(error))
             self._put_off(pairs, AGAIN_S)
             return
         finally:
             self._asked = None
+        self._recovered()
         odd = {(a.seq, a.attempt): a.answer for a in answers}
         with self._lock:
             for pair in pairs:
@@ -242,17 +281,47 @@ def by_statement(config: dict[str, Any]) -> Renew:
     return renew
 
 
+def watch_worker(pid: int) -> None:
+    """Ends this process with the worker, whoever holds a copy of the worker's pipes."""
+    try:
+        watched = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        watched = None
+    # It may have died before: then the number may be another's by now.
+    if watched is not None and os.getppid() == pid:
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        poll.poll()
+    while os.getppid() == pid:
+        time.sleep(ALIVE_S)
+    os._exit(0)
+
+
+def _or_end(work: Callable[[], None]) -> Callable[[], None]:
+    """A thread that breaks off must not leave a process behind that seems to be well."""
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(BROKEN)
+
+    return run
+
+
 def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
-    """Runs until the worker closes the pipe; `make` gets what the worker sent first."""
+    """Runs until the worker ends or says so; `make` gets what the worker sent first."""
     # The worker decides when this process ends, not whoever signals its group.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
     teller = Teller()
     beater = Beater(make(config), config["fraction"], teller, config["silence_s"])
-    for work in (teller.run, beater.run, beater.watch):
-        threading.Thread(target=work, daemon=True).start()
+    worker: int = config["worker"]
+    for work in (teller.run, beater.run, beater.watch, lambda: watch_worker(worker)):
+        threading.Thread(target=_or_end(work), daemon=True).start()
     teller.tell("ready")
     while (message := receive(stream)) is not None:
         kind, pairs, lease_s, age_s, job_ids = message
@@ -263,6 +332,10 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
             beater.forget(pairs)
         elif kind == BEAT:
             beater.beat_now()
+        elif kind == TICK:
+            teller.tell("alive", beater.gets_through)
+        elif kind == QUIT:
+            break
     # A beat may hang on a dead server; there is nothing to tidy up.
     os._exit(0)
 

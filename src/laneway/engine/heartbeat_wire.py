@@ -11,8 +11,9 @@ Pair = tuple[int, int]
 
 HEAD = struct.Struct("<cIdd")
 # NAMED is HOLD by a worker whose claims are known elsewhere by their job ids, 16 bytes each.
-# TICK says nothing but that the worker's event loop turns.
-HOLD, NAMED, FORGET, BEAT, TICK = b"+", b"=", b"-", b"!", b"."
+# TICK says that the worker's event loop turns, and is answered; QUIT ends the process. The end of
+# the stream alone does not: processes that a handler forked may hold the worker's side open.
+HOLD, NAMED, FORGET, BEAT, TICK, QUIT = b"+", b"=", b"-", b"!", b".", b"q"
 ID_BYTES = 16
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 from types import SimpleNamespace
 from typing import Any
 
+from laneway import forks
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact
@@ -66,6 +67,8 @@ class LoopLine:
         message: str | None = None,
         checkpoint: str | None = None,
     ) -> None:
+        if forks.is_fork:
+            raise forks.refused()
         if self._run.is_finishing:
             # It would wait for the handler's own transaction, and be refused behind it.
             return
@@ -76,6 +79,8 @@ class LoopLine:
         self._requests.reporter.report(self.claim, report)
 
     def log(self, level: str, message: str) -> None:
+        if forks.is_fork:
+            raise forks.refused()
         if self._run.is_finishing:
             return
         self._run.reports = True
@@ -83,6 +88,8 @@ class LoopLine:
         self._requests.reporter.line(self.claim, self._run.line, level, redact(message))
 
     async def ask(self, what: str, **body: Any) -> Any:
+        if forks.is_fork:
+            raise forks.refused()
         return await self._requests.answer(self._run, what, body)
 
     def ask_blocking(self, what: str, **body: Any) -> Any:
@@ -108,12 +115,18 @@ class ThreadLine(LoopLine):
         self._loop = loop
 
     def report(self, **fields: Any) -> None:
+        if forks.is_fork:
+            raise forks.refused()
         self._loop.call_soon_threadsafe(lambda: LoopLine.report(self, **fields))
 
     def log(self, level: str, message: str) -> None:
+        if forks.is_fork:
+            raise forks.refused()
         self._loop.call_soon_threadsafe(LoopLine.log, self, level, message)
 
     def ask_blocking(self, what: str, **body: Any) -> Any:
+        if forks.is_fork:
+            raise forks.refused()
         asked = asyncio.run_coroutine_threadsafe(self.ask_apart(what, body), self._loop)
         try:
             return asked.result()

@@ -1,4 +1,4 @@
-"""A worker process's life between its signals: start, serve, stop on SIGTERM or SIGINT."""
+"""A worker process's life between its signals: start, serve, stop on SIGTERM, SIGINT or SIGHUP."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import json
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from types import FrameType
+from typing import Any, Final, Protocol
 from uuid import UUID
 
+from laneway import forks
 from laneway.config import Settings
+from laneway.engine.deadline import Deadline
 from laneway.engine.executor import Executor
 from laneway.engine.marker import Marker
 
 log = logging.getLogger("laneway")
 
 TICK_S = 1.0
+TO_STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# How often the worker looks whether its signal handlers are still in place.
+KEEP_S = 0.5
 # A supervisor says so when it was signalled a second time.
 HURRY = signal.SIGUSR1
 
@@ -39,7 +45,10 @@ class AnyWorker(Protocol):
 
 def run_worker_process(make: Callable[[], AnyWorker], grace_s: float | None = None) -> int:
     """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
-    return run_loop(_serve(make, grace_s))
+    deadline = Deadline()
+    code = run_loop(_serve(make, grace_s, deadline))
+    deadline.leave(code)
+    return code
 
 
 def run_loop(main: Coroutine[Any, Any, int]) -> int:
@@ -52,24 +61,30 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
     return run(main)
 
 
-async def _serve(make: Callable[[], AnyWorker], grace_s: float | None) -> int:
+async def _serve(make: Callable[[], AnyWorker], grace_s: float | None, deadline: Deadline) -> int:
     worker = make()
     told, hurry = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
+    within_s = worker.settings.shutdown_grace if grace_s is None else grace_s
 
     def on_signal() -> None:
-        (hurry if told.is_set() and leash is None else told).set()
+        if not told.is_set():
+            told.set()
+        elif leash is None:
+            deadline.begin(0.0)
+            hurry.set()
 
     def on_hurry() -> None:
+        deadline.begin(0.0)
         told.set()
         hurry.set()
 
+    signals = Signals(lambda: deadline.begin(within_s))
     leash = _Leash.from_environment(on_hurry)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
+    signals.heed(TO_STOP, on_signal)
     if leash is not None:
         # Whoever stops a whole group signals us and our supervisor, which signals us again.
-        loop.add_signal_handler(HURRY, on_hurry)
+        signals.heed((HURRY,), on_hurry)
+    keeping = asyncio.ensure_future(signals.keep())
     starting = asyncio.ensure_future(worker.start(leash.marker if leash else None))
     stopping = asyncio.ensure_future(told.wait())
     try:
@@ -87,10 +102,58 @@ async def _serve(make: Callable[[], AnyWorker], grace_s: float | None) -> int:
         else:
             await stopping
             await stop_worker(worker, grace_s, hurry)
+        # Before asyncio waits for its threads.
+        deadline.leave(0)
         return 0
     finally:
-        stopping.cancel()
-        await asyncio.gather(stopping, return_exceptions=True)
+        signals.ignore()
+        for task in (stopping, keeping):
+            task.cancel()
+        await asyncio.gather(stopping, keeping, return_exceptions=True)
+
+
+class Signals:
+    """Passes signals to the event loop, and calls `on_first` at once, also while it is blocked."""
+
+    def __init__(self, on_first: Callable[[], None]) -> None:
+        self._on_first = on_first
+        self._loop = asyncio.get_running_loop()
+        self._is_first = True
+        self._ours: dict[int, Callable[[int, FrameType | None], None]] = {}
+
+    def heed(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
+        """Calls `do` on the loop for each of these; one that is ignored from the start stays so."""
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            if self._is_first:
+                self._is_first = False
+                self._on_first()
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(do)
+
+        for number in numbers:
+            # nohup has SIGHUP ignored.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, on_signal)
+                self._ours[number] = on_signal
+        forks.own_signals(self._ours)
+
+    def ignore(self) -> None:
+        """The worker has stopped: whoever signals again must not change its exit code."""
+        for number in self._ours:
+            signal.signal(number, signal.SIG_IGN)
+
+    async def keep(self) -> None:
+        """Sets them back where a handler has replaced them: else nobody could stop the worker."""
+        while True:
+            await asyncio.sleep(KEEP_S)
+            for number, ours in self._ours.items():
+                if signal.getsignal(number) is not ours:
+                    log.warning(
+                        "a handler replaced the worker's handler of %s: set back",
+                        signal.Signals(number).name,
+                    )
+                    signal.signal(number, ours)
 
 
 async def stop_worker(worker: AnyWorker, grace_s: float | None, hurry: asyncio.Event) -> None:
@@ -108,6 +171,10 @@ class _Leash:
 
     def __init__(self, out: int, mark: int, watched: int, on_gone: Callable[[], None]) -> None:
         self._out = out
+        self._kept = forks.Fds(out, mark, watched)
+        for fd in (out, mark, watched):
+            # Programs that handlers start must not hold them either.
+            os.set_inheritable(fd, False)
         self.marker = Marker(mark)
         # The supervisor holds the other end and never writes: readable means it is gone.
         asyncio.get_running_loop().add_reader(watched, self._gone, watched, on_gone)

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from laneway.config import Settings
+from laneway.engine.deadline import EXIT_S
 from laneway.engine.marker import SIZE, Marker
-from laneway.engine.process import HURRY
+from laneway.engine.process import HURRY, TO_STOP
 from laneway.errors import LanewayError
 from laneway.store.database import connection_options
 from laneway.store.leases import bury
@@ -32,6 +33,9 @@ log = logging.getLogger("laneway")
 # A child that ends sooner than this is started again only after a growing pause.
 YOUNG_S = 5.0
 LONGEST_PAUSE_S = 30.0
+# A child that was told to stop ends by itself within its grace and EXIT_S, unless its interpreter
+# is stuck.
+KILL_S = EXIT_S + 5.0
 # Wrong usage, a token that is refused, or a schema that this code cannot use: a database or a
 # server that is not there is waited for.
 HOPELESS = (2, 4, 5)
@@ -52,13 +56,23 @@ class Child:
     worker_id: UUID | None = None
     killed: bool = False
     told: int = 0
+    # By then it must have ended.
+    until: float = float("inf")
 
 
 class Supervisor:
     """Keeps `count` children running until it is told to stop."""
 
-    def __init__(self, command: list[str], count: int, dsn: str | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        count: int,
+        dsn: str | None,
+        settings: Settings,
+        grace_s: float | None = None,
+    ) -> None:
         """Without a `dsn` the jobs of a child that died come back when their leases lapse."""
+        self._grace_s = settings.shutdown_grace if grace_s is None else grace_s
         self._command = command
         self._count = count
         self._settings = settings
@@ -74,12 +88,14 @@ class Supervisor:
         self._exit_code = 0
 
     def run(self) -> int:
-        """Serves until SIGTERM or SIGINT; the exit code is 0 unless no child could start."""
+        """Serves until it is told to stop; the exit code is 0 unless no child could start."""
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
         signal.set_wakeup_fd(wake_w)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
+        for number in TO_STOP:
+            # nohup has SIGHUP ignored.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
         self._selector.register(wake_r, selectors.EVENT_READ, None)
         try:
             while not self._is_done():
@@ -98,6 +114,9 @@ class Supervisor:
             if self._session is not None:
                 self._session.close()
             self._selector.close()
+            for number in TO_STOP:
+                # Whoever signals again must not change the exit code.
+                signal.signal(number, signal.SIG_IGN)
             signal.set_wakeup_fd(-1)
             os.close(wake_r)
             os.close(wake_w)
@@ -172,6 +191,10 @@ class Supervisor:
                 )
                 child.killed = True
                 child.process.kill()
+            if time.monotonic() > child.until and not child.killed:
+                log.error("worker process %s has not stopped in time: killed", child.process.pid)
+                child.killed = True
+                child.process.kill()
             if child.process.poll() is not None:
                 self._ended(child)
             else:
@@ -180,7 +203,9 @@ class Supervisor:
     def _pass_on_signals(self, child: Child) -> None:
         """Here and not in the signal's handler, which a child just being started would escape."""
         while child.told < self._signals:
-            child.process.send_signal(signal.SIGTERM if child.told == 0 else HURRY)
+            is_first = child.told == 0
+            child.process.send_signal(signal.SIGTERM if is_first else HURRY)
+            child.until = time.monotonic() + KILL_S + (self._grace_s if is_first else 0.0)
             child.told += 1
 
     def _ended(self, child: Child) -> None:
@@ -193,6 +218,7 @@ class Supervisor:
             self._exit_code = code
             for other in self._children:
                 other.process.terminate()
+                other.until = time.monotonic() + KILL_S + self._grace_s
         if time.monotonic() - child.started < YOUNG_S and not child.killed:
             self._failures += 1
             pause = min(LONGEST_PAUSE_S, 0.5 * 2 ** min(self._failures, 10))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from typing import Any, cast
 
+from laneway import forks
 from laneway.engine.run import Run
 
 Work = Callable[[Run], Coroutine[Any, Any, None]]
@@ -109,6 +110,9 @@ class _Turn:
             waited = context.run(work.send, None)
         except StopIteration:
             return
+        if forks.is_fork:
+            # Before anything else of the worker's loop runs here.
+            forks.end()
         self._let_go(self._shared)
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._run.stopper = task.cancel
@@ -133,3 +137,5 @@ class _Turn:
                 waited = context.run(send, value if error is None else error)
             except StopIteration:
                 return
+            if forks.is_fork:
+                forks.end()

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Self
 from uuid import UUID, uuid4
 
-from laneway import __version__
+from laneway import __version__, forks
 from laneway.config import Settings
 from laneway.domain.overview import Transport
 from laneway.engine.closing import STOP_S, finish_or_release
@@ -178,6 +178,7 @@ class Worker:
         given = self._given_dsn
         self._dsn = given if isinstance(given, str) else await asyncio.to_thread(given)
         self._build(marker)
+        forks.enter(asyncio.get_running_loop())
         self.heartbeat.start()
         try:
             await self._reach(self._introduce)
@@ -265,6 +266,7 @@ class Worker:
         await asyncio.gather(*stops, return_exceptions=True)
 
     async def _close(self) -> None:
+        forks.leave(asyncio.get_running_loop())
         self._counting.close()
         await self.heartbeat.stop()
         await self._pool.close()

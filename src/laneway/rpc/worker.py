@@ -1,7 +1,4 @@
-"""A worker without a database: gets its jobs from a server, and tells it what becomes of them.
-
-The executor is the engine's; what it writes goes through RemoteLedger.
-"""
+"""A worker without a database: gets jobs from a server, runs them with the engine's executor."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from types import SimpleNamespace
 from typing import Final, Self
 from uuid import UUID, uuid4
 
-from laneway import __version__
+from laneway import __version__, forks
 from laneway.config import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
@@ -138,8 +135,9 @@ class RemoteWorker:
             complaints,
             self._hello,
             self._on_message,
-            lambda: self.heartbeat.is_ready,
+            lambda: self.heartbeat.is_answering,
         )
+        self.heartbeat.on_frozen = self.intake.reopen
         self._types = [
             pb.JobType(
                 name=record.name,
@@ -163,6 +161,7 @@ class RemoteWorker:
                 " or a program that is started may break its connections"
             )
         self._build(marker)
+        forks.enter(asyncio.get_running_loop())
         self.heartbeat.start()
         try:
             await self._reach()
@@ -240,6 +239,7 @@ class RemoteWorker:
         await self.completer.cancel()
 
     async def _close(self) -> None:
+        forks.leave(asyncio.get_running_loop())
         self._counting.close()
         await self.heartbeat.stop()
         await self._pool.close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Callable, Collection
+import weakref
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cast
@@ -15,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGresult
 
+from laneway import forks
 from laneway.domain.redaction import redact
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
 from laneway.store import bell, row_security
@@ -106,6 +108,8 @@ class Database:
         self.size = size or settings.pool_size
         self._free = _Places(self.size)
         self._idle: list[AsyncConn] = []
+        self._made: weakref.WeakSet[AsyncConn] = weakref.WeakSet()
+        forks.own(self)
         self._is_bound: bool | None = None
         self.is_closed = False
 
@@ -129,6 +133,10 @@ class Database:
     def waiting(self) -> int:
         """Who waits for a connection."""
         return self._free.asked - self.in_use
+
+    def fds(self) -> Iterable[int]:
+        """The sockets of its connections."""
+        return [conn.fileno() for conn in self._made if not conn.closed]
 
     async def close(self) -> None:
         self.is_closed = True
@@ -167,7 +175,9 @@ class Database:
         if "dsn" not in self.__dict__:
             await asyncio.to_thread(lambda: self.dsn)
         options = connection_options(self.dsn, self.settings, self.role)
-        return cast(AsyncConn, await AsyncConnection.connect(self.dsn, **options))
+        made = cast(AsyncConn, await AsyncConnection.connect(self.dsn, **options))
+        self._made.add(made)
+        return made
 
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:

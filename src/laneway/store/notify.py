@@ -12,6 +12,7 @@ from collections.abc import Callable
 import psycopg
 from psycopg.sql import SQL, Identifier
 
+from laneway import forks
 from laneway.config import Settings
 from laneway.store.database import connection_options
 from laneway.store.failures import translated
@@ -55,6 +56,7 @@ class Listener:
             conn = await psycopg.AsyncConnection.connect(
                 self._dsn, **connection_options(self._dsn, self._settings, "listen")
             )
+            kept = forks.Fds(conn.fileno())
             try:
                 await conn.execute(SQL("listen {}").format(self._channel))
                 self.is_listening = True
@@ -68,4 +70,5 @@ class Listener:
                 raise psycopg.OperationalError("the listening connection is silent") from error
             finally:
                 self.is_listening = False
+                kept.let_go()
                 await conn.close()

@@ -20,6 +20,7 @@ from tests.crash.rows import (
     c20_server,
     c21_replicas,
     c22_remote_restart,
+    c24_forks,
 )
 
 ROWS = {
@@ -52,4 +53,5 @@ ROWS = {
         c22_remote_restart.play,
         c22_remote_restart.look,
     ),
+    "C24": Row("workers killed after their handlers forked", c24_forks.play, c24_forks.look),
 }

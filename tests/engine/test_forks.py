@@ -1,0 +1,196 @@
+"""Handlers that fork: a forked child is no part of the worker, and a worker always stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from laneway import JobHandle
+from tests.engine.crew import Crew
+from tests.engine.fork_app import lw as fork_app
+from tests.engine.workshop import Workshop, until
+
+APP = "tests.engine.fork_app:lw"
+
+
+def saved_pids(shop: Workshop, job: JobHandle) -> list[int]:
+    """The worker's process and what it has forked, by what the handler saved."""
+    rows = shop.rows(
+        "select p.checkpoint from laneway.progress p join laneway.lease l using (seq, attempt)"
+        " where seq = %s",
+        shop.seq(job),
+    )
+    return list(rows[0][0]) if rows else []
+
+
+@contextlib.contextmanager
+def ended_after(pids: list[int]) -> Iterator[None]:
+    """Kill what handlers left behind."""
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def adopt(shop: Workshop, *job_types: str) -> None:
+    for job_type in job_types:
+        handler = fork_app.handlers.get(job_type)
+        assert handler is not None
+        shop.lw.handlers.add(handler)
+
+
+@pytest.mark.parametrize("job_type", ["fork_and_wait", "thread_pool_and_wait"])
+async def test_forked_child_does_not_keep_lease_of_killed_worker(
+    shop: Workshop, job_type: str
+) -> None:
+    shop.lane("default", lease_seconds=2)
+    with Crew(shop.dsn, app=APP) as crew:
+        job = await shop.lw.submit(job_type)
+        worker, forked = await until(lambda: saved_pids(shop, job))
+        with ended_after([forked]):
+            (heartbeat,) = crew.of("heartbeat_child")
+            assert worker == crew.process.pid
+            crew.kill()
+            await until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
+            adopt(shop, job_type)
+            await shop.hire()
+            assert await job.wait(20) == 2
+            os.kill(forked, 0)  # it lives, and kept nothing
+
+
+ALONE: tuple[str, ...] = ()
+SUPERVISED = ("--processes=1",)
+
+
+@pytest.mark.parametrize(
+    "job_type, options",
+    [
+        ("fork_and_wait", ALONE),
+        ("fork_and_wait", SUPERVISED),
+        ("pool_and_wait", ALONE),
+        ("thread_pool_and_wait", SUPERVISED),
+    ],
+)
+async def test_worker_stops_within_grace_while_forked_child_lives(
+    shop: Workshop, job_type: str, options: tuple[str, ...]
+) -> None:
+    with Crew(shop.dsn, *options, app=APP, LANEWAY_SHUTDOWN_GRACE="0.5") as crew:
+        job = await shop.lw.submit(job_type)
+        _, forked = await until(lambda: saved_pids(shop, job))
+        with ended_after([forked]):
+            crew.of("heartbeat_child")
+            crew.process.send_signal(signal.SIGTERM)
+            await until(lambda: crew.process.poll() is not None)
+            assert not crew.of("heartbeat_child")
+    assert crew.process.returncode == 0
+    ended = await job.get()
+    assert (ended.status, ended.retries, ended.attempts[0].outcome) == ("approved", 0, "released")
+
+
+@pytest.mark.parametrize(
+    "job_type", ["fork_async", "fork_thread", "fork_process", "fork_async_process"]
+)
+async def test_forked_child_that_leaves_handler_ends_there(
+    shop: Workshop, forker: Crew, job_type: str
+) -> None:
+    jobs = {
+        code: await shop.lw.submit(job_type, {"how": how})
+        for how, code in (("return", 0), ("raise", 1), ("exit", 7))
+    }
+    for code, job in jobs.items():
+        assert await job.wait(20) == ["parent", code]
+        ended = await job.get()
+        assert (ended.status, ended.attempt) == ("completed", 1)
+    # The worker goes on.
+    assert await (await shop.lw.submit("pid")).wait(20) == forker.process.pid
+
+
+async def test_forked_task_of_handler_does_not_run_the_loop_on(
+    shop: Workshop, forker: Crew
+) -> None:
+    job = await shop.lw.submit("fork_task")
+    assert await job.wait(20) == ["parent", 0]
+    assert await (await shop.lw.submit("pid")).wait(20) == forker.process.pid
+
+
+async def test_signal_to_forked_child_does_not_reach_the_worker(
+    shop: Workshop, forker: Crew
+) -> None:
+    job = await shop.lw.submit("terminate_fork")
+    assert await job.wait(20) == -signal.SIGTERM
+    assert await (await shop.lw.submit("pid")).wait(20) == forker.process.pid
+
+
+async def test_forked_child_holds_no_connection_or_pipe_of_its_worker(
+    shop: Workshop, forker: Crew
+) -> None:
+    # So that an isolated child and its socket are there too.
+    await (await shop.lw.submit("isolated_pid")).wait(20)
+    found: Any = await (await shop.lw.submit("descriptors")).wait(20)
+    sockets = [line for line in found if "socket:" in line]
+    # The two ends by which the worker's loop is woken from threads stay; they say nothing.
+    assert len(sockets) <= 2, found
+
+
+@pytest.fixture
+async def forker(shop: Workshop) -> AsyncIterator[Crew]:
+    """One worker process with the handlers that fork; it must stop by itself at the end."""
+    with Crew(shop.dsn, app=APP) as crew:
+        yield crew
+        assert crew.process.poll() is None
+        crew.terminate()
+        await until(crew.all_gone)
+        assert crew.process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "number, options",
+    [(signal.SIGTERM, ALONE), (signal.SIGTERM, SUPERVISED), (signal.SIGCHLD, ALONE)],
+)
+async def test_worker_stops_though_handler_ignores_signal(
+    shop: Workshop, number: int, options: tuple[str, ...]
+) -> None:
+    with Crew(shop.dsn, *options, app=APP, LANEWAY_SHUTDOWN_GRACE="0.5") as crew:
+        job = await shop.lw.submit("ignore_signal", {"number": int(number)})
+        await until(lambda: saved_pids(shop, job))
+        if number == signal.SIGCHLD:
+            # A child that ends is noticed all the same.
+            died = await shop.ended(await shop.lw.submit("isolated_exit"))
+            assert died.error is not None
+            assert died.error.type == "ChildDied"
+        await until(crew.is_sent_away)
+    assert crew.process.returncode == 0
+    ended = await job.get()
+    assert (ended.status, ended.retries) == ("approved", 0)
+
+
+@pytest.mark.parametrize("options", [ALONE, SUPERVISED], ids=["alone", "supervised"])
+async def test_worker_stops_though_handler_blocks_its_loop(
+    shop: Workshop, options: tuple[str, ...]
+) -> None:
+    quick = {"LANEWAY_SHUTDOWN_GRACE": "0.2", "FORK_APP_EXIT_S": "1"}
+    with Crew(shop.dsn, *options, app=APP, **quick) as crew:
+        job = await shop.lw.submit("block")
+        await until(lambda: saved_pids(shop, job))
+        crew.terminate()
+        await until(crew.all_gone)
+
+
+@pytest.mark.parametrize("why", ["hook", "thread"])
+async def test_nothing_that_waits_at_exit_keeps_a_stopped_worker(shop: Workshop, why: str) -> None:
+    quick = {"LANEWAY_SHUTDOWN_GRACE": "0.2", "FORK_APP_EXIT_S": "4"}
+    if why == "hook":
+        quick["FORK_APP_HANG_ON_STOP"] = "1"
+    with Crew(shop.dsn, app=APP, **quick) as crew:
+        job = await shop.lw.submit("nap_in_executor" if why == "thread" else "wait")
+        await until(lambda: saved_pids(shop, job))
+        crew.terminate()
+        await until(crew.all_gone)
+    assert shop.status(job) == "approved"
