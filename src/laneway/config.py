@@ -123,10 +123,10 @@ class Settings(BaseSettings):
         default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
     )
     leader_ttl: _Seconds = Field(
-        default=6.0, description="a leader not heard of for so long is gone"
+        default=2.5, description="a leader not heard of for so long is gone"
     )
     watchdog_interval: _Seconds = Field(
-        default=2.0, description="time between two looks for orphans"
+        default=1.5, description="time between two looks for orphans"
     )
 
     server_host: str = Field(default="127.0.0.1", description="address the server listens on")

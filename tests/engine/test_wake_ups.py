@@ -148,7 +148,7 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
 
 async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> None:
     echo(shop)
-    worker = await shop.hire_unlike({"watchdog_interval": 2.0, "leader_ttl": 6.0})
+    worker = await shop.hire_unlike({"watchdog_interval": 1.5, "leader_ttl": 2.5})
     await until(lambda: worker.heartbeat.is_ready and worker.watchdog.is_leader)
     asked = 0
     for database in (worker._claims, worker._settles, worker._rest):

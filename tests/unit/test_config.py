@@ -39,7 +39,7 @@ def test_without_any_setting_the_defaults_hold_and_the_database_is_embedded() ->
     settings = Settings.load()
     assert settings.conninfo is None
     assert (settings.concurrency, settings.threads, settings.children) == (100, 32, 2)
-    assert (settings.leader_ttl, settings.watchdog_interval, settings.pool_size) == (6.0, 2.0, 3)
+    assert (settings.leader_ttl, settings.watchdog_interval, settings.pool_size) == (2.5, 1.5, 3)
     assert settings.heartbeat_fraction == pytest.approx(1 / 3)
     assert settings.payload_limits == PayloadLimits()
     assert (settings.worker, settings.lanes) == ("on", ())

@@ -17,6 +17,39 @@ from laneway.store.workers import sweep
 from laneway.tally import PROCESS
 
 SWEEP_S = 600.0
+# The soonest look after one that came a little early.
+SHORTEST_S = 0.05
+
+
+class Lapse:
+    """Tells from one renewal to the next whether leadership may have lapsed in between.
+
+    So it has after an outage or a freeze, also where nobody else has led; and a clock of the
+    database that jumps makes other schedules due.
+    """
+
+    JUMP_S: ClassVar[float] = 1.0
+
+    def __init__(self, ttl_s: float) -> None:
+        self._ttl_s = ttl_s
+        self._at: float | None = None
+        self._clock_s = 0.0
+
+    def is_over(self, at: float, clock_s: float) -> bool:
+        """Whether it may have lapsed before this renewal, asked for at `at` of our own clock."""
+        before, self._at = self._at, at
+        clock_before_s, self._clock_s = self._clock_s, clock_s
+        if before is None:
+            return True
+        passed_s = at - before
+        return passed_s >= self._ttl_s or abs(clock_s - clock_before_s - passed_s) > self.JUMP_S
+
+
+def _until(next_s: float | None, longest_s: float) -> float:
+    """The delay that ends as the next lapse comes, spread by a tenth as every delay is."""
+    if next_s is None:
+        return longest_s
+    return min(longest_s, max(SHORTEST_S, next_s * 0.95))
 
 
 class Watchdog(Service):
@@ -39,10 +72,12 @@ class Watchdog(Service):
         self._interval = settings.watchdog_interval
         self._on_reclaimed = on_reclaimed
         self._swept = 0.0
+        self._lapse = Lapse(settings.leader_ttl)
         self.is_leader = False
         self.epoch: int | None = None
         # Something waits for the leader's other duties, as of the last look.
         self.has_duties = False
+        # Called whenever what is due may have changed unseen: elected, or leading again.
         self.on_elected: Callable[[], None] = lambda: None
 
     @property
@@ -52,8 +87,11 @@ class Watchdog(Service):
 
     async def run_once(self) -> float | None:
         self.is_leader = False
+        asked_at = time.monotonic()
         answer = await self._database.run(watch(self._holder, self._ttl))
-        is_new = answer.epoch is not None and answer.epoch != self.epoch
+        is_new = answer.epoch is not None and (
+            self._lapse.is_over(asked_at, answer.clock_s) or answer.epoch != self.epoch
+        )
         self.epoch = answer.epoch
         self.is_leader = answer.epoch is not None
         self.has_duties = answer.has_duties
@@ -62,7 +100,7 @@ class Watchdog(Service):
         if is_new:
             self.on_elected()
         if not self.is_leader:
-            return self._ttl / 2
+            return _until(answer.next_s, self._ttl)
         if answer.job_types:
             self._on_reclaimed(set(answer.job_types))
         if answer.more:
@@ -70,7 +108,7 @@ class Watchdog(Service):
         if time.monotonic() - self._swept > SWEEP_S:
             self._swept = time.monotonic()
             await self._database.run(sweep(self._holder))
-        return self._interval
+        return _until(answer.next_s, self._interval)
 
     async def resign(self) -> None:
         """Stops for good and lets another lead at once."""

@@ -234,13 +234,19 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
 
 
 class WatchAnswer(NamedTuple):
-    """One pass of the watchdog; epoch None: this process does not lead."""
+    """One pass of the watchdog; epoch None: this process does not lead.
+
+    `next_s`: until the next lease lapses, or the leader's own for a process that does not lead.
+    `clock_s` is the database's clock.
+    """
 
     epoch: int | None
     reclaimed: int
     job_types: list[str] | None
     more: bool
     has_duties: bool = False
+    next_s: float | None = None
+    clock_s: float = 0.0
 
 
 def watch(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchAnswer]:

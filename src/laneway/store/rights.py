@@ -145,7 +145,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "leases/guard_attempt": ("execute on guard",),
     "leases/park_jobs": ("execute on park",),
     "leases/prove_transaction": (),
-    "leases/reclaim_leases": ("execute on watch",),
+    "leases/reclaim_leases": ("execute on watch", "select on lease", "select on leader"),
     "leases/renew_leases": ("execute on heartbeat",),
     "leases/report_progress": ("execute on report",),
     "leases/resign_leader": ("select update on leader",),

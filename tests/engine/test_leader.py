@@ -1,0 +1,119 @@
+"""Take-over: how soon another process leads, and that what is due then is looked for at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from laneway.config import Settings
+from laneway.engine.complaints import Complaints
+from laneway.engine.watchdog import Watchdog
+from laneway.store.database import Database
+from tests.engine.workshop import Workshop
+
+# A service spreads its delays by a tenth.
+SPREAD = 1.1
+Hire = Callable[..., Watchdog]
+
+
+@pytest.fixture
+async def hire(dsn: str) -> AsyncIterator[Hire]:
+    """Watchdogs of several processes, called by hand."""
+    async with AsyncExitStack() as stack:
+
+        def make(**settings: Any) -> Watchdog:
+            chosen = Settings.load(database_url=dsn, **settings)
+            database = Database(dsn, chosen, role="worker", size=1)
+            stack.push_async_callback(database.close)
+            return Watchdog(database, chosen, Complaints(), uuid4(), lambda types: None)
+
+        yield make
+
+
+async def delay_of(watchdog: Watchdog) -> float:
+    delay = await watchdog.run_once()
+    assert delay is not None
+    return delay
+
+
+async def test_a_leader_that_is_gone_is_replaced_within_three_seconds(
+    hire: Hire, shop: Workshop
+) -> None:
+    leader, follower = hire(), hire()
+    renewed_in_s = await delay_of(leader)
+    assert leader.is_leader
+    left_s = float(
+        shop.one("select extract(epoch from held_until - clock_timestamp()) from laneway.leader")
+    )
+    # The longest time from a kill right after a renewal to the look that takes over.
+    assert left_s + (await delay_of(follower)) * (SPREAD - 1) < 3
+    assert not follower.is_leader
+    # And a leader that lives renews well before.
+    assert renewed_in_s * SPREAD < left_s - 0.5
+
+
+async def test_a_follower_looks_again_when_the_leader_lapses(hire: Hire, shop: Workshop) -> None:
+    leader, follower = hire(leader_ttl=600.0), hire(leader_ttl=600.0)
+    await leader.run_once()
+    lapses = "update laneway.leader set held_until = clock_timestamp() + interval '40 seconds'"
+    shop.do(lapses)
+    assert 30 < await delay_of(follower) <= 40 * SPREAD
+    shop.do("update laneway.leader set held_until = clock_timestamp()")
+    await follower.run_once()
+    assert follower.is_leader
+
+
+async def test_the_leader_looks_again_when_the_next_lease_lapses(
+    hire: Hire, shop: Workshop
+) -> None:
+    leader = hire(leader_ttl=600.0, watchdog_interval=60.0)
+    shop.do(
+        "insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank,"
+        " retries, max_retries, keyed, lease_seconds, claimed_at, lease_until)"
+        " values (1, 1, gen_random_uuid(), 'default', 't', 'default', 0, 0, 3, false, 30,"
+        " clock_timestamp(), clock_timestamp() + interval '20 seconds')"
+    )
+    assert 10 < await delay_of(leader) <= 20 * SPREAD
+    shop.do("delete from laneway.lease")
+    assert await delay_of(leader) == 60
+
+
+async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(hire: Hire) -> None:
+    leader = hire(leader_ttl=0.05)
+    elected: list[int | None] = []
+    leader.on_elected = lambda: elected.append(leader.epoch)
+    await leader.run_once()
+    assert elected == [1]
+    # As after a stop of the whole process: nobody else led, what became due was not seen.
+    await asyncio.sleep(0.1)
+    await leader.run_once()
+    assert elected == [1, 1]
+
+
+async def test_a_renewal_in_time_is_no_election(hire: Hire) -> None:
+    leader = hire(leader_ttl=600.0)
+    elected: list[int | None] = []
+    leader.on_elected = lambda: elected.append(leader.epoch)
+    for _ in range(3):
+        await leader.run_once()
+    assert elected == [1]
+
+
+async def test_a_jump_of_the_databases_clock_is_an_election(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = hire(leader_ttl=600.0)
+    elected: list[int | None] = []
+    leader.on_elected = lambda: elected.append(leader.epoch)
+    await leader.run_once()
+    # Our clock stands for the database's: only the difference counts.
+    now = time.monotonic
+    monkeypatch.setattr("laneway.engine.watchdog.time.monotonic", lambda: now() - 100)
+    await leader.run_once()
+    assert elected == [1, 1]
