@@ -71,6 +71,10 @@ crash-self-test: env ## Break one law at a time, and see that the crash suite no
 	@scripts/need_debian.sh pgbouncer pgbouncer
 	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run --self-test $(ARGS)
 
+.PHONY: upgrade
+upgrade: env ## Walk every landed schema to now, under load and beside old workers (ARGS=8f14018: from this one)
+	@$(RUN) tests.migration.walk $(ARGS)
+
 .PHONY: fuzz
 fuzz: env ## Made-up requests at every route of the API; figures go to bench/latest (ARGS=100: so many each)
 	@$(RUN) tests.api.fuzz $(ARGS)

@@ -29,13 +29,20 @@ class HistoryMissing(Exception):
 
 
 class Code:
-    """The source of one landed version."""
+    """The source of one version."""
 
     def __init__(self, commit: str, home: Path) -> None:
         self.commit = commit
         self.source = home / commit / "src"
         if not self.source.exists():
             self._extract(home / commit)
+
+    @classmethod
+    def now(cls) -> Code:
+        """The version under test."""
+        code = cls.__new__(cls)
+        code.commit, code.source = "now", ROOT / "src"
+        return code
 
     def _extract(self, to: Path) -> None:
         command = ["git", "-C", str(ROOT), "archive", self.commit, "src/laneway"]

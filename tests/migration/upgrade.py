@@ -1,0 +1,269 @@
+"""An upgrade under load: a landed version works, this one migrates, and both go on side by side.
+
+Meanwhile a report and a dump read, old workers are killed and come back, an older `db migrate`
+runs. `python -m tests.migration.walk` does it for every landed version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from laneway.testing import faults
+from tests.migration.landed import ROOT, Code
+
+APP = "tests.migration.upgrade_app"
+WITHIN_S = 60.0
+READER_S = 3.0
+AFTER_S = 2.0
+SETTINGS = {
+    "LANEWAY_LEADER_TTL": "1",
+    "LANEWAY_WATCHDOG_INTERVAL": "0.25",
+    "LANEWAY_SHUTDOWN_GRACE": "5",
+}
+_PREPARE = "update laneway.worker_lanes set lease_seconds = 5, poll_interval_ms = 250"
+
+
+class Stuck(Exception):
+    """Something that must happen did not."""
+
+
+@dataclass
+class Outcome:
+    """What one upgrade has shown."""
+
+    commit: str
+    jobs: int = 0
+    kills: int = 0
+    longest_submit_wait_s: float = 0.0
+    migrated_s: float = 0.0
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Upgrade:
+    """One database on its way from a landed version to now.
+
+    `spoil` is called with a connection right after the migration, to show that it is noticed.
+    """
+
+    code: Code
+    now: Code
+    dsn: str
+    sink: Path
+    spoil: Callable[[psycopg.Connection[tuple[Any, ...]]], None] | None = None
+    kills: int = 1
+
+    def __post_init__(self) -> None:
+        self.outcome = Outcome(self.code.commit)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._killed: set[int] = set()
+        self._doors: list[tuple[str, float]] = []
+
+    async def play(self) -> Outcome:
+        try:
+            await self._play()
+        except (Stuck, psycopg.Error, AssertionError) as error:
+            self.outcome.troubles.append(f"{type(error).__name__}: {error}"[:2000])
+        finally:
+            (self.sink / "over").touch()
+            faults.end_all([pid for one in self._processes for pid in faults.tree(one.pid)])
+            for process in self._processes:
+                process.wait()
+        return self.outcome
+
+    async def _play(self) -> None:
+        self.code.migrate(self.dsn)
+        self._ask(_PREPARE)
+        old = [self._worker(self.code) for _ in range(2)]
+        client = self._start(self.code, "-m", APP)
+        await self._until(lambda: len(self._runs()) > 20, "old workers run jobs")
+        meter = asyncio.create_task(asyncio.to_thread(self._submit_by_sql))
+        await self._migrate()
+        migrated = time.time()
+        if self.spoil is not None:
+            with self._connected() as conn:
+                self.spoil(conn)
+        await self._until(lambda: self._ran(old, migrated) > 5, "old workers go on")
+        await self._meddle(old)
+        new = self._worker(self.now)
+        await self._until(lambda: self._ran([new], migrated) > 0, "a new worker runs beside them")
+        for _ in range(self.kills):
+            await self._kill(old[0])
+        late = self._worker(self.code)
+        await self._until(lambda: self._ran([late], migrated) > 0, "an old worker starts anew")
+        await asyncio.sleep(AFTER_S)
+        (self.sink / "over").touch()
+        await meter
+        await self._until(lambda: client.poll() is not None, "the old client ends")
+        if client.returncode != 0:
+            self.outcome.troubles.append(f"the old client failed: {self._log(client)}")
+        await self._until(lambda: self._waiting() == 0, "the last job ends")
+        self._judge()
+
+    # The upgrade ------------------------------------------------------------------------------
+
+    async def _migrate(self) -> None:
+        """Migrates behind a report and a dump, which end after a while."""
+        began = time.monotonic()
+        with self._connected() as reader:
+            reader.execute("begin isolation level repeatable read")
+            reader.execute("select count(*) from laneway.jobs_view")
+            for (table,) in reader.execute(
+                "select oid::regclass::text from pg_class where relkind = 'r'"
+                " and relnamespace = 'laneway'::regnamespace"
+            ).fetchall():
+                reader.execute(f"lock table {table} in access share mode".encode())
+            migration = asyncio.create_task(asyncio.to_thread(self.now.migrate, self.dsn))
+            await asyncio.sleep(READER_S)
+            reader.execute("commit")
+        await migration
+        self.outcome.migrated_s = time.monotonic() - began
+
+    async def _meddle(self, old: list[subprocess.Popen[bytes]]) -> None:
+        """An older `db migrate` changes nothing."""
+        functions = (
+            "select md5(string_agg(pg_get_functiondef(oid), '' order by oid)) from pg_proc"
+            " where pronamespace = 'laneway'::regnamespace"
+        )
+        before = self._ask(functions)
+        applied = await asyncio.to_thread(self.code.migrate, self.dsn)
+        if applied or self._ask(functions) != before:
+            self.outcome.troubles.append(f"an older `db migrate` took back: {applied or 'some'}")
+
+    async def _kill(self, supervisor: subprocess.Popen[bytes]) -> None:
+        """Kills the worker below an old supervisor, which must start another."""
+        [pid] = [p for p in self._known(supervisor) if p not in self._killed]
+        faults.kill(*faults.tree(pid))
+        self._killed.add(pid)
+        self.outcome.kills += 1
+        at = time.time()
+        await self._until(lambda: self._ran([supervisor], at) > 0, "a killed worker comes back")
+
+    # Processes --------------------------------------------------------------------------------
+
+    def _start(self, code: Code, *arguments: str) -> subprocess.Popen[bytes]:
+        path = os.pathsep.join([str(code.source), str(ROOT)])
+        environment = {
+            **code.environment(self.dsn),
+            **SETTINGS,
+            "PYTHONPATH": path,
+            "UPGRADE_SINK": str(self.sink),
+        }
+        with (self.sink / f"{len(self._processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                faults.tied([sys.executable, *arguments]),
+                cwd=self.sink,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def _worker(self, code: Code) -> subprocess.Popen[bytes]:
+        return self._start(code, "-m", "laneway", "worker", f"{APP}:lw", "--processes=1")
+
+    def _log(self, process: subprocess.Popen[bytes]) -> str:
+        return (self.sink / f"{self._processes.index(process)}.log").read_text()[-1500:]
+
+    async def _until(self, is_so: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not await asyncio.to_thread(is_so):
+            if time.monotonic() > deadline:
+                logs = "\n".join(self._log(process) for process in self._processes)
+                raise Stuck(f"after {WITHIN_S:.0f} s not yet: {what}\n{logs}")
+            await asyncio.sleep(0.1)
+
+    # Submits by SQL ---------------------------------------------------------------------------
+
+    def _submit_by_sql(self) -> None:
+        """Submits one job after the other and notes how long each waited."""
+        with self._connected() as conn:
+            n = 0
+            while not (self.sink / "over").exists():
+                n += 1
+                began = time.monotonic()
+                row = conn.execute(
+                    "select * from laneway.submit('work', %s)",
+                    [json.dumps({"op": f"sql-{n}", "ms": 5})],
+                ).fetchone()
+                assert row is not None
+                self._doors.append((str(row[0]), time.monotonic() - began))
+                time.sleep(0.01)
+
+    # What was seen ----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        with psycopg.connect(self.dsn, autocommit=True, application_name="upgrade") as conn:
+            yield conn
+
+    def _ask(self, query: str, *params: Any) -> Any:
+        with self._connected() as conn:
+            cursor = conn.execute(query.encode(), params)
+            row = cursor.fetchone() if cursor.description else None
+            return row[0] if row else None
+
+    def _waiting(self) -> int:
+        places = ("ready", "delayed", "lease")
+        return sum(int(self._ask(f"select count(*) from laneway.{place}")) for place in places)
+
+    def _notes(self, kind: str) -> list[dict[str, Any]]:
+        files = sorted(self.sink.glob(f"{kind}-*.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+    def _runs(self) -> list[dict[str, Any]]:
+        return self._notes("run")
+
+    def _known(self, supervisor: subprocess.Popen[bytes]) -> list[int]:
+        """The processes below a supervisor that run handlers."""
+        below = faults.tree(supervisor.pid)
+        with self._connected() as conn:
+            rows = conn.execute(
+                "select pid from laneway.workers where pid = any (%s) and stopped_at is null",
+                [below],
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def _ran(self, supervisors: list[subprocess.Popen[bytes]], since: float) -> int:
+        below = {pid for one in supervisors for pid in faults.tree(one.pid)}
+        return sum(run["pid"] in below and run["at"] > since for run in self._runs())
+
+    def _judge(self) -> None:
+        with self._connected() as conn:
+            ended: dict[str, tuple[str, int]] = {
+                str(job): (status, attempt)
+                for job, status, attempt in conn.execute(
+                    "select id, status, attempt from laneway.jobs_view"
+                ).fetchall()
+            }
+        submits = [(note["job"], note["wait_s"]) for note in self._notes("submit")] + self._doors
+        runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for run in sorted(self._runs(), key=lambda run: float(run["at"])):
+            runs[run["job"]].append(run)
+        outcome = self.outcome
+        outcome.jobs = len(ended)
+        outcome.longest_submit_wait_s = max(wait for _, wait in submits)
+        for job, _ in submits:
+            status, attempt = ended.get(job, ("missing", 0))
+            if status != "completed":
+                outcome.lost.append(f"{job} is {status} after {attempt} attempts")
+            # Only a killed process may leave a job to another.
+            if any(run["pid"] not in self._killed for run in runs[job][:-1]):
+                outcome.doubled.append(f"{job} ran {len(runs[job])} times")
