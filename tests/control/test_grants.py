@@ -135,7 +135,7 @@ def perform(cast: Cast, play: Callable[[Cast, Any], None], props: Any) -> None:
 
 
 def prepare_worker(cast: Cast) -> None:
-    for _ in range(4):
+    for _ in range(5):
         cast.submit("ingestion", unique_key=str(uuid4()))
     cast.submit("polarity", delay=60.0)
     cast.conn.execute("update laneway.delayed set run_at = clock_timestamp() - interval '1 s'")
@@ -197,7 +197,9 @@ def play_worker(cast: Cast, _: None) -> None:
     cast.register(("ingestion",))
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
-    done, failing, silent, held = cast.claim("ingestion", room=4, origins=True)
+    done, failing, silent, held, snoozed = cast.claim("ingestion", room=5, origins=True)
+    cast.conn.execute("update laneway.lease set attempt = 200 where seq = %s", [snoozed.seq])
+    assert cast.run(leases.settle([Verdict(snoozed._replace(attempt=200), "snooze")]))
     assert cast.run(leases.heartbeat([done.seq], [1])) == []
     lines = [LogEntry(done, 1, "INFO", "hello", 0.0)]
     assert cast.run(leases.report([Report(done, done=1.0)], lines)) == []

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+from laneway.errors import InvalidInput
+
 
 class PublicError(Exception):
     """A failure with a message for everybody who may see the job: `raise PublicError("no page 7")`.
@@ -16,15 +20,18 @@ class Retry(Exception):
 
     def __init__(self, message: str = "asked for a retry", *, after: float | None = None) -> None:
         super().__init__(message)
-        self.after = after
+        self.after = None if after is None else check_pause(after, "after")
 
 
 class Snooze(Exception):
-    """Come back after some seconds, without charge: `raise Snooze(60)`."""
+    """Come back after some seconds, without charge: `raise Snooze(60)`.
+
+    The database pauses a job for 0.1 s at least, and longer the more often it came back uncharged.
+    """
 
     def __init__(self, seconds: float) -> None:
+        self.seconds = check_pause(seconds, "seconds")
         super().__init__(f"snoozed for {seconds} s")
-        self.seconds = seconds
 
 
 class Cancel(Exception):
@@ -33,3 +40,10 @@ class Cancel(Exception):
     def __init__(self, reason: str = "cancelled by its handler") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def check_pause(seconds: object, field: str) -> float:
+    """A number of seconds to wait; below 0 counts as 0."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or math.isnan(seconds):
+        raise InvalidInput(field, f"must be a number of seconds, not {seconds!r}")
+    return max(0.0, seconds)

@@ -9,7 +9,7 @@ from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
-from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
+from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze, check_pause
 from laneway.engine.exception_text import message_of, name_of, traceback_of
 from laneway.engine.run import Run
 from laneway.errors import InvalidInput
@@ -86,7 +86,8 @@ def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
 
 
 def _delay(seconds: float) -> float:
-    return min(max(0.0, float(seconds)), LONGEST_DELAY)
+    # The handler may have changed it since.
+    return min(check_pause(seconds, "seconds"), LONGEST_DELAY)
 
 
 def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:

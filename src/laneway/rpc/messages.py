@@ -136,7 +136,8 @@ def read_result(
         return Verdict(claim, "snooze", delay_s=one.snooze.delay_ms / 1000, ran_s=ran_s)
     if outcome == "cancel":
         return _cancelled(one.cancel, claim, limits, ran_s)
-    return Verdict(claim, "release", ran_s=ran_s)
+    # One that was released before its handler began did not run.
+    return Verdict(claim, "release", ran_s=ran_s or None)
 
 
 def _cancelled(cancel: pb.Cancel, claim: Claim, limits: PayloadLimits, ran_s: float) -> Verdict:

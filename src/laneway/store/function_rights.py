@@ -149,8 +149,11 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on retry_delay", "execute on take_self_finished", "execute on joined",
         "execute on give_back", "execute on note_analysis", "execute on admit",
         "execute on status_of", "execute on freed_types",
+        "execute on free_pause", "execute on forget_free_attempts",
         "select on watches", "execute on emit",
     ),
+    "free_pause": (),
+    "forget_free_attempts": (),
     "heartbeat": ("select update on lease",),
     "report": (
         "select update on lease", "select insert update on progress", "insert on logs",

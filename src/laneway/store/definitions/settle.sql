@@ -8,6 +8,29 @@ language sql volatile as $$
       from laneway.job_types t where t.name = p_job_type
 $$;
 
+-- The least pause of a job that comes back without charge, the n-th time in its life: a handler that
+-- snoozes for no time, or a worker that releases what it is given, must not keep the database busy.
+create or replace function laneway.free_pause(p_verdict text, p_times integer) returns interval
+language sql immutable as $$
+    select make_interval(secs => case when p_times > 10 then least(60, p_times / 20.0)
+                                      when p_verdict = 'snooze' then 0.1 else 0 end)
+$$;
+
+-- Forgets attempts up to the one given that ended without charge, and what they logged. With its
+-- owner's rights: workers may not delete attempts.
+create or replace function laneway.forget_free_attempts(p_seq bigint, p_upto integer)
+returns void language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    with gone as (
+        delete from laneway.attempts a
+         where a.seq = p_seq and a.attempt <= p_upto and a.outcome in ('released', 'snoozed')
+        returning a.attempt
+    )
+    delete from laneway.logs l where l.seq = p_seq and l.attempt in (select g.attempt from gone g);
+end $$;
+
 -- The status of one job, null when there is none.
 create or replace function laneway.status_of(p_seq bigint) returns text language sql stable as $$
     select v.status from laneway.jobs_view v where v.seq = p_seq
@@ -121,6 +144,7 @@ declare
     v_odd_ranks integer[];
     v_analyzed record;
     v_keys laneway.key_holders[];
+    v_often bigint[];
     v_mine laneway.belongings;
     v_own laneway.belongings;
 begin
@@ -142,7 +166,11 @@ begin
         delete from laneway.lease l where l.ctid = any (array(select h.tid from held h))
         returning l.*
     ), judged as materialized (
-        select e.*, g.verdict, g.result, g.error, g.delay,
+        select e.*, g.verdict, g.result, g.error,
+               -- NaN sorts above all numbers; of infinity a century will do.
+               case when g.delay is not null
+                    then make_interval(secs => case when g.delay = 'NaN' then 0
+                                                    else greatest(0, least(g.delay, 3162240000)) end) end as pause,
                case when g.verdict = 'cancel' or e.cancel_requested_at is not null then 'cancelled'
                     when g.verdict = 'finish' and e.job_type not like E'\x01%' then 'completed'
                     when g.verdict = 'analyzed' and e.job_type like E'\x01%' then 'analyzed'
@@ -173,9 +201,9 @@ begin
     ), waiting as materialized (
         select j.seq, j.job_type, j.rank, j.attempt, j.sealed,
                j.retries + (j.verdict in ('fail', 'lost', 'stalled', 'confirm'))::integer as retries,
-               v_now + coalesce(make_interval(secs => j.delay),
-                                case when j.verdict in ('fail', 'lost', 'stalled', 'confirm')
-                                     then laneway.retry_delay(j.own_type, j.retries + 1) end) as run_at
+               v_now + case when j.verdict in ('release', 'snooze')
+                            then greatest(j.pause, laneway.free_pause(j.verdict, j.attempt - j.retries))
+                            else coalesce(j.pause, laneway.retry_delay(j.own_type, j.retries + 1)) end as run_at
           from judged j where j.status in ('approved', 'pending')
     ), back as (
         insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
@@ -210,12 +238,13 @@ begin
            array_agg(j.seq), array_agg(j.attempt),
            array_agg(row(j.workspace, j.concurrency_key, j.seq)::laneway.key_holders)
                filter (where j.concurrency_key is not null),
+           array_agg(j.seq) filter (where j.verdict in ('release', 'snooze') and j.attempt - j.retries > 100),
            (select array_agg(s.lane) from slots s), (select array_agg(s.worker_id) from slots s),
            (select array_agg(s.n) from slots s),
            (select array_agg(m.worker_id) from limits m), (select array_agg(m.name) from limits m),
            (select array_agg(m.n) from limits m)
       into v_ended, v_odd, v_odd_attempts, v_odd_status, v_odd_answers, v_odd_ranks, v_seqs, v_attempts, v_keys,
-           v_mine.lanes, v_mine.workers, v_mine.slots,
+           v_often, v_mine.lanes, v_mine.workers, v_mine.slots,
            v_mine.limit_workers, v_mine.limit_names, v_mine.limit_counts
       from judged j;
 
@@ -230,6 +259,11 @@ begin
             perform laneway.note_analysis(v_analyzed.seq, coalesce(v_analyzed.result, '{}')::jsonb, v_now);
             v_odd_status[v_analyzed.n] := laneway.admit(v_analyzed.seq, v_analyzed.rank, v_analyzed.attempt, v_now);
         end loop;
+    end if;
+    if v_often is not null then
+        -- Of those that come back again and again, the newest hundred are enough.
+        perform laneway.forget_free_attempts(u.seq, u.attempt - 100)
+           from unnest(v_seqs, v_attempts) as u (seq, attempt) where u.seq = any (v_often);
     end if;
     if v_keys is not null then
         select array_agg(k.workspace), array_agg(k.concurrency_key), array_agg(k.seq)
