@@ -52,7 +52,7 @@ async def test_it_is_narrowed_as_other_lists_are(ask: Ask, people: People, scene
         answer = await ask(ann, "GET", "/jobs", params={**INBOX, **choice})
         assert [each["id"] for each in answer.json()["items"]] == [first]
     answer = await ask(ann, "GET", "/jobs", params={**INBOX, "tag": "b"})
-    assert answer.json() == {"items": [], "next_cursor": None}
+    assert answer.json() == {"items": [], "next_cursor": None, "looked_back_to": None}
 
 
 async def test_only_approvals_have_that_order(ask: Ask, people: People) -> None:

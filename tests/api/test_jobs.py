@@ -161,6 +161,25 @@ async def test_lists_hold_only_what_the_grant_covers(
         assert {job["workspace"] for job in seen} == {"lab"}
 
 
+async def test_long_search_stops_and_goes_on_from_its_cursor(
+    ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.store.jobs.LOOK", 1)
+    ann = people.new("ann", "operator")
+    batch = [{"job_type": "greet", "tags": ["first"] if n == 0 else []} for n in range(60)]
+    assert (await ask(ann, "POST", "/jobs/batch", json={"jobs": batch})).status_code == 202
+    pages, found = 0, []
+    params: dict[str, str] = {"tag": "first"}
+    while "cursor" in params or not pages:
+        page = (await ask(ann, "GET", "/jobs", params=params)).json()
+        found += page["items"]
+        pages += 1
+        assert (page["looked_back_to"] is None) == (page["next_cursor"] is None)
+        params = {"tag": "first", **({"cursor": c} if (c := page["next_cursor"]) else {})}
+    assert [job["tags"] for job in found] == [["first"]]
+    assert pages == 3
+
+
 async def test_a_misspelt_filter_is_refused(ask: Ask, people: People) -> None:
     eve = people.new("eve", "viewer")
     for params in ({"stauts": "failed"}, {"limit": 201}, {"limit": 0}, {"cursor": "x"}):

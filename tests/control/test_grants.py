@@ -374,6 +374,7 @@ def play_approver(cast: Cast, props: list[UUID]) -> None:
     assert cast.run(approvals.approve(later, "you", None, None)).refusal is None
     assert cast.run(approvals.approve(scheduled, "you", None, None)).refusal == "two_person"
     assert cast.run(approvals.reject(refused, "you", "no")).refusal is None
+    cast.run(jobs.listing(JobFilter(status=Status.CANCELLED, workspace="elsewhere")))
     assert len(cast.run(approvals.decisions(refused))) == 1
     cast.run(audit.record("you", "job.rejected", "job", str(refused)))
     cast.run(notify.wake("wake *"))
@@ -390,6 +391,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
         for find in (jobs.listing, jobs.matching, jobs.count, jobs.awaiting):
             cast.run(find(wanted, limit=1))
     cast.run(jobs.listing(JobFilter(within=OWN)))
+    cast.run(jobs.listing(JobFilter(status=Status.CANCELLED, workspace="elsewhere")))
     cast.run(jobs.newest())
     cast.run(approvals.decisions(props["running"]))
     cast.run(approvals.sealed(props["running"]))
@@ -530,7 +532,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.move_type("system", "c", "me"))
     play_control(cast)
     play_schedules(cast)
-    assert cast.run(audit.listing(ActFilter(actor="me")))
+    assert cast.run(audit.listing(ActFilter(actor="me"))).acts
     cast.run(history.own("limit"))
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())
@@ -538,7 +540,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(health.find_blockers())
     assert cast.run(row_security.are_bound())
     cast.run(row_security.narrow(["nowhere"]))
-    assert cast.run(jobs.count(JobFilter(), limit=9)) == 0
+    assert cast.run(jobs.count(JobFilter(), limit=9)).matched == 0
 
 
 def read_migrations(cast: Cast) -> None:

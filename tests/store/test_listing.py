@@ -10,6 +10,7 @@ import pytest
 
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
+from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
 from laneway.store import jobs
 from laneway.store.jobs import VIEW_COLUMNS
@@ -57,11 +58,11 @@ def status_of(desk: Desk, seq: int) -> str:
     return "running" if place == "lease" else "approved"
 
 
-def page_through(desk: Desk, wanted: JobFilter, limit: int) -> list[Job]:
+def page_through(desk: Desk, wanted: JobFilter, limit: int, look: int = jobs.LOOK) -> list[Job]:
     found: list[Job] = []
     before: int | None = None
     while True:
-        page = desk.run(jobs.listing(wanted, limit=limit, before=before))
+        page = desk.run(jobs.listing(wanted, limit=limit, before=before, look=look))
         assert len(page.items) <= limit
         found += page.items
         if page.next_cursor is None:
@@ -97,6 +98,105 @@ def test_every_filter_and_page_agrees_with_the_tables(
             found = page_through(desk, wanted, limit)
             assert [job.payload for job in found] == [{"i": list(many).index(s)} for s in expected]
             assert all(job.status == statuses[s] for job, s in zip(found, expected, strict=True))
+
+
+REACHES = [
+    Reach((Term(lanes=frozenset({"interactive"})),)),
+    Reach((Term(lanes=frozenset({"default", "system"})),)),
+    Reach((Term(workspace="w"), Term(lanes=frozenset({"interactive"})))),
+    Reach((Term(owner="ann"), Term(workspace="w", lanes=frozenset({"default"})))),
+    Reach((Term(owner="ann"), Term(owner="bob"))),
+    Reach(()),
+]
+
+
+@pytest.mark.parametrize("status", [None, *Status])
+def test_search_within_reach_agrees_with_terms(
+    desk: Desk, many: dict[int, dict[str, Any]], status: Status | None
+) -> None:
+    desk.do(
+        "update laneway.jobs"
+        " set created_by = case mod(seq, 4) when 0 then 'ann' when 1 then 'bob' end"
+    )
+    every = page_through(desk, JobFilter(status=status), 200)
+    for reach in REACHES:
+        expected = [
+            job.id
+            for job in every
+            if reach.covers(owner=job.created_by, workspace=job.workspace, lane=job.lane)
+        ]
+        for limit, look in ((200, jobs.LOOK), (7, jobs.LOOK), (50, 1)):
+            wanted = JobFilter(status=status, within=reach)
+            assert [job.id for job in page_through(desk, wanted, limit, look)] == expected
+
+
+def test_search_by_worker_finds_name_and_id(desk: Desk, many: dict[int, dict[str, Any]]) -> None:
+    desk.do(
+        "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
+        " values (%s, 'bench', 'h', 1, '0', '{}', 1) on conflict (id) do update set name = 'bench'",
+        desk.worker,
+    )
+    every = page_through(desk, JobFilter(), 200)
+    of_worker = [job.id for job in every if job.claimed_by == desk.worker]
+    assert 0 < len(of_worker) < len(every)
+    for worker in ("bench", str(desk.worker)):
+        assert [j.id for j in page_through(desk, JobFilter(worker=worker), 200)] == of_worker
+    assert page_through(desk, JobFilter(worker="nobody"), 200) == []
+
+
+def test_search_that_stops_early_goes_on_from_its_cursor(
+    desk: Desk, many: dict[int, dict[str, Any]]
+) -> None:
+    for wanted in (*FILTERS, JobFilter(q='"i": 7'), JobFilter(tag="none")):
+        whole = page_through(desk, wanted, 200)
+        assert page_through(desk, wanted, 50, look=1) == whole
+        first = desk.run(jobs.listing(wanted, limit=50, look=1))
+        assert (first.looked_back_to is None) or len(first.items) < 50
+        found = desk.run(jobs.count(wanted, limit=200, look=1))
+        assert found.matched == len(whole) or found.is_more
+        assert desk.run(jobs.count(wanted, limit=200)) == (len(whole), False)
+
+
+def test_stopped_search_says_how_far_it_came(desk: Desk, many: dict[int, dict[str, Any]]) -> None:
+    page = desk.run(jobs.listing(JobFilter(tag="none"), limit=50, look=1))
+    assert (page.items, page.next_cursor) == ([], sorted(many)[-25])
+    at = desk.one("select created_at from laneway.jobs where seq = %s", sorted(many)[-25])
+    assert page.looked_back_to == at
+
+
+def test_oldest_first_goes_on_from_where_it_stopped(desk: Desk) -> None:
+    made = [desk.submit(tags=("x",) if i % 5 == 0 else ()) for i in range(20)]
+    desk.do("delete from laneway.ready")
+    desk.do("insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
+            " select seq, job_type, workspace, 0, now() from laneway.jobs")  # fmt: skip
+    found: list[int] = []
+    after, pages = None, 0
+    while after is not None or not pages:
+        page = desk.run(jobs.awaiting(JobFilter(tag="x"), limit=10, after=after, look=6))
+        found += [desk.seq_of(job.id) for job in page.items]
+        after, pages = page.next_cursor, pages + 1
+    assert (found, pages) == (made[::5], 4)
+
+
+def test_old_time_is_found_among_many_jobs(desk: Desk) -> None:
+    desk.do("insert into laneway.jobs (seq, id, job_type, payload, created_at)"
+            " select 100000 + g, gen_random_uuid(), 't', '{}',"
+            " now() - (12000 - g) * interval '1 min'"
+            " from generate_series(1, 12000) g")  # fmt: skip
+    now = desk.one("select max(created_at) from laneway.jobs")
+    for since, until in ((5000, 4000), (100, 0), (20000, 11000), (None, 11990), (3, None)):
+        wanted = JobFilter(
+            since=None if since is None else now - timedelta(minutes=since),
+            until=None if until is None else now - timedelta(minutes=until),
+        )
+        expected = desk.one(
+            "select count(*) from laneway.jobs"
+            " where created_at >= coalesce(%s::timestamptz, '-infinity')"
+            " and created_at < coalesce(%s::timestamptz, 'infinity')",
+            wanted.since,
+            wanted.until,
+        )
+        assert desk.run(jobs.count(wanted, limit=20_000)) == (expected, False)
 
 
 def test_since_counts_from_the_submit(desk: Desk, many: dict[int, dict[str, Any]]) -> None:
@@ -205,5 +305,5 @@ def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(desk: D
             found = page_through(desk, JobFilter(status=status, job_type=job_type), 2)
             assert [desk.seq_of(job.id) for job in found] == seqs, status
             assert all(job.status == status for job in found)
-            assert desk.run(jobs.count(JobFilter(status=status), limit=100)) == len(seqs)
+            assert desk.run(jobs.count(JobFilter(status=status), limit=100)) == (len(seqs), False)
         assert page_through(desk, JobFilter(status=status, job_type="u"), 2) == []

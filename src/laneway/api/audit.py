@@ -59,7 +59,10 @@ async def list_acts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Any:
-    """Acts that match all that is given, newest first."""
+    """Acts that match all that is given, newest first.
+
+    A search looks at 50,000 acts; where it found fewer than asked for, `next_cursor` goes on.
+    """
     wanted = ActFilter(
         actor=actor,
         door=door,

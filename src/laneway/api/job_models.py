@@ -201,7 +201,11 @@ class JobDetailOut(JobOut):
 
 
 class JobPage(Page[JobOut]):
-    """Jobs, newest first; where they are large, fewer than asked for: see `next_cursor`."""
+    """Jobs, newest first; where they are large or hard to find, fewer: see `next_cursor`."""
+
+    looked_back_to: datetime | None = Field(
+        description="The search stopped at a job of then; `next_cursor` goes on from there"
+    )
 
 
 class ReasonOut(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -42,13 +43,16 @@ _ID: Final = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 @router.get("", operation_id="list_jobs", response_model=JobPage, responses=answers())
 async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
-    """Jobs in reach, newest first; fewer than asked for where they are large.
+    """Jobs in reach, newest first; fewer than asked for where they are large or hard to find.
 
+    A search looks at some 50,000 jobs: then `looked_back_to` says how far it came, and
+    `next_cursor` goes on from there.
     With `status=awaiting_approval`, `oldest_first=true` begins with who has waited longest.
     """
     wanted = query.within(who.access.reach("jobs:read"))
     items: list[bytes] = []
     cursor = query.cursor
+    looked_back_to: datetime | None = None
     is_more = True
     while is_more:
         limit = min(_AT_ONCE, query.limit - len(items))
@@ -56,10 +60,16 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
             who.database, wanted, limit=limit, cursor=cursor, oldest_first=query.oldest_first
         )
         items += [render(shown(who, job)) for job in page.items]
-        cursor = page.next_cursor
-        is_full = len(items) == query.limit or sum(map(len, items)) > MOST_BYTES
+        cursor, looked_back_to = page.next_cursor, page.looked_back_to
+        is_full = (
+            looked_back_to is not None
+            or len(items) == query.limit
+            or sum(map(len, items)) > MOST_BYTES
+        )
         is_more = cursor is not None and not is_full
-    body = b'{"items":[%b],"next_cursor":%b}' % (b",".join(items), render(cursor))
+    stopped = None if looked_back_to is None else looked_back_to.isoformat()
+    rest = {"next_cursor": cursor, "looked_back_to": stopped}
+    body = b'{"items":[%b],%b' % (b",".join(items), render(rest)[1:])
     return Response(body, media_type="application/json")
 
 

@@ -59,8 +59,10 @@ def audit(
     page = session.run(lambda desk: desk.acts(wanted, limit=limit, cursor=cursor))
     if json:
         show_json_lines(each.to_dict() for each in page.items)
-    elif not page.items:
+    elif not page.items and page.next_cursor is None:
         note("the audit has no such act")
+    elif not page.items:
+        note("the newest acts have no such act")
     else:
         from laneway.cli import tables
 

@@ -134,9 +134,13 @@ def ls(
         from laneway.cli import tables
 
         show(tables.jobs(page.items))
-    else:
+    elif page.looked_back_to is None:
         note("no jobs")
-    if page.next_cursor:
+    if page.looked_back_to is not None:
+        at = page.looked_back_to.isoformat(timespec="seconds")
+        note(f"no {'more ' if page.items else ''}jobs found back to {at}, where the search stopped;"
+             f" older ones: --cursor {page.next_cursor}")  # fmt: skip
+    elif page.next_cursor:
         note(f"more: --cursor {page.next_cursor}")
 
 

@@ -103,11 +103,12 @@ def _cut(name: str | None) -> str | None:
 async def listing(
     db: Database, wanted: ActFilter | None = None, *, limit: int = 50, cursor: str | None = None
 ) -> Page[Act]:
-    """One page of the audit, newest first."""
+    """One page of the audit, newest first; a long search ends before the page is full."""
     operator.check_page(limit)
     asked = (wanted or ActFilter()).check()
     before = operator.position(cursor)
     found = await db.run(
         store.listing(asked, limit=limit, before=history.NEWEST if before is None else before)
     )
-    return Page(found, str(found[-1].id) if len(found) == limit else None)
+    last = found.acts[-1].id if len(found.acts) == limit else found.stopped_at
+    return Page(found.acts, None if last is None else str(last))

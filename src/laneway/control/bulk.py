@@ -21,6 +21,7 @@ from laneway.domain.bulk import Order as Order
 from laneway.domain.bulk import Preview as Preview
 from laneway.domain.bulk import Tally as Tally
 from laneway.domain.bulk import Verb as Verb
+from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.redaction import redact
 from laneway.errors import InvalidInput
@@ -32,7 +33,7 @@ from laneway.store.statement import Statement
 log = logging.getLogger("laneway.control")
 
 BATCH: Final = 200
-COUNT_BOUND: Final = 100_000
+COUNT_BOUND: Final = 10_000
 SAMPLE: Final = 5
 
 
@@ -44,25 +45,21 @@ async def preview(db: Database, order: Order, *, by: str) -> Preview:
     """Counts the jobs an order is for, up to a bound, and shows a few of the newest."""
     order.check(by)
     upto = await db.run(store.newest())
-    matched = await _count(db, order, upto)
+    matched, is_more = 0, False
     sample: list[Job] = []
     for wanted in order.parts:
-        if room := SAMPLE - len(sample):
-            sample += (await db.run(store.listing(wanted, limit=room, before=upto + 1))).items
-    return Preview(
-        order.verb, min(matched, COUNT_BOUND), matched > COUNT_BOUND, tuple(sample), upto
-    )
+        counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
+        matched, is_more = matched + counted.matched, is_more or counted.is_more
+        if counted.matched and (room := SAMPLE - len(sample)):
+            page = await db.run(store.listing(wanted, limit=room, before=upto + 1))
+            sample += page.items
+    return Preview(order.verb, matched, is_more, tuple(sample), upto)
 
 
-async def _count(db: Database, order: Order, upto: int) -> int:
-    """How many jobs an order is for; more than the bound are told as bound + 1."""
-    matched = 0
-    for wanted in order.parts:
-        left = COUNT_BOUND + 1 - matched
-        matched += await db.run(store.count(wanted, limit=left, before=upto + 1))
-        if matched > COUNT_BOUND:
-            break
-    return matched
+async def _count(db: Database, wanted: JobFilter, upto: int, most: int) -> store.Counted:
+    """How many jobs there are of one status, up to the most; how far it looks is bounded too."""
+    found = await db.run(store.count(wanted, limit=most + 1, before=upto + 1))
+    return store.Counted(min(found.matched, most), found.is_more or found.matched > most)
 
 
 async def run(
@@ -80,7 +77,11 @@ async def run(
         raise InvalidInput("upto", "must be what a preview says")
     tally = Tally(order.verb)
     act = _act(db, order, by)
-    await db.run(_order_act(order, by, upto, await _count(db, order, upto)))
+    matched, is_more = 0, False
+    for wanted in order.parts:
+        counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
+        matched, is_more = matched + counted.matched, is_more or counted.is_more
+    await db.run(_order_act(order, by, upto, store.Counted(matched, is_more)))
     log.info("%s in bulk by %s: %s", order.verb, by, order.wanted)
     for wanted in order.parts:
         before = upto + 1
@@ -115,7 +116,7 @@ _DONE: Final = {
 }
 
 
-def _order_act(order: Order, by: str, upto: int, matched: int) -> Statement[None]:
+def _order_act(order: Order, by: str, upto: int, counted: store.Counted) -> Statement[None]:
     wanted = {
         one.name: value
         for one in fields(order.wanted)
@@ -125,8 +126,8 @@ def _order_act(order: Order, by: str, upto: int, matched: int) -> Statement[None
     after: dict[str, object] = {
         "filter": wanted,
         "upto": upto,
-        "matched": min(matched, COUNT_BOUND),
-        "is_more": matched > COUNT_BOUND,
+        "matched": counted.matched,
+        "is_more": counted.is_more,
     }
     if order.reason is not None:
         after["reason"] = redact(order.reason)

@@ -46,7 +46,10 @@ async def listing(
     cursor: str | None = None,
     oldest_first: bool = False,
 ) -> Page[Job]:
-    """One page of jobs, newest first; those that await an approval also oldest first."""
+    """One page of jobs, newest first; those that await an approval also oldest first.
+
+    A search that would take long ends before the page is full, with a cursor to go on from.
+    """
     operator.check_page(limit)
     wanted.check()
     place = operator.position(cursor)
@@ -58,7 +61,7 @@ async def listing(
         else store.listing(wanted, limit=limit, before=place)
     )
     following = str(page.next_cursor) if page.next_cursor is not None else None
-    return Page(page.items, following)
+    return Page(page.items, following, page.looked_back_to)
 
 
 async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -> list[StateCount]:

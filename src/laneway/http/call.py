@@ -58,7 +58,9 @@ class Listing(Generic[T]):
 
     def _decode(self, answer: Answer) -> Page[T]:
         items = [self.decode_item(item) for item in answer.body["items"]]
-        return Page(items, answer.body["next_cursor"])
+        stopped = answer.body.get("looked_back_to")
+        looked_back_to = None if stopped is None else datetime.fromisoformat(stopped)
+        return Page(items, answer.body["next_cursor"], looked_back_to)
 
 
 def once(call: Call[T], key: str | None = None) -> Call[T]:

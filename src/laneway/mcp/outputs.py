@@ -85,6 +85,9 @@ class JobPageOut(BaseModel):
 
     items: list[JobOut]
     next_cursor: str | None = Field(description="For the page after; null: there is none")
+    looked_back_to: datetime | None = Field(
+        description="The search stopped at a job of then; next_cursor goes on from there"
+    )
 
 
 class DecisionOut(BaseModel):

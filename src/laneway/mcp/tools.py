@@ -79,7 +79,10 @@ class Tools:
             str, Field(max_length=512, description="The next_cursor of the page before")
         ] = "",
     ) -> JobPageOut:
-        """Lists jobs, newest first; all filters that are given must hold, empty ones are none."""
+        """Lists jobs, newest first; all filters that are given must hold, empty ones are none.
+
+        A search that would take long stops: looked_back_to says where, next_cursor goes on.
+        """
         given = {"lane": lane, "job_type": job_type, "tag": tag, "worker": worker, "q": q}
         filters: dict[str, Any] = {name: text for name, text in given.items() if text}
         if workspace:
@@ -91,7 +94,9 @@ class Tools:
         found = self._client().list_jobs(**filters)
         page = await found.page(limit=limit, cursor=cursor or None)
         items = [_shown(JobOut, job) for job in page.items]
-        return JobPageOut(items=items, next_cursor=page.next_cursor)
+        return JobPageOut(
+            items=items, next_cursor=page.next_cursor, looked_back_to=page.looked_back_to
+        )
 
     async def get_job(self, job_id: JobId) -> JobDetailOut:
         """Shows one job with its payload, result, attempts and decisions.

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import NamedTuple
 
 from laneway.domain.actor import Actor
 from laneway.domain.audit import Act, ActFilter, Outcome, redacted
 from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
+
+# How many acts one search looks at.
+LOOK = 50_000
 
 
 def record(
@@ -55,11 +59,25 @@ def _act(row: Row) -> Act:
     return Act(*values)
 
 
-def listing(wanted: ActFilter, *, limit: int = 50, before: int = NEWEST) -> Statement[list[Act]]:
-    """Acts with ids under `before`, newest first."""
+class Found(NamedTuple):
+    """Acts, newest first; `stopped_at` is where a search ended before the page was full."""
+
+    acts: list[Act]
+    stopped_at: int | None
+
+
+def listing(
+    wanted: ActFilter, *, limit: int = 50, before: int = NEWEST, look: int | None = None
+) -> Statement[Found]:
+    """Acts with ids under `before`, newest first, among as many as one search looks at."""
     params = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
+
+    def decode(rows: list[Row]) -> Found:
+        acts = [_act(row[:-1]) for row in rows if not row[-1]]
+        return Found(acts, rows[-1][0] if len(acts) < len(rows) else None)
+
     return Statement(
         "audit/list_acts",
-        lambda rows: [_act(row) for row in rows],
-        {**params, "limit": limit, "before_id": before},
+        decode,
+        {**params, "limit": limit, "before_id": before, "look": look or LOOK},
     )

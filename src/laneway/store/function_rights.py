@@ -174,12 +174,16 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "recent_pace": ("select on outcome",),
     "lead": ("select insert update on leader",),
     "leads": ("select on leader",),
-    "matching": (
+    "first_since": ("select on jobs",),
+    "ended_numbers": ("select on outcome",),
+    "search_jobs": (
         "select on jobs", "select on jobs_view", "select on outcome", "select on lease",
         "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
-        "execute on lane_of", "execute on analysis_of", "execute on mentions",
-        "execute on costs_at_most", "execute on is_within",
+        "select on worker_lanes", "select on workers", "execute on first_since",
+        "execute on ended_numbers", "execute on lane_of", "execute on analysis_of",
+        "execute on mentions", "execute on costs_at_most", "execute on is_within",
     ),
+    "matching": ("execute on search_jobs",),
     "count_states": (
         "select on jobs", "select on outcome", "select on lease", "select on ready",
         "select on delayed", "select on key_waiters", "select on awaiting",

@@ -30,6 +30,10 @@ VIEW_COLUMNS = (
 # Log lines that are read of each attempt, and of all attempts of a job.
 MOST_LINES_EACH = 200
 MOST_LINES = 1000
+# How far one search goes: rows it looks at, dearer ones counting for more. Some 50 ms.
+LOOK = 50_000
+# Of jobs that await an approval, each is read as a whole.
+LOOK_AWAITING = 1000
 
 
 class Submitted(NamedTuple):
@@ -210,10 +214,14 @@ def get_attempts(job_id: UUID) -> Statement[list[Attempt]]:
 
 
 class Page(NamedTuple):
-    """Jobs newest first, and where the next page starts."""
+    """Jobs in the order of their list, and where the next page starts.
+
+    `looked_back_to` is when the job was submitted where a search stopped before the page was full.
+    """
 
     items: list[Job]
     next_cursor: int | None
+    looked_back_to: datetime | None = None
 
 
 def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, object]:
@@ -232,26 +240,31 @@ def _terms(within: Reach | None) -> str | None:
     return None if within is None or within.is_whole else json.dumps(within.to_list())
 
 
-def listing(wanted: JobFilter, *, limit: int = 50, before: int | None = None) -> Statement[Page]:
-    """A page of jobs, newest first."""
-
-    def decode(rows: list[Row]) -> Page:
-        return Page([read_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
-
-    return Statement("jobs/list_jobs", decode, _bounded(wanted, limit, before))
+def _page(rows: list[Row], limit: int) -> Page:
+    """Two columns say where the search stopped, and only in a last row without a job."""
+    if rows and rows[-1][0] is not None:
+        return Page([read_job(r[2:]) for r in rows[:-1]], rows[-1][0], rows[-1][1])
+    return Page([read_job(r[2:]) for r in rows], rows[-1][2] if len(rows) == limit else None)
 
 
-def awaiting(wanted: JobFilter, *, limit: int = 50, after: int | None = None) -> Statement[Page]:
+def listing(
+    wanted: JobFilter, *, limit: int = 50, before: int | None = None, look: int | None = None
+) -> Statement[Page]:
+    """A page of jobs, newest first; a search that would take long ends before the page is full."""
+    params = {**_bounded(wanted, limit, before), "look": look or LOOK}
+    return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params)
+
+
+def awaiting(
+    wanted: JobFilter, *, limit: int = 50, after: int | None = None, look: int | None = None
+) -> Statement[Page]:
     """A page of jobs that await an approval, oldest first."""
-
-    def decode(rows: list[Row]) -> Page:
-        return Page([read_job(r) for r in rows], rows[-1][0] if len(rows) == limit else None)
-
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     del params["status"], params["before"]
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
     params["owner"] = owners.pop() if len(owners) == 1 else None
-    return Statement("jobs/list_awaiting", decode, params)
+    params["look"] = look or LOOK_AWAITING
+    return Statement("jobs/list_awaiting", lambda rows: _page(rows, limit), params)
 
 
 class Matching(NamedTuple):
@@ -261,18 +274,36 @@ class Matching(NamedTuple):
     next_cursor: int | None
 
 
-def matching(wanted: JobFilter, *, limit: int, before: int | None = None) -> Statement[Matching]:
+def matching(
+    wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
+) -> Statement[Matching]:
     """A page of jobs, by their ids alone."""
 
     def decode(rows: list[Row]) -> Matching:
-        return Matching([r[1] for r in rows], rows[-1][0] if len(rows) == limit else None)
+        is_cut = bool(rows) and (rows[-1][1] is None or len(rows) == limit)
+        return Matching([r[1] for r in rows if r[1] is not None], rows[-1][0] if is_cut else None)
 
-    return Statement("jobs/match_jobs", decode, _bounded(wanted, limit, before))
+    return Statement(
+        "jobs/match_jobs", decode, {**_bounded(wanted, limit, before), "look": look or LOOK}
+    )
 
 
-def count(wanted: JobFilter, *, limit: int, before: int | None = None) -> Statement[int]:
+class Counted(NamedTuple):
+    """How many jobs were found; `is_more`: the search stopped, so more may match."""
+
+    matched: int
+    is_more: bool
+
+
+def count(
+    wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
+) -> Statement[Counted]:
     """How many jobs match, counted up to the limit."""
-    return Statement("jobs/count_jobs", scalar, _bounded(wanted, limit, before))
+    return Statement(
+        "jobs/count_jobs",
+        lambda rows: Counted(*rows[0]),
+        {**_bounded(wanted, limit, before), "look": look or LOOK},
+    )
 
 
 def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]]:

@@ -90,7 +90,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "job_types/publish_types": ("select insert update on job_types",),
     "job_types/read_types": ("select on job_types",),
     "jobs/cancel_job": ("select on jobs", "execute on cancel"),
-    "jobs/count_jobs": ("execute on matching",),
+    "jobs/count_jobs": ("execute on search_jobs",),
     "jobs/count_states": ("execute on count_states",),
     "jobs/delete_job": (
         "select on jobs", "execute on remove_jobs", "execute on emit_removal",
@@ -112,8 +112,8 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         *_READ_JOB, "select on jobs_view", "select on awaiting", "select on jobs",
         "execute on mentions", "execute on costs_at_most", "execute on is_within",
     ),
-    "jobs/list_jobs": (*_READ_JOB, "execute on matching"),
-    "jobs/match_jobs": ("execute on matching",),
+    "jobs/list_jobs": (*_READ_JOB, "select on jobs", "execute on search_jobs"),
+    "jobs/match_jobs": ("execute on search_jobs",),
     "jobs/place_batch": (
         "select on jobs", "select on job_types", "insert on deadlines", "execute on place",
     ),

@@ -94,11 +94,11 @@ begin
           from own j
           -- A look-up per row, whatever the statistics say.
           left join lateral (select x.seq, x.status, x.lane from laneway.outcome x where x.seq = j.seq offset 0) o on true
-          left join lateral (select x.seq, x.job_type, x.lane from laneway.lease x where x.seq = j.seq offset 0) l on true
-          left join lateral (select x.seq, x.job_type from laneway.ready x where x.seq = j.seq offset 0) w on true
-          left join lateral (select x.seq, x.job_type from laneway.delayed x where x.seq = j.seq offset 0) d on true
-          left join lateral (select x.seq from laneway.key_waiters x where x.seq = j.seq offset 0) b on true
-          left join lateral (select x.seq from laneway.awaiting x where x.seq = j.seq offset 0) a on true
+          left join lateral (select x.seq, x.job_type, x.lane from laneway.lease x where o.seq is null and x.seq = j.seq offset 0) l on true
+          left join lateral (select x.seq, x.job_type from laneway.ready x where o.seq is null and x.seq = j.seq offset 0) w on true
+          left join lateral (select x.seq, x.job_type from laneway.delayed x where o.seq is null and x.seq = j.seq offset 0) d on true
+          left join lateral (select x.seq from laneway.key_waiters x where o.seq is null and x.seq = j.seq offset 0) b on true
+          left join lateral (select x.seq from laneway.awaiting x where o.seq is null and x.seq = j.seq offset 0) a on true
     ), kinds as materialized (
         -- What a lane is told by, once for all jobs that are alike.
         select c.status, c.lane, count(*) as n, case when v_by_type then ltrim(c.job_type, E'\x01') end as job_type,

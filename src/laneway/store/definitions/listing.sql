@@ -1,16 +1,16 @@
--- Jobs that match a filter, newest first, at most p_limit before p_before: one query per status, each
--- driven by the table that holds it, for a filter on the derived status would read everything.
--- Null narrows nothing; p_older_than_s and p_newer_than_s count by this clock. p_q is searched in every
--- job of that status until the page is full. p_within: whose, and of which workspace and lanes, at least one must fit;
--- where all are of one owner, the jobs of that owner drive the query and nobody else's are read.
-drop function if exists laneway.matching(text, bigint, integer, text, text, text, text, text, timestamptz, timestamptz,
-    double precision, double precision, text, numeric, text);
-create or replace function laneway.matching(
+-- Jobs that match a filter, newest first, at most p_limit before p_before, and a bounded search for them: each row that
+-- is looked at costs some of p_look, one that has to be read as a whole most. A search that stops before the page
+-- is full ends with a row without an id: its seq is where it stopped, from there the next one goes on.
+-- What can be told by an index is walked by it: the status in its own table, ended jobs by workspace and status, jobs
+-- of an owner, and the time of the submit, for jobs are numbered as they come. Lane, type, worker and tag are looked
+-- at on the way; p_q in what is left. Null narrows nothing; p_older_than_s and p_newer_than_s count by this clock.
+-- p_within: whose, and of which workspace and lanes, at least one must fit.
+create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
-    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb default null)
+    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer)
 returns table (seq bigint, id uuid)
-language plpgsql volatile
+language plpgsql stable
 -- Planned for the filter at hand: what is null costs nothing.
 set jit = off
 set plan_cache_mode = force_custom_plan
@@ -18,121 +18,324 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
-    v_until timestamptz := least(p_until, clock_timestamp() - make_interval(secs => p_older_than_s));
-    v_since timestamptz := greatest(p_since, clock_timestamp() - make_interval(secs => p_newer_than_s));
-    -- Whose jobs they must be, if all terms say the same.
-    v_owner text := (select min(t.owner) from jsonb_to_recordset(p_within) as t (owner text)
-                     having count(*) = count(t.owner) and count(distinct t.owner) = 1);
+    c_ended   constant text[] := array['completed', 'failed', 'cancelled'];
+    c_bytes   constant bigint := 2000000;
+    v_until   timestamptz := least(p_until, clock_timestamp() - make_interval(secs => p_older_than_s));
+    v_since   timestamptz := greatest(p_since, clock_timestamp() - make_interval(secs => p_newer_than_s));
+    v_end     bigint := least(p_before, laneway.first_since(v_until + interval '1 minute'));
+    v_floor   bigint := coalesce(laneway.first_since(v_since - interval '1 minute'), 0);
+    v_owners  text[] := coalesce((select array_agg(distinct t.owner) from jsonb_to_recordset(p_within) as t (owner text)
+                                   where t.owner is not null), '{}');
+    -- Whether others' jobs are looked at, and of which workspaces and lanes, if not of all.
+    v_wide    boolean := p_within is null or exists (
+                  select from jsonb_to_recordset(p_within) as t (owner text) where t.owner is null);
+    v_places  text[];
+    v_lanes   text[];
+    v_workers uuid[];
+    -- Types that are in those lanes now, or if v_rest all that are not.
+    v_types   text[] := '{}';
+    v_rest    boolean := false;
+    v_is_by_job boolean := p_tag is not null or v_since is not null or v_until is not null;
+    -- Which tables are walked.
+    v_ended   text[] := case when p_status = any (c_ended) then array[p_status] when p_status is null then c_ended else '{}' end;
+    -- Whether a row says all that is asked for, so that the job need not be read as a whole.
+    v_exact   boolean := p_q is null and p_max_cost is null;
+    v_split   boolean := false;
+    v_all     boolean := false;
+    v_low     text;
+    v_high    text;
+    v_few     boolean := false;
+    v_step    integer := least(p_limit, 25);
+    v_at      bigint := v_end;
+    v_room    integer := p_limit;
+    v_spent   bigint := 0;
+    v_bytes   bigint := 0;
+    v_walked  integer;
+    v_last    bigint;
+    v_hits    bigint[];
+    v_found   integer;
+    v_size    bigint;
 begin
-    if v_owner is not null then
-        return query
-        select v.seq, v.id from (
-            select j.seq from laneway.jobs j
-             where j.created_by collate "C" = v_owner and j.seq < p_before and (p_job_type is null or j.job_type = p_job_type)
-               and (p_workspace is null or j.workspace = p_workspace)
-               -- Cheap to tell, before the view is asked.
-               and case when p_status in ('completed', 'failed', 'cancelled')
-                        then (select o.status from laneway.outcome o where o.seq = j.seq) = p_status
-                        when p_status = 'running' then (select true from laneway.lease l where l.seq = j.seq)
-                        when p_status = 'awaiting_approval' then (select true from laneway.awaiting a where a.seq = j.seq)
-                        else p_status is null or (select true from laneway.outcome o where o.seq = j.seq) is null end
-             order by j.seq desc) o
-         cross join lateral (select t.* from laneway.jobs_view t where t.seq = o.seq offset 0) v
-         where (p_status is null or v.status = p_status) and (p_lane is null or v.lane = p_lane)
-           and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
-           and (v_until is null or v.created_at < v_until)
-           and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
-           and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
-           and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
-           and laneway.is_within(p_within, v.created_by, v.workspace, v.lane)
-         order by o.seq desc limit p_limit;
-    elsif p_status is null then
-        return query
-        select v.seq, v.id from laneway.jobs_view v
-         where v.seq < p_before and (p_job_type is null or v.job_type = p_job_type)
-           and (p_workspace is null or v.workspace = p_workspace) and (p_lane is null or v.lane = p_lane)
-           and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
-           and (v_until is null or v.created_at < v_until)
-           and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
-           and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
-           and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
-           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
-         order by v.seq desc limit p_limit;
-    elsif p_status in ('completed', 'failed', 'cancelled') then
-        return query
-        select v.seq, v.id from (
-            select o.seq from laneway.outcome o
-             where o.status = p_status and o.seq < p_before and (p_job_type is null or o.job_type = p_job_type)
-               and (p_workspace is null or o.workspace = p_workspace) order by o.seq desc) o
-         cross join lateral (select t.* from laneway.jobs_view t where t.seq = o.seq offset 0) v
-         where (p_lane is null or v.lane = p_lane)
-           and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
-           and (v_until is null or v.created_at < v_until)
-           and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
-           and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
-           and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
-           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
-         order by o.seq desc limit p_limit;
-    elsif p_status = 'running' then
-        return query
-        select v.seq, v.id from (
-            select l.seq from laneway.lease l
-             where l.seq < p_before and l.job_type not like E'\x01%'
-               and (p_job_type is null or l.job_type = p_job_type)
-               and (p_workspace is null or l.workspace = p_workspace) order by l.seq desc) l
-         cross join lateral (select t.* from laneway.jobs_view t where t.seq = l.seq offset 0) v
-         where (p_lane is null or v.lane = p_lane)
-           and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
-           and (v_until is null or v.created_at < v_until)
-           and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
-           and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, null, v.payload))
-           and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
-           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
-         order by l.seq desc limit p_limit;
-    else
-        return query
-        select v.seq, v.id from (
-            (select w.seq from laneway.ready w
-              where p_status = 'approved' and w.seq < p_before and w.job_type not like E'\x01%'
-                and (p_job_type is null or w.job_type = p_job_type) order by w.seq desc)
-            union all
-            (select d.seq from laneway.delayed d
-              where p_status = 'approved' and d.seq < p_before and d.job_type not like E'\x01%'
-                and (p_job_type is null or d.job_type = p_job_type) order by d.seq desc)
-            union all
-            (select b.seq from laneway.key_waiters b
-              where p_status = 'approved' and b.seq < p_before
-                and (p_job_type is null or b.job_type = p_job_type) order by b.seq desc)
-            union all
-            (select a.seq from laneway.awaiting a
-              where p_status = 'awaiting_approval' and a.seq < p_before
-                and (p_job_type is null or a.job_type = p_job_type) order by a.seq desc)
-            union all
-            (select w.seq from laneway.ready w
-              where p_status = 'pending' and w.seq < p_before and w.job_type >= E'\x01' and w.job_type < E'\x02'
-                and (p_job_type is null or w.job_type = laneway.analysis_of(p_job_type)) order by w.seq desc)
-            union all
-            (select d.seq from laneway.delayed d
-              where p_status = 'pending' and d.seq < p_before and d.job_type >= E'\x01' and d.job_type < E'\x02'
-                and (p_job_type is null or d.job_type = laneway.analysis_of(p_job_type)) order by d.seq desc)
-            union all
-            (select l.seq from laneway.lease l
-              where p_status = 'pending' and l.seq < p_before and l.job_type >= E'\x01' and l.job_type < E'\x02'
-                and (p_job_type is null or l.job_type = laneway.analysis_of(p_job_type)) order by l.seq desc)
-            order by seq desc) k
-         cross join lateral (select t.* from laneway.jobs_view t where t.seq = k.seq offset 0) v
-         where (p_workspace is null or v.workspace = p_workspace) and (p_lane is null or v.lane = p_lane)
-           and (p_tag is null or p_tag = any (v.tags)) and (v_since is null or v.created_at >= v_since)
-           and (v_until is null or v.created_at < v_until)
-           and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
-           and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, null, v.payload))
-           and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
-           and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
-         order by k.seq desc limit p_limit;
+    select case when count(*) > count(t.workspace) then null else array_agg(distinct t.workspace) end into v_places
+      from jsonb_to_recordset(p_within) as t (owner text, workspace text) where t.owner is null;
+    if p_workspace is not null then
+        v_places := case when v_places is null or p_workspace = any (v_places) then array[p_workspace] else '{}' end;
     end if;
+    select case when count(*) > count(t.lanes) then null else
+                (select array_agg(distinct n) from jsonb_to_recordset(p_within) as l (owner text, lanes text[]), unnest(l.lanes) n
+                  where l.owner is null) end
+      into v_lanes from jsonb_to_recordset(p_within) as t (owner text, lanes text[]) where t.owner is null;
+    if p_lane is not null then
+        v_lanes := case when v_lanes is null or p_lane = any (v_lanes) then array[p_lane] else '{}' end;
+    end if;
+    v_exact := v_exact and (p_within is null or jsonb_array_length(p_within) = 1 and v_wide)
+               and (v_places is null or cardinality(v_ended) = 1);
+    v_rest := coalesce('default' = any (v_lanes), false);
+    if v_lanes is not null then
+        v_types := array(select n from laneway.worker_lanes l cross join unnest(l.job_types) n
+                          where (l.name = any (v_lanes)) <> v_rest);
+    end if;
+    if p_worker is not null then
+        v_workers := array(select w.id from laneway.workers w where w.name = p_worker or w.id::text = p_worker)
+            || case when p_worker ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then array[p_worker::uuid] end;
+        if v_workers = '{}' then return; end if;
+    end if;
+    -- A job without any state is found by walking the jobs themselves.
+    v_all := v_wide and p_status is null and v_places is null and v_lanes is null and v_workers is null;
+    if v_wide and not v_all and v_ended <> '{}' and v_places is null and p_status is not null then
+        -- By workspace and status, unless there are too many workspaces to look at each.
+        v_places := array(with recursive met as (
+            (select o.workspace from laneway.outcome o order by o.workspace limit 1)
+            union all
+            select (select o.workspace from laneway.outcome o where o.workspace > m.workspace order by o.workspace limit 1)
+              from met m where m.workspace is not null)
+            select m.workspace from met m where m.workspace is not null limit 101);
+        v_split := cardinality(v_places) <= 100;
+        if not v_split then v_places := null; end if;
+    else
+        v_split := v_places is not null;
+    end if;
+    -- What is found everywhere is found sooner by walking all that ended.
+    v_split := v_split and (select 4 * count(*) filter (where o.workspace = any (v_places) and o.status = any (v_ended)) < count(*)
+                              from (select x.workspace, x.status from laneway.outcome x where x.seq < v_end
+                                     order by x.seq desc limit 200) o);
+    -- Of few rows of a type in the queue it is quicker to sort them than to look for them among all.
+    if p_status = 'pending' then
+        v_low := coalesce(laneway.analysis_of(p_job_type), E'\x01');
+    elsif p_status = 'approved' then
+        v_low := p_job_type;
+    end if;
+    if v_low is not null then
+        v_high := case when p_job_type is null then E'\x02' else v_low || E'\x01' end;
+        v_few := (select count(*) from (select from laneway.ready w where w.job_type >= v_low and w.job_type < v_high
+                                         order by w.job_type, w.fresh, w.rank, w.seq limit 5001) x) <= 5000;
+    end if;
+    loop
+        with walked as materialized (
+            -- One's own may be met twice.
+            select c.seq, bool_or(c.fits) as fits from (
+                (select j.seq, p_job_type is null or j.job_type = p_job_type as fits from laneway.jobs j
+                  where v_all and j.seq < v_at and j.seq >= v_floor order by j.seq desc limit v_step)
+                union all
+                (select j.seq, (p_job_type is null or j.job_type = p_job_type)
+                        and (p_workspace is null or j.workspace = p_workspace)
+                        and case when p_status = any (c_ended)
+                                 then (select o.status from laneway.outcome o where o.seq = j.seq) = p_status
+                                 when p_status = 'running' then (select true from laneway.lease l where l.seq = j.seq)
+                                 when p_status = 'awaiting_approval' then (select true from laneway.awaiting a where a.seq = j.seq)
+                                 else p_status is null or (select true from laneway.outcome o where o.seq = j.seq) is null end
+                   from unnest(v_owners) n
+                  cross join lateral (
+                     select x.seq, x.job_type, x.workspace from laneway.jobs x
+                      where x.created_by collate "C" = n and x.seq < v_at and x.seq >= v_floor
+                      order by x.seq desc limit v_step) j)
+                union all
+                (select o.seq, o.status = any (v_ended) and (v_places is null or o.workspace = any (v_places))
+                        and (p_job_type is null or o.job_type = p_job_type)
+                        and (v_workers is null or o.worker_id = any (v_workers))
+                        and (v_lanes is null or coalesce(nullif(o.lane, 'analysis') = any (v_lanes),
+                                                         (o.job_type = any (v_types)) <> v_rest))
+                   from laneway.outcome o
+                  where v_wide and not v_all and not v_split and v_ended <> '{}' and o.seq < v_at and o.seq >= v_floor
+                  order by o.seq desc limit v_step)
+                union all
+                (select o.seq, (p_job_type is null or o.job_type = p_job_type)
+                        and (v_workers is null or o.worker_id = any (v_workers))
+                        and (v_lanes is null or coalesce(nullif(o.lane, 'analysis') = any (v_lanes),
+                                                         (o.job_type = any (v_types)) <> v_rest))
+                   from laneway.ended_numbers(v_places, v_ended, v_at, v_floor, v_step) e
+                  cross join lateral (select x.seq, x.job_type, x.worker_id, x.lane from laneway.outcome x
+                                       where x.seq = e offset 0) o
+                  where v_wide and v_split)
+                union all
+                (select l.seq, case when l.job_type like E'\x01%'
+                            then p_status is null and (p_job_type is null or l.job_type = laneway.analysis_of(p_job_type))
+                                 and (v_lanes is null or (substr(l.job_type, 2) = any (v_types)) <> v_rest)
+                            else (p_job_type is null or l.job_type = p_job_type)
+                                 and (v_lanes is null or l.lane = any (v_lanes)) end
+                        and (v_workers is null or l.worker_id = any (v_workers))
+                        and (v_places is null or l.workspace = any (v_places))
+                   from laneway.lease l
+                  where v_wide and not v_all and (p_status is null or p_status = 'running')
+                    and l.seq < v_at and l.seq >= v_floor order by l.seq desc limit v_step)
+                union all
+                (select l.seq, (p_job_type is null or l.job_type = v_low)
+                        and (v_lanes is null or (substr(l.job_type, 2) = any (v_types)) <> v_rest)
+                        and (v_workers is null or l.worker_id = any (v_workers))
+                        and (v_places is null or l.workspace = any (v_places))
+                   from laneway.lease l
+                  where v_wide and p_status = 'pending' and l.job_type >= E'\x01' and l.job_type < E'\x02'
+                    and l.seq < v_at and l.seq >= v_floor order by l.seq desc limit v_step)
+                union all
+                (select w.seq, v_lanes is null or (ltrim(w.job_type, E'\x01') = any (v_types)) <> v_rest
+                   from (select x.seq, x.job_type from laneway.ready x
+                          where v_few and x.job_type >= v_low and x.job_type < v_high
+                          order by x.job_type, x.fresh, x.rank, x.seq limit 5001) w
+                  where v_wide and v_workers is null and w.seq < v_at and w.seq >= v_floor order by w.seq desc limit v_step)
+                union all
+                (select w.seq, case when p_status is null then true else (w.job_type like E'\x01%') = (p_status = 'pending') end
+                        and (p_job_type is null or ltrim(w.job_type, E'\x01') = p_job_type)
+                        and (v_lanes is null or (ltrim(w.job_type, E'\x01') = any (v_types)) <> v_rest)
+                   from laneway.ready w
+                  where v_wide and not v_all and not v_few and v_workers is null
+                    and (p_status is null or p_status in ('approved', 'pending'))
+                    and w.seq < v_at and w.seq >= v_floor order by w.seq desc limit v_step)
+                union all
+                (select d.seq, (p_status is null or d.job_type not like E'\x01%')
+                        and (p_job_type is null or ltrim(d.job_type, E'\x01') = p_job_type)
+                        and (v_lanes is null or (ltrim(d.job_type, E'\x01') = any (v_types)) <> v_rest)
+                   from laneway.delayed d
+                  where v_wide and not v_all and v_workers is null and (p_status is null or p_status = 'approved')
+                    and d.seq < v_at and d.seq >= v_floor order by d.seq desc limit v_step)
+                union all
+                (select d.seq, (p_job_type is null or d.job_type = v_low)
+                        and (v_lanes is null or (substr(d.job_type, 2) = any (v_types)) <> v_rest)
+                   from laneway.delayed d
+                  where v_wide and v_workers is null and p_status = 'pending' and d.job_type >= E'\x01' and d.job_type < E'\x02'
+                    and d.seq < v_at and d.seq >= v_floor order by d.seq desc limit v_step)
+                union all
+                (select b.seq, (p_job_type is null or b.job_type = p_job_type)
+                        and (v_lanes is null or (b.job_type = any (v_types)) <> v_rest)
+                        and (v_places is null or b.workspace = any (v_places))
+                   from laneway.key_waiters b
+                  where v_wide and not v_all and v_workers is null and (p_status is null or p_status = 'approved')
+                    and b.seq < v_at and b.seq >= v_floor order by b.seq desc limit v_step)
+                union all
+                (select a.seq, (p_job_type is null or a.job_type = p_job_type)
+                        and (v_lanes is null or (a.job_type = any (v_types)) <> v_rest)
+                        and (v_places is null or a.workspace = any (v_places))
+                   from laneway.awaiting a
+                  where v_wide and not v_all and v_workers is null and (p_status is null or p_status = 'awaiting_approval')
+                    and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)) c
+             group by c.seq order by c.seq desc limit v_step
+        )
+        select count(*), min(w.seq), array_agg(w.seq order by w.seq desc) filter (
+                   where w.fits and (not v_is_by_job or exists (
+                       select from laneway.jobs j
+                        where j.seq = w.seq and (p_tag is null or p_tag = any (j.tags))
+                          and (v_since is null or j.created_at >= v_since) and (v_until is null or j.created_at < v_until))))
+          into v_walked, v_last, v_hits from walked w;
+        v_found := 0;
+        if v_hits is not null and v_exact then
+            return query
+            select h.seq, j.id from unnest(v_hits) with ordinality as h (seq, n)
+             cross join lateral (select x.id from laneway.jobs x where x.seq = h.seq offset 0) j
+             order by h.n limit v_room;
+            get diagnostics v_found = row_count;
+        elsif v_hits is not null then
+            return query
+            select v.seq, v.id from unnest(v_hits) with ordinality as h (seq, n)
+             cross join lateral (select t.* from laneway.jobs_view t where t.seq = h.seq offset 0) v
+             where (p_status is null or v.status = p_status) and (p_lane is null or v.lane = p_lane)
+               and (p_workspace is null or v.workspace = p_workspace) and (p_job_type is null or v.job_type = p_job_type)
+               and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
+               and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
+               and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
+               and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
+             order by h.n limit v_room;
+            get diagnostics v_found = row_count;
+        end if;
+        v_room := v_room - v_found;
+        exit when v_room <= 0 or v_walked < v_step;
+        v_at := v_last;
+        v_spent := v_spent + v_walked * case when v_is_by_job or v_split or v_owners <> '{}' then 5 else 1 end
+            + case when v_exact then 0 else 100 * coalesce(cardinality(v_hits), 0) end;
+        if p_q is not null and v_hits is not null then
+            v_size := (select sum(pg_column_size(j.payload)) from unnest(v_hits) h (seq)
+                        cross join lateral (select x.payload from laneway.jobs x where x.seq = h.seq offset 0) j);
+            v_bytes := v_bytes + v_size;
+        end if;
+        if v_spent >= p_look or v_bytes >= c_bytes then
+            seq := v_at;
+            return next;
+            exit;
+        end if;
+        if (v_exact or coalesce(cardinality(v_hits), 0) <= 100) and coalesce(v_size, 0) < c_bytes / 40 then
+            v_step := least(v_step * 4, 5000);
+        end if;
+    end loop;
+end $$;
+
+-- The newest jobs that ended in these workspaces with these statuses, by the index that has both. Rows are compared, for
+-- an equality would let the order come from another index, which has to be walked to the end where there are few.
+create or replace function laneway.ended_numbers(
+    p_workspaces text[], p_statuses text[], p_before bigint, p_floor bigint, p_limit integer)
+returns setof bigint language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+begin
+    return query
+    select e.seq from unnest(p_workspaces) w cross join unnest(p_statuses) s
+     cross join lateral (select o.seq from laneway.outcome o
+                          where (o.workspace, o.status) >= (w, s) and (o.workspace, o.status) <= (w, s)
+                            and o.seq < p_before and o.seq >= p_floor
+                          order by o.workspace, o.status, o.seq desc limit p_limit) e
+     order by e.seq desc limit p_limit;
+end $$;
+
+-- The number of the first job that was submitted at this time or later, found by halves: jobs are numbered as they
+-- come, but not exactly, so whoever asks allows for a minute. Null where there are few jobs, and of no time.
+create or replace function laneway.first_since(p_at timestamptz) returns bigint
+language plpgsql stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    v_low  bigint := (select j.seq from laneway.jobs j order by j.seq limit 1);
+    v_high bigint := (select j.seq + 1 from laneway.jobs j order by j.seq desc limit 1);
+    v_mid  bigint;
+    v_seen timestamptz;
+begin
+    if p_at is null or v_low is null or v_high - v_low < 10000 then return null; end if;
+    while v_low < v_high loop
+        v_mid := (v_low + v_high) / 2;
+        select j.created_at into v_seen from laneway.jobs j where j.seq >= v_mid order by j.seq limit 1;
+        if v_seen >= p_at then
+            v_high := v_mid;
+        else
+            v_low := v_mid + 1;
+        end if;
+    end loop;
+    return v_low;
+end $$;
+
+-- The same as search_jobs, however long it takes: for programs of 0.1.0 that still ask this way.
+create or replace function laneway.matching(
+    p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
+    p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
+    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb default null)
+returns table (seq bigint, id uuid)
+language plpgsql volatile as $$
+#variable_conflict use_variable
+declare
+    v_before bigint := p_before;
+    v_left   integer := p_limit;
+begin
+    loop
+        seq := null;
+        id := null;
+        for seq, id in
+            select s.seq, s.id from laneway.search_jobs(
+                p_status, v_before, v_left, p_lane, p_job_type, p_tag, p_worker, p_workspace, p_since, p_until,
+                p_older_than_s, p_newer_than_s, p_q, p_max_cost, p_unit, p_within, 50000) s
+        loop
+            exit when id is null;
+            v_left := v_left - 1;
+            return next;
+        end loop;
+        exit when seq is null or id is not null or v_left <= 0;
+        v_before := seq;
+    end loop;
 end $$;
 
 -- Whether a text is found, in either case, in what people search a job by; the cheapest places first.

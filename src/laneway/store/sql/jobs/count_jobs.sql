@@ -1,7 +1,7 @@
--- How many jobs match a filter, counted up to the limit.
-select count(*)
-  from laneway.matching(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
-                        %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
-                        %(until)s::timestamptz, %(older_than)s::double precision,
-                        %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
-                        %(within)s::jsonb)
+-- How many jobs match a filter, counted up to the limit, and whether the search stopped before that.
+select count(m.id)::integer, count(*) > count(m.id)
+  from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
+                           %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
+                           %(until)s::timestamptz, %(older_than)s::double precision,
+                           %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
+                           %(within)s::jsonb, %(look)s::integer) m

@@ -1,20 +1,22 @@
 -- Jobs that await an approval and match a filter, oldest first, one page by seq; of one owner, nobody else's are read.
-select v.*
-  from (
+-- Last, where the search stopped if it did before the page was full.
+with walked as materialized (
+    (select a.seq, true as is_here from laneway.awaiting a
+      where %(owner)s::text is null and a.seq > %(after)s::bigint
+        and (%(job_type)s::text is null or a.job_type = %(job_type)s::text)
+        and (%(workspace)s::text is null or a.workspace = %(workspace)s::text)
+      order by a.seq limit %(look)s::integer)
+    union all
+    (select o.seq, coalesce((select true from laneway.awaiting a where a.seq = o.seq), false) from laneway.jobs o
+      where o.created_by collate "C" = %(owner)s::text and o.seq > %(after)s::bigint
+        -- Of one's own, most ended long ago.
+        and o.seq >= (select coalesce((select a.seq from laneway.awaiting a order by a.seq limit 1), 9223372036854775807))
+        and (%(job_type)s::text is null or o.job_type = %(job_type)s::text)
+        and (%(workspace)s::text is null or o.workspace = %(workspace)s::text)
+      order by o.seq limit 5 * %(look)s::integer)
+), found as materialized (
     select j.seq
-      from ((select a.seq from laneway.awaiting a
-              where %(owner)s::text is null and a.seq > %(after)s::bigint
-                and (%(job_type)s::text is null or a.job_type = %(job_type)s::text)
-                and (%(workspace)s::text is null or a.workspace = %(workspace)s::text)
-              order by a.seq)
-            union all
-            (select o.seq from laneway.jobs o
-              where o.created_by collate "C" = %(owner)s::text and o.seq > %(after)s::bigint
-                and (%(job_type)s::text is null or o.job_type = %(job_type)s::text)
-                and (%(workspace)s::text is null or o.workspace = %(workspace)s::text)
-                and (select true from laneway.awaiting a where a.seq = o.seq)
-              order by o.seq)
-            order by seq) w
+      from (select w.seq from walked w where w.is_here order by w.seq) w
      cross join lateral (select t.* from laneway.jobs_view t where t.seq = w.seq offset 0) j
      where (%(lane)s::text is null or j.lane = %(lane)s::text) and (%(tag)s::text is null or %(tag)s::text = any (j.tags))
        and (%(since)s::timestamptz is null or j.created_at >= %(since)s::timestamptz)
@@ -27,6 +29,16 @@ select v.*
        and (%(q)s::text is null or laneway.mentions(%(q)s::text, j.id, j.job_type, null, j.payload))
        and (%(max_cost)s::numeric is null or laneway.costs_at_most(j.seq, %(max_cost)s::numeric, %(unit)s::text))
        and (%(within)s::jsonb is null or laneway.is_within(%(within)s::jsonb, j.created_by, j.workspace, j.lane))
-     order by w.seq limit %(limit)s::integer) m
- cross join lateral (select t.* from laneway.jobs_as_text t where t.seq = m.seq offset 0) v
- order by m.seq
+     order by w.seq limit %(limit)s::integer
+)
+select p.stopped_at,
+       case when p.stopped_at is not null then (select j.created_at from laneway.jobs j where j.seq = p.stopped_at) end
+           as looked_back_to, v.*
+  from (select f.seq, null::bigint as stopped_at from found f
+        union all
+        select null, max(w.seq) from walked w
+        having count(*) >= case when %(owner)s::text is null then 1 else 5 end * %(look)s::integer
+           and (select count(*) from found) < %(limit)s::integer) p
+  left join lateral (select t.* from laneway.jobs_as_text t where t.seq = p.seq offset 0) v on true
+ where v.seq is not null or p.stopped_at is not null
+ order by p.seq

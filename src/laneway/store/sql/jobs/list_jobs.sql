@@ -1,9 +1,12 @@
--- Jobs that match a filter, newest first, one page by seq.
-select v.*
-  from laneway.matching(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
-                        %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
-                        %(until)s::timestamptz, %(older_than)s::double precision,
-                        %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
-                        %(within)s::jsonb) m
- cross join lateral (select t.* from laneway.jobs_as_text t where t.seq = m.seq offset 0) v
- order by m.seq desc
+-- Jobs that match a filter, newest first, one page by seq; last, where the search stopped if it did before the page was full.
+select case when m.id is null then m.seq end as stopped_at,
+       case when m.id is null then (select j.created_at from laneway.jobs j
+                                     where j.seq <= m.seq order by j.seq desc limit 1) end as looked_back_to, v.*
+  from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
+                           %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
+                           %(until)s::timestamptz, %(older_than)s::double precision,
+                           %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
+                           %(within)s::jsonb, %(look)s::integer) m
+  left join lateral (select t.* from laneway.jobs_as_text t where t.seq = m.seq and m.id is not null offset 0) v on true
+ where v.seq is not null or m.id is null
+ order by m.id is null, m.seq desc

@@ -1,8 +1,8 @@
--- Numbers and ids of jobs that match a filter, newest first, one page by seq.
+-- Numbers and ids of jobs that match a filter, newest first, one page by seq; last, without an id, where the search stopped.
 select m.seq, m.id
-  from laneway.matching(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
-                        %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
-                        %(until)s::timestamptz, %(older_than)s::double precision,
-                        %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
-                        %(within)s::jsonb) m
- order by m.seq desc
+  from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
+                           %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
+                           %(until)s::timestamptz, %(older_than)s::double precision,
+                           %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
+                           %(within)s::jsonb, %(look)s::integer) m
+ order by m.id is null, m.seq desc

@@ -1,0 +1,155 @@
+"""A search costs no more than its bound, whatever it looks for and whatever the statistics say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from laneway.domain.audit import ActFilter
+from laneway.domain.filter import JobFilter
+from laneway.domain.permissions import Reach, Term
+from laneway.domain.states import Status
+from laneway.store import audit, jobs
+from laneway.store.history import NEWEST
+from laneway.store.statement import Statement
+from tests.store.desk import Desk
+from tests.store.test_plans import SAY_EMPTY, Spent, counters, spent
+
+ENDED = 30_000
+READY = 30_000
+LOOK = 2_000
+TABLES = ("jobs", "outcome", "ready", "delayed", "lease", "key_waiters", "awaiting")
+FILL = f"""
+insert into laneway.jobs (seq, id, job_type, payload, created_by)
+select g, gen_random_uuid(), 'type' || mod(g, 10), '{{}}', case when mod(g, 2) = 0 then 'bob' end
+  from generate_series(1, {ENDED + READY}) g;
+insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane)
+select g, case when mod(g, 5) = 0 then 'failed' else 'completed' end, 'default',
+       'type' || mod(g, 10), 0, 1, 0, case when mod(g, 3) > 0 then 'default' end
+  from generate_series(1, {ENDED}) g;
+insert into laneway.ready (seq, job_type, rank)
+select seq, job_type, 0 from laneway.jobs where seq > {ENDED};
+insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)
+values (gen_random_uuid(), 'idle', 'h', 1, '0', '{{}}', 1)
+"""
+LANES = Reach((Term(lanes=frozenset({"system", "maintenance"})),))
+# Nothing matches any of these.
+SPARSE = {
+    "lane": JobFilter(lane="system"),
+    "lanes of a grant": JobFilter(within=LANES),
+    "worker": JobFilter(worker="idle"),
+    "type": JobFilter(job_type="never"),
+    "tag": JobFilter(tag="never"),
+    "text": JobFilter(q="never"),
+    "workspace": JobFilter(workspace="never"),
+    "cost": JobFilter(max_cost=1, unit="EUR"),
+    "lanes of a grant, or own": JobFilter(within=Reach((Term(owner="nobody"), *LANES.terms))),
+    "own in a lane": JobFilter(lane="system", within=Reach((Term(owner="bob"),))),
+}
+
+
+@pytest.fixture(scope="module", params=["never analysed", "said to be empty"])
+def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    with Desk(module_dsn) as desk:
+        for table in TABLES:
+            desk.do(f"alter table laneway.{table} set (autovacuum_enabled = off)")
+            desk.do(f"truncate laneway.{table}")
+        desk.do(FILL)
+        if request.param == "said to be empty":
+            desk.do(SAY_EMPTY)
+        yield desk
+
+
+@pytest.mark.parametrize(
+    "status",
+    [None, Status.PENDING, Status.APPROVED, Status.RUNNING, Status.COMPLETED, Status.FAILED],
+)
+@pytest.mark.parametrize("choice", SPARSE)
+def test_search_for_what_is_rare_reads_bounded_number_of_rows(
+    filled: Desk, choice: str, status: Status | None
+) -> None:
+    wanted = replace(SPARSE[choice], status=status)
+    finds: list[Statement[Any]] = [
+        jobs.listing(wanted, limit=50, look=LOOK),
+        jobs.matching(wanted, limit=200, look=LOOK),
+        jobs.count(wanted, limit=10_001, look=LOOK),
+    ]
+    for find in finds:
+        used = spent(filled, partial(filled.run, find))
+        assert sum(used[table] for table in TABLES) <= 5 * LOOK + 5_001
+        assert not used.scans.get("outcome")
+
+
+def test_rare_status_is_found_by_index_among_many_ends(filled: Desk) -> None:
+    wanted = JobFilter(status=Status.CANCELLED)
+    used = spent(filled, lambda: filled.run(jobs.listing(wanted, limit=50)))
+    assert sum(used[table] for table in TABLES) <= 500
+
+
+def test_dry_run_counts_without_reading_whole_jobs(filled: Desk) -> None:
+    wanted = JobFilter(status=Status.COMPLETED, within=Reach((Term(lanes=frozenset({"default"})),)))
+    used = spent(filled, lambda: filled.run(jobs.count(wanted, limit=10_001)))
+    assert used["outcome"] <= 20_000
+    assert used["jobs"] <= 10_010
+    assert used["ready"] == 0
+
+
+ACTS = """
+insert into laneway.audit (at, actor, door, action, kind, name, outcome)
+select now() - (20000 - g) * interval '1 s', case when g = 7 then 'ann' else 'bob' end, 'http',
+       'job.cancelled', case when g = 9 then 'lane' else 'job' end, g::text, 'done'
+  from generate_series(1, 20000) g
+"""
+
+
+@pytest.mark.parametrize(
+    "wanted, most, is_whole",
+    [
+        ({"door": "mcp"}, 2 * LOOK, False),
+        ({"outcome": "refused"}, 2 * LOOK, False),
+        ({"action": "never"}, 2 * LOOK, False),
+        ({"workspace": "never"}, 2 * LOOK, False),
+        ({"actor": "ann"}, 10, True),
+        ({"kind": "lane", "name": "9"}, 10, True),
+        ({"door": "mcp", "newer_than": 60.0}, 2 * LOOK, True),
+    ],
+    ids=str,
+)
+def test_search_of_audit_is_bounded(
+    module_dsn: str, wanted: dict[str, Any], most: int, is_whole: bool
+) -> None:
+    with Desk(module_dsn, prepare_threshold=0) as desk:
+
+        def look() -> None:
+            desk.do(ACTS)
+            desk.do("analyze laneway.audit")
+            before = counters(desk)
+            found = desk.run(audit.listing(ActFilter(**wanted), limit=50, look=LOOK))
+            assert Spent(before, counters(desk))["audit"] <= most + 100
+            assert (found.stopped_at is None) == is_whole
+
+        spent(desk, look)
+
+
+def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
+    with Desk(module_dsn) as desk:
+
+        def look() -> None:
+            desk.do(ACTS)
+            found, before, pages = [], NEWEST, 0
+            while True:
+                wanted = ActFilter(workspace=None, newer_than=None, door="http", name="17999")
+                page = desk.run(audit.listing(wanted, limit=5, before=before, look=LOOK))
+                found += page.acts
+                pages += 1
+                if page.stopped_at is None:
+                    break
+                before = page.stopped_at
+            assert [act.name for act in found] == ["17999"]
+            assert pages > 2
+
+        spent(desk, look)
