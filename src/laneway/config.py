@@ -83,8 +83,10 @@ class Settings(BaseSettings):
     listen_dsn: _Dsn = Field(
         default=None, description="a direct connection for LISTEN, past a pooler"
     )
-    pooler: bool = Field(
-        default=False, description="behind a transaction pooler: no LISTEN, no prepared statements"
+    pooler: bool | None = Field(
+        default=None,
+        description="true: behind a transaction pooler, without LISTEN and prepared statements;"
+        " false: without one; not set: found out",
     )
     listen: bool = Field(
         default=True, description="wake up by LISTEN/NOTIFY; polling alone works too"

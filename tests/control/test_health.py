@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from laneway.config import Settings
 from laneway.control import health
@@ -22,10 +16,9 @@ from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
 from laneway.store.database import Database
-from tests.conftest import short_data_dir
 from tests.control.scene import Scene
+from tests.pgbouncer import pgbouncer
 
-PGBOUNCER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 UNREACHABLE = "postgresql://someone:secret@127.0.0.1:1/nowhere"
 
 
@@ -153,67 +146,29 @@ def test_libpq_programs_get_the_dsn_by_their_environment() -> None:
 
 @pytest.fixture
 def pooled_dsn(dsn: str) -> Iterator[str]:
-    if PGBOUNCER is None:
-        pytest.fail("pgbouncer is not installed (Debian package pgbouncer): make test-pooler")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    target = conninfo_to_dict(dsn)
-    with short_data_dir() as directory:
-        directory.mkdir(mode=0o755)
-        config = directory / "pgbouncer.ini"
-        config.write_text(_config(target, port))
-        config.chmod(0o644)
-        account = ["-u", _account(str(target["host"]))] if os.geteuid() == 0 else []
-        with subprocess.Popen(
-            [PGBOUNCER, "-q", *account, str(config)], stderr=subprocess.PIPE
-        ) as process:
-            try:
-                pooled = f"postgresql://someone@127.0.0.1:{port}/{target['dbname']}"
-                _until_it_answers(pooled, process)
-                yield pooled
-            finally:
-                process.terminate()
-
-
-def _account(host: str) -> str:
-    """pgbouncer does not run as root; the socket belongs to the account of the server."""
-    return Path(host).owner() if host.startswith("/") else "nobody"
-
-
-def _config(target: dict[str, Any], port: int) -> str:
-    backend = " ".join(
-        f"{name}={target[name]}"
-        for name in ("host", "port", "dbname", "user", "password")
-        if target.get(name)
-    )
-    return (
-        f"[databases]\n{target['dbname']} = {backend}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
-        f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n"
-    )
-
-
-def _until_it_answers(dsn: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            psycopg.connect(dsn, connect_timeout=2).close()
-            return
-        except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+    with pgbouncer(dsn) as pooled:
+        yield pooled
 
 
 @pytest.mark.pooler
-async def test_a_transaction_pooler_is_seen_and_the_setting_named(pooled_dsn: str) -> None:
-    db = database(pooled_dsn)
+async def test_pooler_that_is_denied_is_seen_and_the_setting_named(pooled_dsn: str) -> None:
+    db = database(pooled_dsn, pooler=False)
     found = await all_checks(db)
     await db.close()
     assert (found["pooler"].finding, found["pooler"].next) == (
         Finding.FAIL,
         "LANEWAY_POOLER=true",
     )
+
+
+@pytest.mark.pooler
+async def test_pooler_that_is_found_out_passes_every_check(pooled_dsn: str) -> None:
+    db = database(pooled_dsn)
+    found = await all_checks(db)
+    await db.close()
+    assert found["pooler"].finding is Finding.OK
+    assert "found out" in found["pooler"].message
+    assert "poll" in found["listen"].message
 
 
 @pytest.mark.pooler

@@ -58,7 +58,7 @@ async def read_database(
     settings = request.app.state.settings
     return {
         **(await storage.describe(who.database)).to_dict(),
-        "connection": "pooled" if settings.pooler else "direct",
+        "connection": "pooled" if who.database.is_pooled else "direct",
         "listens": settings.can_listen,
         "listener": listener_of(request.app.state.hub),
     }

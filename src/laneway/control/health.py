@@ -118,8 +118,10 @@ async def check_pooler(db: Database) -> Check:
     """LANEWAY_POOLER says what stands between."""
     name = "pooler"
     seen = await health.sees_transaction_pooler(db.dsn, db.settings.connect_timeout)
-    if seen and not db.settings.pooler:
+    if seen and db.settings.pooler is False:
         return _fail(name, "a transaction pooler stands between", "LANEWAY_POOLER=true")
+    if seen and db.settings.pooler is None:
+        return _ok(name, "a transaction pooler, found out: no prepared statements, no LISTEN")
     if db.settings.pooler and not seen:
         return _warn(
             name,
@@ -129,11 +131,17 @@ async def check_pooler(db: Database) -> Check:
     return _ok(name, "a transaction pooler, as configured" if seen else "a direct connection")
 
 
+async def _is_shared(db: Database) -> bool:
+    if db.settings.listen_dsn is not None:
+        return False
+    return await health.sees_transaction_pooler(db.dsn, db.settings.connect_timeout)
+
+
 async def check_listen(db: Database) -> Check:
     """Notifications arrive where they are expected."""
     name = "listen"
     settings = db.settings
-    if not settings.can_listen:
+    if not settings.can_listen or (settings.pooler is None and await _is_shared(db)):
         return _ok(name, "off: workers poll at their lanes' intervals")
     dsn = settings.listen_dsn or db.dsn
     if await health.hears_notifications(dsn, settings.connect_timeout):

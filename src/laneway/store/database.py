@@ -19,7 +19,7 @@ from psycopg.pq.abc import PGresult
 from laneway import forks
 from laneway.domain.redaction import redact
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
-from laneway.store import bell, row_security
+from laneway.store import bell, pooler, row_security
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.failures import translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
@@ -52,18 +52,20 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
         "tcp_user_timeout": 20_000,
         "target_session_attrs": "read-write",
     }
-    options = {name: value for name, value in options.items() if name not in given}
-    if not settings.pooler:
-        # Transaction poolers do not pass these on.
-        options["options"] = startup_options(
-            session_bounds(settings), str(given.get("options") or "")
-        )
-    return {
-        **options,
+    options = {
+        **{name: value for name, value in options.items() if name not in given},
         "client_encoding": ENCODING,
         "autocommit": True,
-        "prepare_threshold": None if settings.pooler else 0,
+        "prepare_threshold": 0,
+        "options": startup_options(session_bounds(settings), str(given.get("options") or "")),
     }
+    return pooler.without_session(options) if pooler.is_pooled(dsn, settings) else options
+
+
+async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
+    """A connection of ours, which does without a session where a pooler is met."""
+    options = connection_options(dsn, settings, role)
+    return cast(AsyncConn, await pooler.connect(dsn, options, may_ask=settings.pooler is None))
 
 
 class _Places(asyncio.Semaphore):
@@ -121,6 +123,11 @@ class Database:
         return dsn
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands between, as far as is known."""
+        return pooler.is_pooled(self.dsn, self.settings)
+
+    @property
     def idle(self) -> int:
         """Connections that are open and in nobody's hands."""
         return len(self._idle)
@@ -152,6 +159,8 @@ class Database:
                 try:
                     yield conn
                 except BaseException as error:
+                    if self.settings.pooler is None and _shows_pooler(error):
+                        pooler.note(self.dsn)
                     # Half-read answers, open transactions, demoted servers: none is worth keeping.
                     await self._give_back(conn, is_sound=_is_refusal(error))
                     raise
@@ -174,8 +183,7 @@ class Database:
             await conn.close()
         if "dsn" not in self.__dict__:
             await asyncio.to_thread(lambda: self.dsn)
-        options = connection_options(self.dsn, self.settings, self.role)
-        made = cast(AsyncConn, await AsyncConnection.connect(self.dsn, **options))
+        made = await connect(self.dsn, self.settings, self.role)
         self._made.add(made)
         return made
 
@@ -293,6 +301,11 @@ def _is_refusal(error: BaseException) -> bool:
         known = translate(error) if isinstance(error, psycopg.Error) else None
         return known is not None and _is_refusal(known)
     return not isinstance(error, DatabaseUnavailable)
+
+
+def _shows_pooler(error: BaseException) -> bool:
+    cause = error.__cause__
+    return pooler.shows(error) or (cause is not None and pooler.shows(cause))
 
 
 def _was_hung_up(conn: AsyncConn) -> bool:

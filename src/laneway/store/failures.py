@@ -9,6 +9,7 @@ import psycopg
 from psycopg import errors as pg
 
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, SchemaMismatch
+from laneway.store import pooler
 
 # The server is there but this session or moment cannot serve: try again on another connection.
 TRANSIENT = (
@@ -47,6 +48,8 @@ def translate(error: Exception) -> LanewayError | None:
 
 def _cause(error: Exception) -> str:
     """What to look at, where the driver's words name the effect alone."""
+    if pooler.shows(error):
+        return f": {pooler.CURE}"
     if "session is read-only" in str(error):
         return " (is it a standby, or does the role set default_transaction_read_only?)"
     return ""

@@ -22,7 +22,8 @@ from laneway.config import Settings
 from laneway.domain.overview import Blocker, OldSnapshot
 from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError
-from laneway.store.database import connection_options, run_on
+from laneway.store import pooler
+from laneway.store.database import connect, run_on
 from laneway.store.failures import translated
 from laneway.store.server_settings import ENCODING
 from laneway.store.statement import Row, Statement
@@ -137,8 +138,10 @@ async def reach(dsn: str, settings: Settings) -> None:
 
     A pool would go on trying until its deadline and then only say that time is over.
     """
-    async with _connected(dsn, **connection_options(dsn, settings, "probe")):
-        pass
+    check_conninfo(dsn)
+    with translated():
+        conn = await connect(dsn, settings, "probe")
+        await conn.close()
 
 
 async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
@@ -152,11 +155,7 @@ async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
 async def sees_transaction_pooler(dsn: str, timeout_s: int) -> bool:
     """Whether two clients are given one and the same server process between transactions."""
     async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
-        pids = []
-        for conn in (first, second):
-            row = await (await conn.execute("select pg_backend_pid()")).fetchone()
-            pids.append(row[0] if row else None)
-        return pids[0] == pids[1]
+        return await pooler.is_shared(first, second)
 
 
 async def hears_notifications(dsn: str, timeout_s: int) -> bool:

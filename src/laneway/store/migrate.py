@@ -114,6 +114,8 @@ def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
             keepalives_count=3,
             tcp_user_timeout=20_000,
             client_encoding=ENCODING,
+            # A pooler may stand between.
+            prepare_threshold=None,
         ) as conn,
     ):
         refuse_unsuitable(conn)

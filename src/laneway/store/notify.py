@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 from psycopg.sql import SQL, Identifier
 
 from laneway import forks
 from laneway.config import Settings
-from laneway.store.database import connection_options
+from laneway.store import pooler
+from laneway.store.database import connect
 from laneway.store.failures import translated
 from laneway.store.statement import Statement, nothing
 
@@ -53,11 +55,13 @@ class Listener:
     async def listen(self, on_ready: Callable[[], None]) -> None:
         """Subscribes, calls `on_ready` (something may have been missed), then hands messages on."""
         with translated():
-            conn = await psycopg.AsyncConnection.connect(
-                self._dsn, **connection_options(self._dsn, self._settings, "listen")
-            )
+            conn = await connect(self._dsn, self._settings, "listen")
             kept = forks.Fds(conn.fileno())
             try:
+                if await self._is_shared(conn):
+                    # Notifications would reach others; whoever waits for them polls instead.
+                    await conn.close()
+                    await asyncio.Event().wait()
                 await conn.execute(SQL("listen {}").format(self._channel))
                 self.is_listening = True
                 on_ready()
@@ -72,3 +76,12 @@ class Listener:
                 self.is_listening = False
                 kept.let_go()
                 await conn.close()
+
+    async def _is_shared(self, conn: psycopg.AsyncConnection[Any]) -> bool:
+        if self._settings.pooler is not None or not pooler.is_pooled(self._dsn, self._settings):
+            return False
+        other = await connect(self._dsn, self._settings, "listen")
+        try:
+            return await pooler.is_shared(conn, other)
+        finally:
+            await other.close()

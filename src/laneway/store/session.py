@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
+from laneway.store import pooler
 from laneway.store.database import run_sync
 from laneway.store.failures import translated
 from laneway.store.statement import Statement
@@ -26,7 +27,8 @@ class Session:
     def run(self, statement: Statement[T]) -> T:
         with translated():
             if self._conn is None or self._conn.closed:
-                self._conn = psycopg.connect(self._dsn, **self._options)
+                may_ask = "options" in self._options
+                self._conn = pooler.connect_sync(self._dsn, self._options, may_ask=may_ask)
             try:
                 return run_sync(self._conn, statement)
             except BaseException:

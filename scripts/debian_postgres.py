@@ -1,0 +1,72 @@
+"""Run a command beside Debian's PostgreSQL, as its package configures a new cluster.
+
+Usage (as root): python scripts/debian_postgres.py COMMAND [ARGUMENT …]
+
+The command finds the server in LANEWAY_TEST_DATABASE_URL: JIT, Debian's own configuration, and the
+collation of a natural language. The cluster lives in memory where there is room, and is dropped at
+the end.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAMS = Path("/usr/lib/postgresql")
+NATURAL = ("--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8", "--encoding=UTF8")
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """A running cluster of the newest installed major; yields its DSN."""
+    majors = sorted((p.name for p in PROGRAMS.glob("[0-9]*")), key=int)
+    if not majors or shutil.which("pg_createcluster") is None:
+        sys.exit("laneway: Debian's PostgreSQL is missing; run scripts/need_debian.sh postgresql")
+    if os.geteuid() != 0:
+        sys.exit("laneway: only root may create a cluster of Debian's PostgreSQL")
+    name, port = f"laneway{os.getpid()}", _free_port()
+    memory = Path("/dev/shm")
+    where = Path(tempfile.mkdtemp(prefix="lw-debian-", dir=memory if memory.is_dir() else None))
+    where.chmod(0o755)
+    create = ["pg_createcluster", "--start-conf=manual", f"--port={port}"]
+    try:
+        _run([*create, f"--datadir={where / 'data'}", majors[-1], name, "--", *NATURAL])
+        _run(["pg_ctlcluster", majors[-1], name, "start"])
+        password = secrets.token_hex(8)
+        _psql(port, f"create role laneway superuser login password '{password}'")
+        yield f"postgresql://laneway:{password}@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run(["pg_dropcluster", "--stop", majors[-1], name], check=False)
+        shutil.rmtree(where, ignore_errors=True)
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def _psql(port: int, text: str) -> None:
+    ask = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-p", str(port), "-d", "postgres"]
+    # Through the standard input: others can read a command line.
+    subprocess.run(["runuser", "-u", "postgres", "--", *ask], input=text, text=True, check=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    with cluster() as dsn:
+        ended = subprocess.run(
+            sys.argv[1:], env={**os.environ, "LANEWAY_TEST_DATABASE_URL": dsn}, check=False
+        )
+    sys.exit(ended.returncode)

@@ -1,0 +1,119 @@
+"""Finds out whether a pooler stands between us and PostgreSQL, and remembers it for this process.
+
+A transaction pooler hands each transaction to another server process: prepared statements and
+settings of a session are then somebody else's. It gives its clients process numbers of its own
+making, and many refuse our startup options; either gives it away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg import errors as pg
+
+if TYPE_CHECKING:
+    from laneway.config import Settings
+
+log = logging.getLogger("laneway")
+
+CURE: Final = "a transaction pooler stands between: set LANEWAY_POOLER=true"
+_WHICH: Final = b"select pg_catalog.pg_backend_pid()"
+_REFUSED_OPTIONS: Final = "unsupported startup parameter"
+_ROUNDS: Final = 5
+# DSN → whether a pooler stands between.
+_found: dict[str, bool] = {}
+
+
+def is_pooled(dsn: str, settings: Settings) -> bool:
+    """Whether to do without prepared statements and settings of the session."""
+    return _found.get(dsn, False) if settings.pooler is None else settings.pooler
+
+
+def without_session(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same connection options, but for what a transaction pooler cannot keep."""
+    return {k: v for k, v in options.items() if k != "options"} | {"prepare_threshold": None}
+
+
+def shows(error: BaseException) -> bool:
+    """Whether the error is one that only a transaction pooler causes."""
+    if isinstance(error, pg.DuplicatePreparedStatement | pg.InvalidSqlStatementName):
+        return True
+    return isinstance(error, psycopg.OperationalError) and _REFUSED_OPTIONS in str(error)
+
+
+def note(dsn: str, *, quietly: bool = False) -> None:
+    """From now on this process does without a session here."""
+    if not _found.get(dsn) and not quietly:
+        log.warning(
+            "a pooler stands between Laneway and PostgreSQL: Laneway prepares no statements there,"
+            " and where it pools by transaction jobs start at the next poll"
+            " (LANEWAY_LISTEN_DSN=<a direct connection> keeps wake-ups)"
+        )
+    _found[dsn] = True
+
+
+async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> AsyncConnection[Any]:
+    """A connection with these options, or without what a pooler that is met cannot keep."""
+    if may_ask and _found.get(dsn):
+        options = without_session(options)
+    may_ask = may_ask and dsn not in _found
+    try:
+        conn = await AsyncConnection.connect(dsn, **options)
+    except psycopg.OperationalError as error:
+        if not (may_ask and shows(error)):
+            raise
+        note(dsn)
+        return await AsyncConnection.connect(dsn, **without_session(options))
+    if may_ask:
+        try:
+            cursor = await conn.execute(_WHICH, prepare=False)
+            _compare(dsn, conn, await cursor.fetchone())
+        except BaseException:
+            await conn.close()
+            raise
+    return conn
+
+
+def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Connection[Any]:
+    """The same for a thread beside a worker, which says it."""
+    if may_ask and _found.get(dsn):
+        options = without_session(options)
+    may_ask = may_ask and dsn not in _found
+    try:
+        conn = psycopg.connect(dsn, **options)
+    except psycopg.OperationalError as error:
+        if not (may_ask and shows(error)):
+            raise
+        note(dsn, quietly=True)
+        return psycopg.connect(dsn, **without_session(options))
+    if may_ask:
+        try:
+            _compare(dsn, conn, conn.execute(_WHICH, prepare=False).fetchone(), quietly=True)
+        except BaseException:
+            conn.close()
+            raise
+    return conn
+
+
+def _compare(
+    dsn: str, conn: AsyncConnection[Any] | Connection[Any], row: Any, *, quietly: bool = False
+) -> None:
+    if row[0] == conn.info.backend_pid:
+        _found.setdefault(dsn, False)
+    else:
+        note(dsn, quietly=quietly)
+        conn.prepare_threshold = None
+
+
+async def is_shared(first: AsyncConnection[Any], second: AsyncConnection[Any]) -> bool:
+    """Whether two connections change server processes: a pooler by transaction, not by session."""
+    seen: tuple[set[int], set[int]] = (set(), set())
+    for _ in range(_ROUNDS):
+        for conn, pids in zip((first, second), seen, strict=True):
+            row = await (await conn.execute(_WHICH, prepare=False)).fetchone()
+            pids.add(row[0] if row else 0)
+    return len(seen[0] | seen[1]) != 2 or bool(seen[0] & seen[1])

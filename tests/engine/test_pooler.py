@@ -1,0 +1,115 @@
+"""Laneway works behind pgbouncer without a setting that says so: `make test-pooler`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from laneway import Context, Laneway
+from laneway.config import Settings
+from laneway.errors import DatabaseUnavailable
+from laneway.store import health, pooler
+from laneway.store.database import Database, connection_options
+from laneway.store.leases import heartbeat
+from laneway.store.migrate import migrate
+from laneway.store.session import Session
+from tests.engine.workshop import QUICK, Workshop, until
+from tests.pgbouncer import pgbouncer
+
+pytestmark = pytest.mark.pooler
+
+# pgbouncer refuses startup options, unless it is set to swallow them.
+SWALLOWS = {"ignore_startup_parameters": "options"}
+FOUND = "a pooler stands between"
+
+
+@pytest.mark.parametrize("settings", [{}, SWALLOWS], ids=["refuses", "swallows"])
+async def test_jobs_run_behind_a_pooler_that_nobody_named(
+    workshop: Callable[..., Workshop],
+    dsn: str,
+    settings: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    shop = workshop()
+    shop.lane("default", lease_seconds=2, poll_interval_ms=100)
+    with pgbouncer(dsn, default_pool_size=2, **settings) as pooled:
+        async with Laneway(pooled, **QUICK) as lw:
+
+            @lw.handler("double")
+            async def double(ctx: Context, n: int) -> int:
+                await ctx.save(n)
+                await asyncio.sleep(0.05)
+                return 2 * n
+
+            workers = [await shop.hire(lw) for _ in range(3)]
+            jobs = await asyncio.gather(*(lw.submit("double", {"n": n}) for n in range(40)))
+            assert [await job.wait(30) for job in jobs] == [2 * n for n in range(40)]
+            for worker in workers:
+                await worker.stop()
+    assert [r.getMessage()[: len(FOUND)] for r in caplog.records] == [FOUND]
+
+
+async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
+    workshop: Callable[..., Workshop], dsn: str
+) -> None:
+    shop = workshop()
+    shop.lane("default", poll_interval_ms=120_000)
+    with pgbouncer(dsn, pool_mode="session", default_pool_size=40, **SWALLOWS) as pooled:
+        async with Laneway(pooled, **QUICK) as lw:
+
+            @lw.handler("echo")
+            async def echo(ctx: Context) -> str:
+                return "here"
+
+            worker = await shop.hire(lw)
+            await until(lambda: worker.listening._listener.is_listening)
+            job = await lw.submit("echo")
+            assert await job.wait(20) == "here"
+            await worker.stop()
+
+
+@pytest.mark.parametrize("settings", [{}, SWALLOWS], ids=["refuses", "swallows"])
+def test_heartbeats_go_through_a_pooler_that_nobody_named(
+    dsn: str, settings: dict[str, str]
+) -> None:
+    with pgbouncer(dsn, default_pool_size=1, **settings) as pooled:
+        options = connection_options(pooled, Settings(), "test")
+        sessions = [Session(pooled, options) for _ in range(2)]
+        for _ in range(3):
+            for session in sessions:
+                assert session.run(heartbeat([], [])) == []
+        for session in sessions:
+            session.close()
+
+
+def test_migration_goes_through_a_pooler(empty_dsn: str) -> None:
+    with pgbouncer(empty_dsn, default_pool_size=1) as pooled:
+        assert "definitions" in migrate(pooled)
+        assert migrate(pooled) == []
+
+
+async def test_pooler_that_is_denied_is_named_with_the_cure(dsn: str) -> None:
+    with pgbouncer(dsn) as pooled:
+        denied = Settings.load(database_url=pooled, pooler=False)
+        with pytest.raises(DatabaseUnavailable, match="LANEWAY_POOLER=true"):
+            await health.reach(pooled, denied)
+
+
+async def test_pooler_met_later_is_found_by_its_first_error(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pgbouncer(dsn, default_pool_size=1, **SWALLOWS) as pooled:
+        # As if the first connection had been direct.
+        monkeypatch.setitem(pooler._found, pooled, False)
+        first, second = (Database(pooled, Settings.load(database_url=pooled)) for _ in range(2))
+        await first.run(health.read_server())
+        with pytest.raises(DatabaseUnavailable, match="LANEWAY_POOLER=true"):
+            await second.run(health.read_server())
+        for database in (first, second):
+            await database.run(health.read_server())
+            assert database.is_pooled
+            await database.close()

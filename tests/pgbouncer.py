@@ -1,0 +1,78 @@
+"""pgbouncer before the PostgreSQL of a test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.conftest import short_data_dir
+
+PGBOUNCER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+
+
+@contextmanager
+def pgbouncer(dsn: str, **settings: object) -> Iterator[str]:
+    """The same database through a pooler, by transaction unless `settings` say otherwise."""
+    if PGBOUNCER is None:
+        pytest.fail("pgbouncer is not installed (Debian package pgbouncer): make test-pooler")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    target = conninfo_to_dict(dsn)
+    with short_data_dir() as directory:
+        directory.mkdir(mode=0o755)
+        config = directory / "pgbouncer.ini"
+        config.write_text(_config(target, port, settings))
+        config.chmod(0o644)
+        account = ["-u", _account(str(target["host"]))] if os.geteuid() == 0 else []
+        with subprocess.Popen(
+            [PGBOUNCER, "-q", *account, str(config)], stderr=subprocess.PIPE
+        ) as process:
+            try:
+                pooled = f"postgresql://someone@127.0.0.1:{port}/{target['dbname']}"
+                _until_it_answers(pooled, process)
+                yield pooled
+            finally:
+                process.terminate()
+
+
+def _account(host: str) -> str:
+    """pgbouncer does not run as root; the socket belongs to the account of the server."""
+    return Path(host).owner() if host.startswith("/") else "nobody"
+
+
+def _config(target: dict[str, Any], port: int, settings: dict[str, object]) -> str:
+    more = {"pool_mode": "transaction", **settings}
+    backend = " ".join(
+        f"{name}={target[name]}"
+        for name in ("host", "port", "dbname", "user", "password")
+        if target.get(name)
+    )
+    return (
+        f"[databases]\n{target['dbname']} = {backend}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        + "".join(f"{name} = {value}\n" for name, value in more.items())
+    )
+
+
+def _until_it_answers(dsn: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            psycopg.connect(dsn, connect_timeout=2).close()
+            return
+        except psycopg.OperationalError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
