@@ -132,6 +132,10 @@ class Settings(BaseSettings):
     )
 
     server_host: str = Field(default="127.0.0.1", description="address the server listens on")
+    server_leads: bool = Field(
+        default=True,
+        description="a server takes its turn as leader: lapsed leases, ages, schedules",
+    )
     server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
 
     grpc: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(

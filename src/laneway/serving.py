@@ -13,6 +13,7 @@ from laneway import __version__
 from laneway.config import Settings
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
+from laneway.engine.duties import Leading
 from laneway.engine.logs import configure
 from laneway.engine.process import run_loop, stop_worker
 from laneway.engine.worker import Worker
@@ -88,7 +89,7 @@ async def _serve(
 
     app = make_api(dsn, settings, client)
     database: Database = app.state.database
-    rpc = None
+    rpc = leading = None
     try:
         serving = Serving(app, bound, settings.shutdown_grace)
         serving.heed_signals()
@@ -110,11 +111,17 @@ async def _serve(
             where = rpc.listen(settings.grpc_host, settings.grpc_port)
             await rpc.start()
             say(f"serving remote workers on {where}")
+        if settings.server_leads and rpc is None and (worker is None or settings.worker == "off"):
+            # What serves remote workers leads too, and so does a worker.
+            leading = Leading(dsn, settings)
+            await leading.start()
         say(f"serving {url} (a token for a program: laneway tokens create PRINCIPAL --name NAME)")
         if worker is not None:
             await worker.start()
         await asyncio.gather(serving.run(), _stop_when_told(serving, settings, worker, rpc))
     finally:
+        if leading is not None:
+            await leading.stop()
         if rpc is not None:
             await rpc.stop(0)
         if client is not None:

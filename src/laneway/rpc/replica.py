@@ -21,6 +21,7 @@ from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.counting import Counting
+from laneway.engine.duties import Duties
 from laneway.engine.ledger import DatabaseLedger
 from laneway.engine.listening import Listening
 from laneway.engine.neighbours import Neighbours
@@ -30,7 +31,6 @@ from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.rpc.assigned import Assignments
 from laneway.rpc.caller import Caller
 from laneway.rpc.dispatcher import Dispatcher, Shared
-from laneway.rpc.duties import Duties
 from laneway.rpc.hello import Hello
 from laneway.rpc.presence import Presence
 from laneway.rpc.rotation import Rotation
@@ -142,7 +142,8 @@ class Replica:
         self._services = (self.completer, self.poller, self.presence, *listening)
         for service in self._services:
             service.start()
-        self.duties.start()
+        if self.settings.server_leads:
+            self.duties.start()
         self.is_running = True
 
     # Streams ----------------------------------------------------------------------------------

@@ -1,0 +1,54 @@
+"""`laneway server` alone ends what is due: no worker is needed for that."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_server import started
+from tests.store.desk import Desk
+
+PATIENCE_S = 30.0
+
+
+def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(
+    dsn: str, tmp_path: Path
+) -> None:
+    with Desk(dsn) as desk:
+        lost, stopped = desk.running(max_retries=0), desk.running()
+        desk.cancel(stopped.seq)
+        desk.do("update laneway.lease set lease_until = clock_timestamp()")
+        desk.do("insert into laneway.job_types (name, approval) values ('asks', 'always')")
+        unapproved = desk.submit("asks")
+        desk.do("update laneway.awaiting set expires_at = clock_timestamp()")
+        old = desk.submit("elder")
+        desk.do("insert into laneway.deadlines (seq, at) values (%s, clock_timestamp())", old)
+        wanted = {
+            lost.seq: "failed", stopped.seq: "cancelled", unapproved: "cancelled", old: "failed",
+        }  # fmt: skip
+        with started(dsn, "server", cwd=tmp_path) as (process, _):
+            deadline = time.monotonic() + PATIENCE_S
+            while (found := dict(desk.rows("select seq, status from laneway.jobs_view"))) != wanted:
+                assert time.monotonic() < deadline, found
+                time.sleep(0.05)
+            (name,) = desk.one(
+                "select w.name from laneway.workers w join laneway.leader l on l.holder = w.id"
+            ).splitlines()
+            assert name.endswith(" server")
+            process.terminate()
+            assert process.wait(30) == 0
+        # It resigned: the next one to ask leads at once.
+        assert desk.one("select held_until <= clock_timestamp() from laneway.leader")
+
+
+@pytest.mark.parametrize("grpc", [(), ("--grpc", "--grpc-port", "0")])
+def test_a_server_that_shall_not_lead_does_not(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grpc: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("LANEWAY_SERVER_LEADS", "false")
+    with Desk(dsn) as desk, started(dsn, "server", *grpc, cwd=tmp_path) as (process, _):
+        process.terminate()
+        assert process.wait(30) == 0
+        assert desk.rows("select from laneway.leader") == []
