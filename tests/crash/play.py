@@ -27,6 +27,7 @@ class Row:
     play: Callable[[Stage], Awaitable[None]]
     look: Callable[[Stage], None]
     is_durable: bool = False
+    spoils_itself: bool = False  # applies its twin when its database is ready for it
 
 
 async def play_row(
@@ -43,10 +44,11 @@ async def play_row(
     home = f"{name}-{twin.name.replace(' ', '-')}" if twin else name
     with clusters.copy(home, is_durable=row.is_durable) as postgres:
         with psycopg.connect(postgres.dsn, autocommit=True) as conn:
-            if twin is not None:
+            if twin is not None and not row.spoils_itself:
                 twin.apply(conn)
             witness.install(conn)
         stage = Stage(name, postgres, clusters, scale, seed, home, only)
+        stage.spoil = twin.apply if twin is not None else None
         if twin is not None and twin.app:
             stage.app = twin.app
         try:

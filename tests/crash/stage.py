@@ -91,6 +91,7 @@ class Stage:
         self._ops = 0
         self.last_fault = time.monotonic()
         self.only = only
+        self.spoil: Callable[[Conn], None] | None = None
 
     def count(self, full: int, least: int = 1) -> int:
         """A number of this row at the scale of this run."""

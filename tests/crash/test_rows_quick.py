@@ -90,3 +90,10 @@ async def test_remote_workers_outlive_a_restart_of_postgresql(clusters: Clusters
     result = await play_row(ROWS["C22"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
+
+
+@pytest.mark.crash
+async def test_upgrade_under_load_loses_no_job(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C23"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.figures["upgrade_schemas"] == 1

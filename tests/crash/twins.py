@@ -337,4 +337,29 @@ TWINS = (
         "C24",
         app="tests.crash.forks_uncut:lw",
     ),
+    Twin(
+        "an old signature of claim is left",
+        "C23",
+        "C23",
+        setup="""
+        do $$
+        declare
+            v_given text := (
+                select string_agg(format('%I %s%s', f.proargnames[n], f.proargtypes[n - 1]::regtype,
+                                         case when n > f.pronargs - f.pronargdefaults
+                                              then ' default null' end), ', ' order by n)
+                  from pg_proc f, generate_series(1, f.pronargs) n
+                 where f.oid = 'laneway.claim'::regproc);
+        begin
+            execute format('create function laneway.claim(%s, p_left integer default null)'
+                           ' returns text language sql as $f$ select null $f$', v_given);
+        end $$;
+        """,
+    ),
+    Twin(
+        "older code takes the functions back",
+        "C23",
+        "C23",
+        setup="delete from laneway.migrations where number > 5",
+    ),
 )

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,7 @@ class Upgrade:
     """One database on its way from a landed version to now.
 
     `spoil` is called with a connection right after the migration, to show that it is noticed.
+    `kills` of old workers, and of a migration after each of `pauses_s`.
     """
 
     code: Code
@@ -67,6 +68,7 @@ class Upgrade:
     sink: Path
     spoil: Callable[[psycopg.Connection[tuple[Any, ...]]], None] | None = None
     kills: int = 1
+    pauses_s: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         self.outcome = Outcome(self.code.commit)
@@ -99,7 +101,7 @@ class Upgrade:
             with self._connected() as conn:
                 self.spoil(conn)
         await self._until(lambda: self._ran(old, migrated) > 5, "old workers go on")
-        await self._meddle(old)
+        await self._meddle()
         new = self._worker(self.now)
         await self._until(lambda: self._ran([new], migrated) > 0, "a new worker runs beside them")
         for _ in range(self.kills):
@@ -128,13 +130,21 @@ class Upgrade:
                 " and relnamespace = 'laneway'::regnamespace"
             ).fetchall():
                 reader.execute(f"lock table {table} in access share mode".encode())
+            await self._kill_migrations()
             migration = asyncio.create_task(asyncio.to_thread(self.now.migrate, self.dsn))
             await asyncio.sleep(READER_S)
             reader.execute("commit")
         await migration
         self.outcome.migrated_s = time.monotonic() - began
 
-    async def _meddle(self, old: list[subprocess.Popen[bytes]]) -> None:
+    async def _kill_migrations(self) -> None:
+        for pause_s in self.pauses_s:
+            migration = self._start(self.now, "-m", "laneway", "db", "migrate")
+            await asyncio.sleep(pause_s)
+            faults.kill(*faults.tree(migration.pid))
+            self.outcome.kills += 1
+
+    async def _meddle(self) -> None:
         """An older `db migrate` changes nothing."""
         functions = (
             "select md5(string_agg(pg_get_functiondef(oid), '' order by oid)) from pg_proc"
@@ -147,9 +157,10 @@ class Upgrade:
 
     async def _kill(self, supervisor: subprocess.Popen[bytes]) -> None:
         """Kills the worker below an old supervisor, which must start another."""
-        [pid] = [p for p in self._known(supervisor) if p not in self._killed]
-        faults.kill(*faults.tree(pid))
+        await self._until(lambda: len(self._known(supervisor)) == 1, "a worker is known")
+        [pid] = self._known(supervisor)
         self._killed.add(pid)
+        faults.kill(*faults.tree(pid))
         self.outcome.kills += 1
         at = time.time()
         await self._until(lambda: self._ran([supervisor], at) > 0, "a killed worker comes back")

@@ -20,6 +20,7 @@ from tests.crash.rows import (
     c20_server,
     c21_replicas,
     c22_remote_restart,
+    c23_upgrade,
     c24_forks,
 )
 
@@ -52,6 +53,12 @@ ROWS = {
         "PostgreSQL restarted under remote workers",
         c22_remote_restart.play,
         c22_remote_restart.look,
+    ),
+    "C23": Row(
+        "upgraded under load, beside workers of landed versions",
+        c23_upgrade.play,
+        c23_upgrade.look,
+        spoils_itself=True,
     ),
     "C24": Row("workers killed after their handlers forked", c24_forks.play, c24_forks.look),
 }

@@ -1,0 +1,72 @@
+"""C23: databases of landed versions are migrated under load, with kills on both sides."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from tests.crash.stage import Stage
+from tests.migration.landed import LANDED, Code
+from tests.migration.upgrade import Outcome, Upgrade
+
+KILLS = 10
+LONGEST_SUBMIT_WAIT_S = 0.5
+
+
+async def play(stage: Stage) -> None:
+    """Each in a database of its own; at a small scale only the newest of them."""
+    outcomes = []
+    for commit in LANDED[-stage.count(len(LANDED)) :]:
+        name = f"from_{commit}"
+        with psycopg.connect(stage.dsn, autocommit=True) as conn:
+            conn.execute(f"create database {name} template template0".encode())
+        sink = stage.sink / name
+        sink.mkdir()
+        upgrade = Upgrade(
+            Code(commit, stage.sink),
+            Code.now(),
+            make_conninfo(stage.dsn, dbname=name),
+            sink,
+            spoil=stage.spoil,
+            kills=stage.count(KILLS, 2) // 2,
+            pauses_s=[stage.random.uniform(0.2, 1.5) for _ in range(stage.count(KILLS, 2) // 2)],
+        )
+        outcome = await upgrade.play()
+        for _ in range(outcome.kills):
+            stage.fault(kind="kill")
+        outcomes.append(outcome)
+    _judge(stage, outcomes)
+
+
+def look(stage: Stage) -> None:
+    """Its jobs are not in the database that every row has."""
+    stage.result.jobs = stage.result.figures["upgrade_jobs"]
+
+
+def _judge(stage: Stage, outcomes: list[Outcome]) -> None:
+    result = stage.result
+    lost = [line for outcome in outcomes for line in outcome.lost]
+    doubled = [line for outcome in outcomes for line in outcome.doubled]
+    for outcome in outcomes:
+        result.must(
+            f"from {outcome.commit}: both versions work side by side",
+            "; ".join(trouble.partition("\n")[0] for trouble in outcome.troubles)
+            or f"migrated in {outcome.migrated_s:.1f} s",
+            held=not outcome.troubles,
+        )
+    result.must("no job is lost", f"{len(lost)} {lost[:3]}", held=not lost)
+    result.must("no job runs twice", f"{len(doubled)} {doubled[:3]}", held=not doubled)
+    longest = max(outcome.longest_submit_wait_s for outcome in outcomes)
+    result.must(
+        f"no submit waits for more than {LONGEST_SUBMIT_WAIT_S:g} s",
+        f"{longest:.3f} s",
+        held=longest <= LONGEST_SUBMIT_WAIT_S,
+    )
+    result.must("processes were killed", result.faults, held=result.faults > 0)
+    result.acked_lost += len(lost)
+    result.figures |= {
+        "upgrade_schemas": len(outcomes),
+        "upgrade_jobs": sum(outcome.jobs for outcome in outcomes),
+        "upgrade_lost": len(lost),
+        "upgrade_doubled": len(doubled),
+    }
