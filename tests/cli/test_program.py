@@ -16,6 +16,8 @@ import pytest
 
 from laneway.cli import main as entry
 from laneway.cli.main import ORDER
+from laneway.engine.verdicts import error_json
+from laneway.store import jobs
 from tests.cli.conftest import PROGRAM, Run
 from tests.conftest import short_data_dir
 from tests.control.scene import Scene
@@ -71,6 +73,25 @@ def test_submit_and_wait_prints_the_result(dsn: str, scene: Scene) -> None:
         out, err = waiting.communicate(timeout=20)
     assert (json.loads(out), waiting.returncode) == ({"ok": True}, 0)
     assert f"job {claim.job_id} completed" in err
+
+
+def test_submit_and_wait_prints_error_or_who_cancelled(dsn: str, scene: Scene) -> None:
+    for how in ("failed", "cancelled"):
+        with start(dsn, "jobs", "submit", "greet", "--wait") as waiting:
+            assert waiting.stderr is not None
+            while "submitted" not in waiting.stderr.readline():
+                pass
+            (claim,) = scene.claim()
+            if how == "failed":
+                error = error_json("ValueError", "no page 7")
+                scene.settle(claim, "giveup", error=error)
+            else:
+                scene.run(jobs.cancel(claim.job_id, "ann", "wrong file"))
+                scene.settle(claim, "cancel")
+            out, err = waiting.communicate(timeout=20)
+        why = ": ValueError: no page 7" if how == "failed" else " by ann: wrong file"
+        assert f"job {claim.job_id} {how}{why}" in err
+        assert (out, waiting.returncode) == ("", 1)
 
 
 def test_an_interrupt_exits_130_without_a_traceback(dsn: str, scene: Scene) -> None:

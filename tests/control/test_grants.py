@@ -384,6 +384,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     read_migrations(cast)
     cast.conn.execute("select id, lane, status from laneway.jobs_view")
     cast.run(explain.facts(props["limited"]))
+    cast.run(explain.own_ahead(props["limited"], "ann"))
     for status in (None, *Status):
         wanted = JobFilter(
             status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH

@@ -402,3 +402,22 @@ async def test_job_types_of_one_lane_are_served_in_one_order(shop: Workshop) -> 
     await shop.hire()
     await until(lambda: shop.count("completed") == 30)
     assert order == list(range(30))
+
+
+async def test_configured_lane_that_differs_from_database_is_logged(
+    workshop: Callable[..., Workshop], caplog: pytest.LogCaptureFixture
+) -> None:
+    lanes = (
+        '[{"name": "interactive", "max_slots": 5, "stale_timeout_minutes": 30},'
+        ' {"name": "mine", "job_types": ["ingestion", "novel"], "max_slots": 1}]'
+    )
+    await workshop(lanes=lanes).hire()
+    await workshop(lanes=lanes).hire()
+    told = [r.getMessage() for r in caplog.records if "LANEWAY_LANES" in r.getMessage()]
+    lane, moved = told[: len(told) // 2]
+    assert told == [lane, moved] * 2
+    assert "lane interactive in the database differs" in lane
+    assert "max_slots is 2, configured 5. To change it:" in lane
+    assert "`laneway lanes set interactive --max-slots 5`" in lane
+    assert "job type ingestion is in the lane interactive" in moved
+    assert "`laneway lanes move ingestion mine`" in moved

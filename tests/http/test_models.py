@@ -58,7 +58,7 @@ SCHEMAS: dict[str, Told] = {
     "JobStandingOut": told(models.JobStanding),
     "PreviewOut": told(models.BulkPreview),
     "BulkRunOut": told(models.BulkRun),
-    "LaneOut": told(Lane),
+    "LaneOut": told(Lane, own="named"),
     "TypeLoadOut": told(TypeLoad, renamed={"depth_is_capped": "is_capped"}),
     "PriorityLoadOut": told(PriorityLoad, renamed={"depth_is_capped": "is_capped"}),
     "GateOut": told(Gate),

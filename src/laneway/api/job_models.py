@@ -168,7 +168,14 @@ class JobOut(BaseModel):
     claimed_at: datetime | None
     lease_until: datetime | None
     last_progress_at: datetime | None
-    cancel_requested_at: datetime | None
+    cancel_requested_at: datetime | None = Field(
+        description="Not for a job that was rejected or not approved in time"
+    )
+    cancel_reason: str | None
+    cancelled_by: str | None = Field(
+        description="Who cancelled or rejected it, or asked for that; `laneway` when its approval"
+        " expired; null when its handler did"
+    )
     started_at: datetime | None = Field(
         description="While it runs, when it was claimed; then when its handler began"
     )

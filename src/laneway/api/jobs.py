@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
 from laneway.api.answer import Json, render
 from laneway.api.auth import Caller, needs
+from laneway.api.explain_view import as_seen
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import actable, readable, shown, shown_whole, shows_debug
 from laneway.api.job_models import (
@@ -38,7 +38,6 @@ Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
 # Of jobs that are held at once, and of a page: their payloads may be a megabyte each.
 _AT_ONCE: Final = 25
 MOST_BYTES: Final = 8 * 1024 * 1024
-_ID: Final = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 
 @router.get("", operation_id="list_jobs", response_model=JobPage, responses=answers())
@@ -91,19 +90,8 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
 async def explain_job(who: Reader, job_id: UUID) -> Response:
     """Every reason why a job is not running, and when it may start."""
     debug = shows_debug(who, await readable(who, job_id))
-    told = (await explain.explain(who.database, job_id, debug=debug)).to_dict()
-    if not who.access.allows_everywhere("jobs:read"):
-        told["reasons"] = _without_others(told["reasons"], str(job_id))
-    return Json(told)
-
-
-def _without_others(reasons: Any, own: str) -> list[dict[str, str]]:
-    """Which jobs stand in the way is only for those who may see them all."""
-
-    def name(found: re.Match[str]) -> str:
-        return own if found[0] == own else "another job"
-
-    return [{"code": one["code"], "message": _ID.sub(name, one["message"])} for one in reasons]
+    told = await explain.explain(who.database, job_id, debug=debug, reader=who.access.name)
+    return Json(await as_seen(who, told))
 
 
 @router.post(

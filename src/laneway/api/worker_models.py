@@ -98,6 +98,7 @@ class ActiveJobOut(BaseModel):
     lane: str
     job_type: str
     attempt: int
+    retries: int
     claimed_by: UUID
     worker: str | None
     claimed_at: datetime

@@ -67,7 +67,7 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
     json: Json = False,
 ) -> None:
-    """Submit a job; its id goes to stdout, with --wait its result."""
+    """Submit a job; its id goes to stdout, with --wait its result, or its error to stderr."""
     value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
     async def verb(desk: Desk) -> Job:
@@ -101,7 +101,10 @@ def submit(
         return
     from laneway.cli import watch
 
-    show_json(job.to_dict() if json else job.result)
+    if json:
+        show_json(job.to_dict())
+    elif job.status.value == "completed":
+        show_json(job.result)
     watch.say_outcome(job)
     raise typer.Exit(watch.outcome_code(job))
 

@@ -72,7 +72,7 @@ def jobs(items: Iterable[Job]) -> Table:
             job.lane,
             _status(job.status.value),
             str(job.priority),
-            str(job.attempt),
+            str(job.tries),
             _ago(job.created_at),
             visible(job.worker or "-"),
             _progress(job.progress),
@@ -181,7 +181,7 @@ def active(items: Iterable[ActiveJob]) -> Table:
             each.lane,
             str(each.id),
             visible(each.job_type),
-            str(each.attempt),
+            str(each.tries or "-"),
             seconds(float(each.held_s)),
             visible(each.worker or each.worker_id),
             ProgressBar(total=100, completed=percent, width=_BAR) if percent is not None else "",
@@ -306,7 +306,7 @@ def _short(value: object) -> str:
 
 
 def still_running(lanes: Iterable[LaneWatch]) -> Table:
-    table = columns("LANE", "JOB", "TYPE", "TRY", "HELD", "WORKER", right=("TRY", "HELD"))
+    table = columns("LANE", "JOB", "TYPE", "ATTEMPT", "HELD", "WORKER", right=("ATTEMPT", "HELD"))
     for lane in lanes:
         for job in lane.jobs:
             table.add_row(

@@ -74,5 +74,4 @@ async def follow_with_bar(desk: Desk, job_id: UUID, interval: float) -> Job:
 
 def say_outcome(job: Job) -> None:
     """The end in one line, on stderr."""
-    why = f": {job.error.type}: {job.error.message}" if job.error else ""
-    note(f"job {job.id} {job.status.value}{visible(why)}")
+    note(f"job {job.id} {job.status.value}{visible(job.why_ended)}")

@@ -18,7 +18,7 @@ from laneway.domain.job import Job
 from laneway.domain.overview import Blocker
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.database import Database
-from laneway.store.explain import Facts, facts
+from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.health import find_blockers
 
 BOUND: Final = 10_000
@@ -29,10 +29,13 @@ _HOLDERS: Final = 5
 _PATIENCE: Final = 0.25
 
 
-async def explain(db: Database, job_id: UUID, *, debug: bool = True) -> Explanation:
+async def explain(
+    db: Database, job_id: UUID, *, debug: bool = True, reader: str | None = None
+) -> Explanation:
     """Every reason why the job is not running, or how it stands if it runs or has ended.
 
-    `debug`: with the message of an error that is not public.
+    `debug`: with the message of an error that is not public. Jobs of the `reader` that wait before
+    it are named.
     """
     # Facts first: whatever the job read afterwards has become since, is newer news.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
@@ -43,6 +46,8 @@ async def explain(db: Database, job_id: UUID, *, debug: bool = True) -> Explanat
         return Explanation.of(job, [])
     blockers = [] if job.status in TERMINAL else await db.run(find_blockers())
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)
+    if found.ahead and reader is not None:
+        reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = _estimate(job, found, {one.code for one in reasons})
     runs_for_s = None if found.run_s is None else round(found.run_s, 3)
     return Explanation.of(job, reasons, starts_in_s, runs_for_s)
@@ -80,9 +85,8 @@ def _approval(job: Job, found: Facts) -> Reason:
 
 
 def _ended(job: Job) -> Reason:
-    why = f": {job.error.type}: {job.error.message}" if job.error else ""
     hint = "" if job.status is Status.COMPLETED else "; retry it to let it run again"
-    return Reason(job.status.value, f"it has ended: {job.status.value}{why}{hint}")
+    return Reason(job.status.value, f"it has ended: {job.status.value}{job.why_ended}{hint}")
 
 
 def _running(job: Job, silence: list[Reason]) -> list[Reason]:
@@ -234,6 +238,17 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
     if is_blocked:
         return [Reason("first_in_lane", f"it is the first to start in the lane {found.lane}")]
     return [Reason("about_to_start", "nothing stands in its way: a worker takes it shortly")]
+
+
+def _with_own(reasons: list[Reason], own: list[UUID]) -> list[Reason]:
+    """The reasons, with jobs of the reader named that wait before this one."""
+    if not own:
+        return reasons
+    named = f"; of your own, these come first: {', '.join(map(str, own))}"
+    return [
+        Reason(one.code, one.message + named) if one.code == "behind_others" else one
+        for one in reasons
+    ]
 
 
 def _locks(blockers: Sequence[Blocker]) -> list[Reason]:

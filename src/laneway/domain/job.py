@@ -16,7 +16,7 @@ from laneway.domain.approval import Cost, cost_of
 from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
-from laneway.domain.states import Status
+from laneway.domain.states import TERMINAL, Status
 from laneway.domain.text import check_name, check_text
 from laneway.errors import InvalidInput
 
@@ -149,6 +149,8 @@ class Job:
     lease_until: datetime | None = None
     last_progress_at: datetime | None = None
     cancel_requested_at: datetime | None = None
+    cancel_reason: str | None = None
+    cancelled_by: str | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     attempts: tuple[Attempt, ...] = ()
@@ -158,6 +160,24 @@ class Job:
     def cost(self) -> Cost | None:
         """What its analysis says it costs."""
         return cost_of(self.analysis)
+
+    @property
+    def tries(self) -> int:
+        """How often it was started, by the retry budget: analyses and snoozes do not count."""
+        if self.approved_at is None:
+            return 0
+        has_started = self.status is Status.RUNNING or (
+            self.status in TERMINAL and self.claimed_at is not None
+        )
+        return self.retries + has_started
+
+    @property
+    def why_ended(self) -> str:
+        """Who cancelled it and why, or the error it failed with; empty if it completed."""
+        if self.status is Status.CANCELLED:
+            by = f" by {self.cancelled_by}" if self.cancelled_by else ""
+            return by + (f": {self.cancel_reason}" if self.cancel_reason else "")
+        return f": {self.error.type}: {self.error.message}" if self.error else ""
 
     def public(self) -> Job:
         """The job with its error as everybody who may see it reads it; without attempts."""
@@ -197,6 +217,8 @@ class Job:
             "lease_until": json_time(self.lease_until),
             "last_progress_at": json_time(self.last_progress_at),
             "cancel_requested_at": json_time(self.cancel_requested_at),
+            "cancel_reason": self.cancel_reason,
+            "cancelled_by": self.cancelled_by,
             "started_at": json_time(self.started_at),
             "finished_at": json_time(self.finished_at),
             "attempts": [attempt.to_dict(debug=debug) for attempt in self.attempts],

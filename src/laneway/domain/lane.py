@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Final
 
@@ -37,11 +37,23 @@ class Lane:
     enabled: bool = True
     updated_at: datetime | None = None
     updated_by: str | None = None
+    # The settings that were given by name; the others are a new lane's defaults.
+    named: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Lane:
         """A new lane from untrusted settings; what is not named takes a new lane's defaults."""
-        return cls(**validate_lane_change(settings, new=True))  # type: ignore[arg-type]
+        given = validate_lane_change(settings, new=True)
+        return cls(**given, named=frozenset(given))  # type: ignore[arg-type]
+
+    def differences(self, other: Lane) -> dict[str, tuple[object, object]]:
+        """The settings given here that the other lane has not: name → (here, there)."""
+        return {
+            name: (here, there)
+            for name in SETTINGS
+            if (here := getattr(self, name)) != (there := getattr(other, name))
+            and (name in self.named or here != getattr(_NEW_LANE, name))
+        }
 
     def to_dict(self) -> dict[str, object]:
         """The lane as JSON values under the contract's names."""
@@ -57,6 +69,10 @@ class Lane:
             "updated_by": self.updated_by,
         }
 
+
+# What an operator tunes by value; `enabled` is switched by drain and resume.
+SETTINGS: Final = ("max_slots", "poll_interval_ms", "stale_timeout_minutes", "lease_seconds")
+_NEW_LANE: Final = Lane("new")
 
 SEEDED_LANES: Final[tuple[Lane, ...]] = (
     Lane(
@@ -144,4 +160,4 @@ _CHECKS: Final[dict[str, Check]] = {
     "enabled": check_flag,
 }
 
-_FIELDS: Final = frozenset(field.name for field in fields(Lane))
+_FIELDS: Final = frozenset(each.name for each in fields(Lane)) - {"named"}

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from laneway.domain.job import Progress
-from laneway.domain.lane import Lane
+from laneway.domain.lane import ANALYSIS_LANE, Lane
 
 # Depths are counted no further.
 DEPTH_BOUND: Final = 10_000
@@ -43,6 +43,12 @@ class ActiveJob(NamedTuple):
     done: float | None
     total: float | None
     message: str | None
+    retries: int = 0
+
+    @property
+    def tries(self) -> int | None:
+        """How often it was started, by the retry budget; None for an analysis."""
+        return None if self.lane == ANALYSIS_LANE else self.retries + 1
 
 
 class WorkerRow(NamedTuple):
@@ -224,6 +230,7 @@ def active_to_dict(job: ActiveJob) -> dict[str, object]:
         "lane": job.lane,
         "job_type": job.job_type,
         "attempt": job.attempt,
+        "retries": job.retries,
         "claimed_by": str(job.worker_id),
         "worker": job.worker,
         "claimed_at": job.claimed_at.isoformat(),

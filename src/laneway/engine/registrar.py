@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from shlex import quote
 from typing import ClassVar
 
 from laneway.config import Settings
-from laneway.domain.lane import Lane
+from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit
 from laneway.engine.complaints import Complaints
 from laneway.engine.memory import resident_bytes
@@ -56,6 +57,7 @@ class Registrar(Service):
             for job_type in lane.job_types:
                 # A row that has the type already wins.
                 await self._database.run(lanes.adopt_type(lane.name, job_type, by))
+            _tell_differences(lane, state)
         for handler in registry:
             if handler.lane is not None and state.lane_of(handler.job_type) != handler.lane:
                 if handler.lane not in state.lanes:
@@ -110,3 +112,35 @@ class Registrar(Service):
 
     async def say_goodbye(self) -> None:
         await self._database.run(stop(self._worker.id))
+
+
+def _tell_differences(lane: Lane, state: lanes.ControlState) -> None:
+    """Log where the database differs from the configured lane: the database decides."""
+    if lane.name in state.lanes:
+        differences = lane.differences(state.lanes[lane.name])
+        if differences:
+            told = "; ".join(
+                f"{name} is {_value(there)}, configured {_value(here)}"
+                for name, (here, there) in differences.items()
+            )
+            options = " ".join(
+                f"--{name.replace('_', '-')} {_value(here)}"
+                for name, (here, _) in differences.items()
+            )
+            log.warning(
+                "lane %s in the database differs from LANEWAY_LANES, and the database decides:"
+                " %s. To change it: `laneway lanes set %s %s`",
+                lane.name, told, lane.name, options,
+            )  # fmt: skip
+    for job_type in lane.job_types:
+        found = state.lane_of(job_type)
+        if found not in (lane.name, DEFAULT_LANE):
+            log.warning(
+                "job type %s is in the lane %s of the database, LANEWAY_LANES puts it into %s, and"
+                " the database decides. To change it: `laneway lanes move %s %s`",
+                job_type, found, lane.name, quote(job_type), lane.name,
+            )  # fmt: skip
+
+
+def _value(value: object) -> object:
+    return "unbounded" if value is None else value

@@ -291,6 +291,5 @@ def wait(job_id: UUID, timeout: float | None = None) -> Flow[object]:
 def _outcome(job: Job) -> object:
     if job.status is Status.COMPLETED:
         return job.result
-    why = f": {job.error.type}: {job.error.message}" if job.error else ""
     verb = "was cancelled" if job.status is Status.CANCELLED else "failed"
-    raise JobFailed(f"job {job.id} {verb}{why}")
+    raise JobFailed(f"job {job.id} {verb}{job.why_ended}")

@@ -77,6 +77,8 @@ class JobOut(BaseModel):
     worker: str | None
     progress: ProgressOut | None
     error: FailureOut | None
+    cancel_reason: str | None
+    cancelled_by: str | None = Field(description="Who cancelled or rejected it")
     duplicate: bool = Field(default=False, description="A submit met this job by its unique_key")
 
 

@@ -85,3 +85,9 @@ def _facts(rows: list[Row]) -> Facts | None:
 def facts(job_id: UUID, *, bound: int = 10_000, holders: int = 5) -> Statement[Facts | None]:
     """Reads the facts; jobs ahead over the bound are told as bound + 1."""
     return Statement("jobs/explain_job", _facts, {"id": job_id, "bound": bound, "holders": holders})
+
+
+def own_ahead(job_id: UUID, owner: str, limit: int = 5) -> Statement[list[UUID]]:
+    """The first jobs of one submitter that wait before this one in its lane."""
+    params = {"id": job_id, "owner": owner, "limit": limit}
+    return Statement("jobs/find_own_ahead", lambda rows: [row[0] for row in rows], params)

@@ -167,8 +167,8 @@ def _error(value: Any) -> JobError | None:
 
 def read_job(row: Row) -> Job:
     v = dict(zip(VIEW_COLUMNS, row, strict=True))
-    for name in ("seq", "cancel_by", "cancel_reason"):
-        del v[name]
+    del v["seq"]
+    v["cancelled_by"] = v.pop("cancel_by")
     for name in ("payload", "result", "error", "progress", "checkpoint", "analysis"):
         v[name] = _read(v[name])
     progress = v["progress"]

@@ -102,6 +102,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "execute on lane_of", "execute on standing", "execute on recent_pace",
     ),
     "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
+    "jobs/find_own_ahead": ("select on jobs", "select on ready", "execute on lane_of"),
     "jobs/get_attempts": (
         "select on jobs", "select on attempts", "select on outcome", "select on lease",
         "select on workers", "select on logs",
@@ -222,6 +223,7 @@ _READER: Final = (
     "approvals/read_decisions", "approvals/read_seal",
     "control/read_gate", "freeze/read_frozen", "freeze/watch_lanes", "health/count_lapsed",
     "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
+    "jobs/find_own_ahead",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
     "jobs/list_jobs", "jobs/match_jobs",
     "jobs/newest_job", "jobs/wait_job", "lanes/active_jobs", "lanes/measure_lanes",

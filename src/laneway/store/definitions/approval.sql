@@ -274,7 +274,7 @@ begin
         return;
     end if;
     perform laneway.end_waiting(
-        p_seq, 'cancelled', v_row.rank, v_row.attempt, 0, p_now, p_by,
+        p_seq, 'not_approved', v_row.rank, v_row.attempt, 0, p_now, p_by,
         case when p_decision = 'rejected' then concat('rejected: ', p_comment) else 'approval expired' end, null);
 end $$;
 

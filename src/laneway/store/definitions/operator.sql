@@ -28,7 +28,8 @@ begin
     end if;
 end $$;
 
--- Writes the end of a job that was waiting. It frees its unique_key.
+-- Writes the end of a job that was waiting. It frees its unique_key. `not_approved` is a cancelled job that
+-- nobody asked to cancel: it was rejected, or its approval expired.
 create or replace function laneway.end_waiting(
     p_seq bigint, p_status text, p_rank integer, p_attempt integer, p_retries integer, p_now timestamptz,
     p_by text, p_reason text, p_error jsonb)
@@ -39,7 +40,7 @@ begin
     select * into v_job from laneway.jobs j where j.seq = p_seq;
     insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at,
                                  cancel_requested_at, cancel_by, cancel_reason, error)
-    values (p_seq, p_status, v_job.workspace, v_job.job_type, -p_rank, p_attempt, p_retries, p_now,
+    values (p_seq, case p_status when 'not_approved' then 'cancelled' else p_status end, v_job.workspace, v_job.job_type, -p_rank, p_attempt, p_retries, p_now,
             case when p_status = 'cancelled' then p_now end, p_by, p_reason, p_error);
     delete from laneway.job_keys k
      where k.workspace = v_job.workspace and k.job_type = v_job.job_type

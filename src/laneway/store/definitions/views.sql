@@ -35,7 +35,8 @@ select j.seq, j.id, j.job_type,
        coalesce(l.cancel_by, o.cancel_by) as cancel_by, coalesce(l.cancel_reason, o.cancel_reason) as cancel_reason,
        -- Of a running attempt only its worker knows better, and says so at the end; an analysis is no start.
        coalesce(l.started_at, case when l.job_type not like E'\x01%' then l.claimed_at end, o.started_at) as started_at,
-       o.finished_at
+       o.finished_at,
+       coalesce(l.cancel_by, o.cancel_by) as cancelled_by
   from laneway.jobs j
   left join laneway.outcome o on o.seq = j.seq
   left join laneway.lease l on l.seq = j.seq

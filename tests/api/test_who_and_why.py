@@ -1,0 +1,108 @@
+"""Who cancelled a job and why, and which jobs are in its way, for everybody who may see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from laneway.domain.approval import Analysis, Approval
+from laneway.store import jobs
+from tests.api.conftest import Ask, People
+from tests.api.streaming import reading
+from tests.control.scene import Scene
+
+ENDS = ("cancel_requested_at", "cancel_reason", "cancelled_by")
+
+
+async def told(ask: Ask, app: FastAPI, people: People, job_id: object) -> dict[str, Any]:
+    """What a viewer learns of the end of a job, the same at every door."""
+    who = people.new(f"viewer of {job_id}", "viewer")
+    one = (await ask(who, "GET", f"/jobs/{job_id}")).json()
+    (listed,) = (await ask(who, "GET", "/jobs")).json()["items"]
+    async with reading(app, who, f"/jobs/{job_id}/stream") as stream:
+        streamed = (await stream.rest())[-1].data
+    shown = [{name: each[name] for name in ENDS} for each in (one, listed, streamed)]
+    assert shown[0] == shown[1] == shown[2]
+    return shown[0]
+
+
+async def test_cancelled_job_shows_reason_and_actor(
+    ask: Ask, app: FastAPI, people: People, scene: Scene
+) -> None:
+    job_id = scene.submit(created_by="ann")
+    ben = people.new("ben", "operator")
+    await ask(ben, "POST", f"/jobs/{job_id}/cancel", json={"reason": "wrong file"})
+    shown = await told(ask, app, people, job_id)
+    assert (shown["cancel_reason"], shown["cancelled_by"]) == ("wrong file", "ben")
+    assert shown["cancel_requested_at"] is not None
+    row = scene.conn.execute("select cancel_reason, cancelled_by from laneway.jobs_view")
+    assert row.fetchone() == ("wrong file", "ben")
+    explained = (await ask(ben, "GET", f"/jobs/{job_id}/explain")).json()
+    assert "cancelled by ben: wrong file" in explained["reasons"][0]["message"]
+
+
+async def test_running_job_shows_who_asked_to_cancel_it(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    job_id = scene.running(created_by="ann").job_id
+    ben = people.new("ben", "operator")
+    await ask(ben, "POST", f"/jobs/{job_id}/cancel", json={"reason": "too slow"})
+    shown = (await ask(ben, "GET", f"/jobs/{job_id}")).json()
+    assert (shown["status"], shown["cancel_reason"]) == ("running", "too slow")
+    assert shown["cancelled_by"] == "ben"
+
+
+@pytest.mark.parametrize("how", ["rejected", "expired"])
+async def test_job_without_approval_shows_no_cancel_request(
+    ask: Ask, app: FastAPI, people: People, scene: Scene, how: str
+) -> None:
+    scene.publish("costly", approval=Approval())
+    job_id = scene.submit("costly", created_by="ann")
+    if how == "rejected":
+        eve = people.new("eve", "approver")
+        await ask(eve, "POST", f"/jobs/{job_id}/reject", json={"reason": "too much"})
+        expected = {"cancel_reason": "rejected: too much", "cancelled_by": "eve"}
+    else:
+        scene.conn.execute("update laneway.awaiting set expires_at = now()")
+        scene.conn.execute("select laneway.expire_approvals()")
+        expected = {"cancel_reason": "approval expired", "cancelled_by": "laneway"}
+    assert await told(ask, app, people, job_id) == {"cancel_requested_at": None, **expected}
+
+
+async def test_explain_names_own_jobs_and_counts_others(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "submitter")
+    scene.conn.execute("update laneway.worker_lanes set max_slots = 3 where name = 'interactive'")
+    mine = scene.running("ingestion", created_by="ann").job_id
+    theirs = [scene.running("ingestion", created_by="bob").job_id for _ in range(2)]
+    first = scene.submit("ingestion", created_by="ann")
+    other = scene.submit("ingestion", created_by="bob")
+    job_id = scene.submit("ingestion", created_by="ann")
+    told = (await ask(ann, "GET", f"/jobs/{job_id}/explain")).json()
+    reasons = {one["code"]: one["message"] for one in told["reasons"]}
+    assert reasons["slots_full"].endswith(f"are in use, held by {mine} and 2 other jobs")
+    assert "2 jobs wait before it" in reasons["behind_others"]
+    assert reasons["behind_others"].endswith(f"of your own, these come first: {first}")
+    for hidden in (*theirs, other):
+        assert str(hidden) not in str(told)
+
+
+def test_analysis_does_not_count_as_try(scene: Scene) -> None:
+
+    scene.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = scene.analyzed(Analysis(plan="much"), "costly")
+    assert scene.run(jobs.get(job_id)).tries == 0
+    scene.conn.execute("select laneway.decide(seq, true, 'eve', null, null) from laneway.jobs")
+    waiting = scene.run(jobs.get(job_id))
+    assert (waiting.attempt, waiting.tries) == (1, 0)
+    (claim,) = scene.claim("costly")
+    running = scene.run(jobs.get(job_id))
+    assert (running.attempt, running.tries) == (2, 1)
+    scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
+    assert scene.run(jobs.get(job_id)).tries == 1
+    (claim,) = scene.claim("costly")
+    scene.settle(claim)
+    assert scene.run(jobs.get(job_id)).tries == 2
