@@ -33,7 +33,7 @@ def cluster() -> Iterator[str]:
     if os.geteuid() != 0:
         sys.exit("laneway: only root may create a cluster of Debian's PostgreSQL")
     name, port = f"laneway{os.getpid()}", _free_port()
-    memory = Path("/dev/shm")
+    memory = Path("/dev/shm")  # noqa: S108 - mkdtemp makes the directory
     where = Path(tempfile.mkdtemp(prefix="lw-debian-", dir=memory if memory.is_dir() else None))
     where.chmod(0o755)
     create = ["pg_createcluster", "--start-conf=manual", f"--port={port}"]

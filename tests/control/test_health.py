@@ -12,6 +12,7 @@ import pytest
 from laneway.config import Settings
 from laneway.control import health
 from laneway.control.health import Check, Finding, examine
+from laneway.control.server_settings import hurting
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
@@ -40,11 +41,13 @@ async def behind(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Data
 async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) -> None:
     found = await all_checks(db)
     assert list(found) == [
-        "database", "schema", "pooler", "listen", "clock", "workers", "leases", "blockers",
-        "snapshots",
+        "database", "schema", "pooler", "listen", "settings", "clock", "workers", "leases",
+        "blockers", "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN
+    # Servers of tests may lose what they like in a crash.
+    worth.pop("settings")
     assert set(worth.values()) == {Finding.OK}
     scene.register()
     assert (await health.check_workers(db)).finding is Finding.OK
@@ -83,6 +86,40 @@ async def test_a_pooler_setting_without_a_pooler_is_told(behind: Database) -> No
     found = await health.check_pooler(behind)
     assert (found.finding, found.next is not None) == (Finding.WARN, True)
     assert "poll" in (await health.check_listen(behind)).message
+
+
+async def test_settings_that_hurt_are_named_with_the_cure(dsn: str) -> None:
+    plain = database(dsn)
+    sound = await health.check_settings(plain)
+    odd = database(f"{dsn}{'&' if '?' in dsn else '?'}options=-csynchronous_commit%3Doff")
+    found = await health.check_settings(odd)
+    for made in (plain, odd):
+        await made.close()
+    assert "synchronous_commit" not in sound.message
+    assert found.finding is Finding.WARN
+    assert "synchronous_commit = off: a crash of the server loses jobs" in found.message
+    assert "alter role … set synchronous_commit = on;" in (found.next or "")
+
+
+@pytest.mark.parametrize(
+    "settings, is_pooled, named",
+    [
+        ({"fsync": "off", "autovacuum": "on"}, False, ["fsync"]),
+        ({"autovacuum": "off", "log_statement": "all"}, False, ["autovacuum", "log_statement"]),
+        ({"lock_timeout": "10", "statement_timeout": "100"}, False, []),
+        ({"lock_timeout": "10", "statement_timeout": "0"}, True, ["lock_timeout"]),
+        ({"transaction_timeout": "1000"}, False, ["transaction_timeout"]),
+        ({"jit_above_cost": "0"}, True, ["jit_above_cost"]),
+        ({"jit_above_cost": "-1", "search_path": '"$user", public'}, True, []),
+        ({"search_path": "odd, pg_catalog"}, True, ["search_path"]),
+        ({"default_transaction_isolation": "serializable"}, True,
+         ["default_transaction_isolation"]),
+    ],
+)  # fmt: skip
+def test_setting_hurts_only_where_it_reaches_our_sessions(
+    settings: dict[str, str], is_pooled: bool, named: list[str]
+) -> None:
+    assert [rule.name for rule in hurting(settings, is_pooled=is_pooled)] == named
 
 
 async def test_lapsed_leases_that_nobody_takes_back_are_told(db: Database, scene: Scene) -> None:

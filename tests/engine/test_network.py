@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pytest
 
 from laneway import Context, Laneway
 from laneway.testing.proxy import Proxy
+from tests.address import address, through
 from tests.engine.workshop import QUICK, SOON, Workshop, until
 
 
 @pytest.fixture
 async def proxy(dsn: str) -> AsyncIterator[Proxy]:
-    query = parse_qs(urlsplit(dsn).query)
-    socket = f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}"
-    async with Proxy(socket) as opened:
+    async with Proxy(*address(dsn)) as opened:
         yield opened
-
-
-def through(proxy: Proxy, dsn: str) -> str:
-    parts = urlsplit(dsn)
-    place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
-    return urlunsplit(parts._replace(netloc=place, query=""))
 
 
 def application(dsn: str) -> Laneway:

@@ -7,18 +7,18 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from laneway.errors import DatabaseUnavailable
 from laneway.store import migrate as migrating
 from laneway.store.migrate import Migration, definitions, migrations
 from laneway.store.migration_files import transaction
 from laneway.testing.proxy import Proxy
+from tests.address import address
 from tests.migration.test_migrate import run
 
 SUBMIT = "select from laneway.submit('greet', '{}')"
@@ -159,15 +159,6 @@ async def test_migration_ends_by_itself_when_its_network_goes_silent(
         assert not migration.done()
         proxy.heal()
         assert await migration == ["9001_more"]
-
-
-def address(dsn: str) -> tuple[str, int | None]:
-    """Where the server listens, for the proxy."""
-    given = conninfo_to_dict(dsn)
-    host, port = str(given.get("host") or "localhost"), int(given.get("port") or 5432)
-    if host.startswith("/"):
-        return str(Path(host, f".s.PGSQL.{port}")), None
-    return host, port
 
 
 def test_migration_bounds_itself_on_the_server(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -21,6 +21,7 @@ from laneway.errors import DatabaseUnavailable
 from laneway.store.database import Database, Runner
 from laneway.store.statement import Statement, nothing
 from laneway.testing.proxy import Proxy
+from tests.address import address, through
 from tests.conftest import TEST_SETTINGS
 from tests.store.desk import Desk
 
@@ -38,15 +39,8 @@ class Text(Statement[Any]):
 
 @pytest.fixture
 async def proxy(dsn: str) -> AsyncIterator[Proxy]:
-    query = parse_qs(urlsplit(dsn).query)
-    async with Proxy(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}") as opened:
+    async with Proxy(*address(dsn)) as opened:
         yield opened
-
-
-def through(proxy: Proxy, dsn: str) -> str:
-    parts = urlsplit(dsn)
-    place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
-    return urlunsplit(parts._replace(netloc=place, query=""))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
 
 
 def doctor(json: Json = False) -> None:
-    """Check database, schema, pooler, notifications, clock, workers and leases, in order."""
+    """Check database, schema, pooler, notifications, settings, clock, workers, leases, in order."""
     import asyncio
 
     found = asyncio.run(_examine(json))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from laneway.control import server_settings
 from laneway.domain.dsn import redact_dsn
 from laneway.errors import LanewayError
 from laneway.store import health, migrate, workers
@@ -70,6 +71,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
     if pooler.finding is Finding.FAIL:
         return
     yield await check_listen(db)
+    yield await check_settings(db)
     yield await check_clock(db)
     if schema.finding is not Finding.FAIL:
         yield await check_workers(db)
@@ -148,6 +150,19 @@ async def check_listen(db: Database) -> Check:
         return _ok(name, "notifications arrive: jobs start at once")
     step = "LANEWAY_LISTEN_DSN=<a direct connection>, or LANEWAY_LISTEN=false"
     return _warn(name, "notifications do not arrive: jobs start at the next poll", step)
+
+
+async def check_settings(db: Database) -> Check:
+    """No setting of the server or the role hurts jobs."""
+    name = "settings"
+    limit_s = db.settings.connect_timeout
+    is_pooled = bool(db.settings.pooler) or await health.sees_transaction_pooler(db.dsn, limit_s)
+    found = await health.read_settings(db.dsn, limit_s, server_settings.NAMES)
+    broken = server_settings.hurting(found, is_pooled=is_pooled)
+    if not broken:
+        return _ok(name, "none of the server's settings hurts")
+    told = "; ".join(f"{rule.name} = {found[rule.name]}: {rule.effect}" for rule in broken)
+    return _warn(name, told, " ".join(rule.cure for rule in broken))
 
 
 async def check_clock(db: Database) -> Check:

@@ -6,7 +6,7 @@ The probes open plain connections of their own, because they ask about connectio
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -150,6 +150,17 @@ async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
         asked = time.monotonic()
         state = await run_on(conn, read_server())
         return state, time.monotonic() - asked
+
+
+async def read_settings(dsn: str, timeout_s: int, names: Sequence[str]) -> dict[str, str]:
+    """Settings as a plain session of this role gets them."""
+    statement = Statement("health/read_settings", _pairs, {"names": list(names)})
+    async with _plain(dsn, timeout_s) as conn:
+        return await run_on(conn, statement)
+
+
+def _pairs(rows: list[Row]) -> dict[str, str]:
+    return {row[0]: row[1] for row in rows}
 
 
 async def sees_transaction_pooler(dsn: str, timeout_s: int) -> bool:
