@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import psycopg
@@ -15,6 +15,7 @@ import pytest
 from fastapi import FastAPI
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import AnyUrl, TypeAdapter, UrlConstraints
 
 from laneway import Laneway
 from laneway.api.description import describe
@@ -81,6 +82,19 @@ async def test_tools_work_as_the_token_allows(
         ("bo", "mcp", "done", "GET /jobs/{job_id}"),
         ("bo", "mcp", "refused", "POST /jobs/{job_id}/cancel"),
     ], "each call"
+
+
+async def test_clients_of_earlier_protocols_are_listed_absolute_uris_only(
+    api: FastAPI, people: People
+) -> None:
+    # As the models of mcp 1.x read a resource: one relative name made the whole list fail.
+    absolute = TypeAdapter(Annotated[AnyUrl, UrlConstraints(host_required=False)])
+    async with asked_by(api, people.new("bo", "viewer"), "legacy") as client:
+        (only,) = (await client.list_resources()).resources
+        assert only.uri == "laneway://workers/status"
+        read = await client.read_resource(only.uri)
+        for uri in (only.uri, read.contents[0].uri):
+            assert str(absolute.validate_python(str(uri))) == only.uri
 
 
 async def test_without_a_token_nothing_of_it_runs(

@@ -154,12 +154,14 @@ async def test_lanes_are_listed_tuned_drained_and_resumed(app: FastAPI, people: 
 async def test_status_and_jobs_are_resources(app: FastAPI, people: People, scene: Scene) -> None:
     job_id = scene.submit()
     async with asked_by(app, people.new("ann", "viewer")) as client:
-        assert [one.uri for one in (await client.list_resources()).resources] == ["workers/status"]
+        listed = [one.uri for one in (await client.list_resources()).resources]
+        assert listed == ["laneway://workers/status", "workers/status"]
         templates = (await client.list_resource_templates()).resource_templates
         assert [one.uri_template for one in templates] == ["laneway://jobs/{job_id}"]
-        status = json.loads((await client.read_resource("workers/status")).contents[0].text)
-        assert {"paused", "lanes", "active", "workers", "leader"} <= status.keys()
-        assert {lane["name"] for lane in status["lanes"]} >= {"interactive", "default"}
+        for uri in listed:
+            status = json.loads((await client.read_resource(uri)).contents[0].text)
+            assert {"paused", "lanes", "active", "workers", "leader"} <= status.keys()
+            assert {lane["name"] for lane in status["lanes"]} >= {"interactive", "default"}
         read = await client.read_resource(f"laneway://jobs/{job_id}")
         assert read.contents[0].mime_type == "application/json"
         assert json.loads(read.contents[0].text)["id"] == str(job_id)

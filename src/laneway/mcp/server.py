@@ -21,7 +21,9 @@ from mcp.server.mcpserver.exceptions import (
 from mcp.server.mcpserver.tools import Tool as Registered
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, ToolAnnotations
+from mcp_types import Resource as ListedResource
 from mcp_types import Tool as ListedTool
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from laneway import __version__
@@ -29,8 +31,9 @@ from laneway.errors import LanewayError, NotFound
 from laneway.http import AsyncClient
 from laneway.mcp.tools import TOOLS, Tools, briefly
 
-# The name that its seeds' own MCP server had for it; there is no scheme.
-STATUS_URI: Final = "workers/status"
+STATUS_URI: Final = "laneway://workers/status"
+# Its second name. It is not a URI: clients of earlier protocols fail on a list that holds it.
+STATUS_NAME: Final = "workers/status"
 JOB_URI: Final = "laneway://jobs/{job_id}"
 _JSON: Final = "application/json"
 _INSTRUCTIONS: Final = (
@@ -38,8 +41,9 @@ _INSTRUCTIONS: Final = (
     f" why one does not run; the resource {STATUS_URI} shows lanes, slots and workers at once."
 )
 
-# As whom the message at hand asks.
+# As whom the message at hand asks, and by which version of the protocol.
 _client: ContextVar[AsyncClient] = ContextVar("client")
+_protocol: ContextVar[str] = ContextVar("protocol")
 
 # A client for one message; what it is given is the HTTP request the message came with, if any.
 Clients = Callable[[Any], AbstractAsyncContextManager[AsyncClient]]
@@ -53,10 +57,11 @@ def make_server(clients: Clients, *, is_writing: bool) -> Door:
 
     async def as_asked(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         async with clients(ctx.request) as client:
-            token = _client.set(client)
+            token, version = _client.set(client), _protocol.set(ctx.protocol_version)
             try:
                 return await call_next(ctx)
             finally:
+                _protocol.reset(version)
                 _client.reset(token)
 
     with _logging_kept():
@@ -69,12 +74,13 @@ def make_server(clients: Clients, *, is_writing: bool) -> Door:
             middleware=[as_asked],
             subscriptions=False,
         )
-    server.resource(
-        STATUS_URI,
-        name="status",
-        description="Lanes, slots, what waits, workers and leader, in one read",
-        mime_type=_JSON,
-    )(_read_status)
+    for uri in (STATUS_URI, STATUS_NAME):
+        server.resource(
+            uri,
+            name="status",
+            description="Lanes, slots, what waits, workers and leader, in one read",
+            mime_type=_JSON,
+        )(_read_status)
     server.resource(JOB_URI, name="job", description="One job with its attempts", mime_type=_JSON)(
         _read_job
     )
@@ -107,6 +113,12 @@ class Door(MCPServer[Any]):
         return [
             tool for tool in await super().list_tools() if me.allows(TOOLS[tool.name].permission)
         ]
+
+    async def list_resources(self) -> list[ListedResource]:
+        listed = await super().list_resources()
+        if _protocol.get() in MODERN_PROTOCOL_VERSIONS:
+            return listed
+        return [resource for resource in listed if "://" in str(resource.uri)]
 
 
 class _Strict(Registered):
