@@ -291,6 +291,23 @@ async def test_jobs_that_a_limit_holds_up_do_not_count(db: Database, scene: Scen
     assert await starts_in(db, held[0]) is None
 
 
+async def test_explain_names_the_lane_that_has_the_next_turn_at_a_limit(
+    db: Database, scene: Scene
+) -> None:
+    scene.register(("greet", "other"))
+    for job_type in ("greet", "other"):
+        scene.publish(job_type, limits=("ollama",))
+    scene.conn.execute(
+        "insert into laneway.worker_lanes (name, job_types, max_slots)"
+        " values ('others', '{other}', null)"
+    )
+    scene.running("greet")
+    waits, _ = scene.submit(), scene.submit("other", priority=7)
+    assert "next turn" not in await told(db, waits, "limit")
+    assert scene.claim("other") == scene.claim("greet") == []
+    assert "next turn: lane others, priority 7" in await told(db, waits, "limit")
+
+
 async def test_there_is_no_estimate_where_somebody_must_act_or_nothing_tells(
     db: Database, scene: Scene
 ) -> None:

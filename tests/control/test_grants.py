@@ -73,6 +73,7 @@ from laneway.store.statement import Statement, nothing
 from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
 from tests.control.scene import Scene
+from tests.control.turn_play import play_turns, prepare_turns
 
 ROLE = Identifier("laneway_test_role")
 OWN = Reach((Term(owner="me"),))
@@ -145,6 +146,7 @@ def prepare_worker(cast: Cast) -> None:
     )
     prepare_leader(cast)
     prepare_gates(cast)
+    prepare_turns(cast)
     for _ in range(3):
         cast.submit("same", concurrency_key="same")
     cast.run(own.finish(cast.running("apart"), "1", 0.1))
@@ -189,6 +191,7 @@ def play_gates(cast: Cast) -> None:
 def play_worker(cast: Cast, _: None) -> None:
     read_migrations(cast)
     play_gates(cast)
+    play_turns(cast)
     cast.run(lanes.create(Lane("video"), "worker"))
     cast.run(lanes.adopt_type("video", "encode", "worker"))
     assert cast.run(limits.find(["codec"])) == set()

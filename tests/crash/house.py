@@ -82,6 +82,13 @@ async def limited(ctx: Context, op: str, ms: int) -> str:
     return op
 
 
+@lw.handler("limited_eager", retry=QUICKLY, max_retries=MANY, limits=["scarce"])
+async def limited_eager(ctx: Context, op: str, ms: int) -> str:
+    with running(ctx), holding(ctx, "scarce"):
+        await asyncio.sleep(ms / 1000)
+    return op
+
+
 @lw.handler("limited_twice", retry=QUICKLY, max_retries=MANY, limits=["scarce", "dear"])
 def limited_twice(ctx: SyncContext, op: str, ms: int) -> str:
     with running(ctx), holding(ctx, "scarce", "dear"):
@@ -91,6 +98,15 @@ def limited_twice(ctx: SyncContext, op: str, ms: int) -> str:
 
 @lw.handler("calling", retry=QUICKLY, max_retries=MANY)
 async def calling(ctx: Context, op: str, ms: int) -> str:
+    with running(ctx):
+        async with ctx.limit("call"):
+            with holding(ctx, "call"):
+                await asyncio.sleep(ms / 1000)
+    return op
+
+
+@lw.handler("calling_eager", retry=QUICKLY, max_retries=MANY)
+async def calling_eager(ctx: Context, op: str, ms: int) -> str:
     with running(ctx):
         async with ctx.limit("call"):
             with holding(ctx, "call"):

@@ -57,6 +57,13 @@ async def test_killed_workers_leave_no_limit_or_key_behind(clusters: Clusters) -
 
 
 @pytest.mark.crash
+async def test_few_jobs_do_not_wait_for_many_under_one_limit(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C26"], clusters, 0.01, SEED)
+    assert result.violations == []
+    assert result.faults == 2
+
+
+@pytest.mark.crash
 async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters: Clusters) -> None:
     result = await play_row(ROWS["C18"], clusters, 0.01, SEED)
     assert result.violations == []

@@ -259,7 +259,16 @@ TWINS = (
         "calls ignore limits",
         "C17",
         "I9",
-        patches={"acquire": (("if v_short then", "if false then"),)},
+        patches={"acquire": (("if v_short is not null then", "if false then"),)},
+    ),
+    Twin(
+        "who frees a limit takes it again",
+        "C26",
+        "C26",
+        patches={
+            "turn_room": (("if v_others.higher > 0 then return 0;", "if true then return null;"),),
+            "call_workers": (("if v_called is not null then", "if false then"),),
+        },
     ),
     Twin(
         "claims ignore key holders",

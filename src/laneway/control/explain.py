@@ -186,6 +186,8 @@ def _limits(found: Facts) -> list[Reason]:
             line = f"{limit.room} more may start, and {limit.before} jobs need it before this one"
         else:
             line = f"used up, held by {held}" if held else "used up"
+        if limit.next_lane is not None:
+            line += f"; next turn: lane {limit.next_lane}, priority {limit.next_priority}"
         told.append(Reason("limit", f"the limit {limit.name}: {line}"))
     return told
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import Counter, deque
+from bisect import insort
+from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -35,22 +36,27 @@ class Held:
 
 
 class _Turn:
-    """A place in the queue of one limit."""
+    """A place in the queue of one limit and lane."""
 
-    __slots__ = ("is_first", "news")
+    __slots__ = ("is_first", "news", "rank")
 
-    def __init__(self, news: asyncio.Event) -> None:
+    def __init__(self, rank: int, news: asyncio.Event) -> None:
+        self.rank = rank
         self.is_first = asyncio.Event()
         self.news = news
 
 
 class CallLimits:
-    """First come, first served in this process: only the first of each queue asks the ledger."""
+    """Queues the calls of this process by limit and lane; only the first of each asks the ledger.
+
+    Within a lane higher priority goes first, then first come, first served. Between lanes and
+    processes the ledger decides whose turn it is.
+    """
 
     def __init__(self, ledger: Ledger, complaints: Complaints) -> None:
         self._ledger = ledger
         self._complaints = complaints
-        self._queues: dict[str, deque[_Turn]] = {}
+        self._queues: dict[tuple[str, str], list[_Turn]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def acquire(self, run: Run, names: Sequence[str], inside: Mapping[str, int]) -> str:
@@ -68,16 +74,13 @@ class CallLimits:
         turns: list[tuple[str, _Turn]] = []
         try:
             for name in names:
-                turn = _Turn(news)
+                turn = _Turn(run.rank, news)
                 turns.append((name, turn))
-                queue = self._queues.setdefault(name, deque())
-                queue.append(turn)
-                if queue[0] is not turn:
-                    await turn.is_first.wait()
+                await self._enter((name, run.lane), turn)
             return await self._take(run, names, inside, news)
         finally:
             for name, turn in turns:
-                self._leave(name, turn)
+                self._leave((name, run.lane), turn)
 
     async def release(self, run: Run, names: Sequence[str]) -> None:
         """Gives one of each back; done even if whoever asks is cancelled meanwhile."""
@@ -95,12 +98,19 @@ class CallLimits:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _leave(self, name: str, turn: _Turn) -> None:
-        queue = self._queues[name]
+    async def _enter(self, place: tuple[str, str], turn: _Turn) -> None:
+        """Returns once the turn is the first of its queue; who is first stays so."""
+        queue = self._queues.setdefault(place, [])
+        insort(queue, turn, lo=min(1, len(queue)), key=lambda one: one.rank)
+        if queue[0] is not turn:
+            await turn.is_first.wait()
+
+    def _leave(self, place: tuple[str, str], turn: _Turn) -> None:
+        queue = self._queues[place]
         was_first = queue[0] is turn
         queue.remove(turn)
         if not queue:
-            del self._queues[name]
+            del self._queues[place]
         elif was_first:
             queue[0].is_first.set()
 
@@ -175,9 +185,9 @@ class CallLimits:
                 if await self._told(run, keeps) != "busy":
                     break
                 await asyncio.sleep(BUSY_S)
-        for name in names:
-            if name in self._queues:
-                self._queues[name][0].news.set()
+        for (name, _), queue in self._queues.items():
+            if name in names:
+                queue[0].news.set()
 
     async def _told(self, run: Run, keeps: dict[str, int]) -> str:
         """busy: to be said again."""

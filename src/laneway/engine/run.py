@@ -36,6 +36,7 @@ class Run:
         "line",
         "on_begin",
         "payload",
+        "rank",
         "reports",
         "retries",
         "span",
@@ -52,6 +53,7 @@ class Run:
         self.payload = assignment.payload
         self.checkpoint = assignment.checkpoint
         self.retries = assignment.retries
+        self.rank = assignment.rank
         self.traceparent = assignment.traceparent
         self.handler = handler
         self.timeout = handler.timeout

@@ -320,12 +320,21 @@ class Worker:
                 self._on_listening()
             else:
                 self._on_work(set(rest.split("\x1f")))
+        elif word == "turn" and str(self.id) in rest.split():
+            self._on_turn()
         elif word == "schedules":
             self.scheduler.wake()
         elif word == "cancel" and rest == str(self.id):
             self.heartbeat.beat()
         elif word == "drain" and rest == str(self.id):
             self.registrar.wake()
+
+    def _on_turn(self) -> None:
+        """Room under a limit is left to a lane or call of this process."""
+        self._requests.limits.hint()
+        for loop in self._loops.values():
+            if loop.is_full:
+                loop.wake()
 
     def _on_listening(self) -> None:
         for loop in self._loops.values():

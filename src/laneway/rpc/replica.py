@@ -312,6 +312,10 @@ class Replica:
                     self.rotation.tell_all()
                 else:
                     self.rotation.tell(rest.split("\x1f"))
+            case "turn":
+                # Room under a limit is left to remote workers of this replica.
+                called = filter(None, map(self._dispatcher, rest.split()))
+                self.rotation.tell({each for one in called for each in one.job_types})
             case "schedules":
                 self.duties.scheduler.wake()
             case "cancel" if dispatcher := self._dispatcher(rest):

@@ -11,13 +11,18 @@ from laneway.store.statement import Row, Statement
 
 
 class LimitFacts(NamedTuple):
-    """A limit of the job's type: its room now, who needs it before, and jobs that hold it."""
+    """A limit of the job's type: its room now, who needs it before, and jobs that hold it.
+
+    `next_lane` has the next turn, for a job or call of `next_priority`; None: nobody waits.
+    """
 
     name: str
     room: int | None
     before: int
     max_concurrent: int | None
     holders: list[UUID]
+    next_lane: str | None = None
+    next_priority: int | None = None
 
     @property
     def is_in_the_way(self) -> bool:
@@ -76,6 +81,7 @@ def _facts(rows: list[Row]) -> Facts | None:
             one["before"],
             one["max"],
             list(map(UUID, held[one["name"]] or ())),
+            *((turn["lane"], turn["priority"]) if (turn := one["next"]) else ()),
         )
         for one in json.loads(limits or "[]")
     ]

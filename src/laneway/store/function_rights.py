@@ -104,7 +104,24 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select insert update delete on limit_starts", "execute on host_of", "execute on site_of",
         "execute on slice_of", "execute on horizon_of",
     ),
-    "give_limits": ("select update on limit_usage",),
+    "give_limits": (
+        "select update on limit_usage", "select on limit_waiters", "execute on call_next",
+    ),
+    "turn_room": (
+        "select on limits", "select on limit_waiters", "execute on site_of",
+        "execute on turn_weight", "execute on can_come",
+    ),
+    "next_in_turn": ("select on limit_waiters", "execute on can_come"),
+    "can_come": ("select on worker_lanes", "select on slot_usage"),
+    "turn_weight": ("select on limits", "select on worker_lanes"),
+    "keep_turns": (
+        "select insert update delete on limit_waiters", "select on limits", "execute on site_of",
+        "execute on turn_weight", "execute on call_workers", "execute on call_next",
+        "execute on can_come",
+    ),
+    "leave_turns": ("select delete on limit_waiters", "execute on call_next"),
+    "call_next": ("select on limit_waiters", "execute on call_workers"),
+    "call_workers": (),
     "freed_types": ("select on job_types", "select on limits", "select on limit_usage"),
     "wake": (),
     "take_keys": (
@@ -129,6 +146,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "select update on limits", "select on approvals",
         "execute on limit_room", "execute on seal", "execute on take_limits",
         "execute on take_keys", "execute on unapproved", "execute on send_back",
+        "select on limit_waiters", "execute on turn_room", "execute on keep_turns",
+        "execute on leave_turns",
         "select on watches", "execute on emit",
     ),
     "origins": ("select on jobs",),
@@ -169,7 +188,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "standing": (
         "select on jobs", "select on ready", "select on key_holders", "select on key_waiters",
         "select on job_types", "select on limits", "select on workers", "execute on lane_of",
-        "execute on limit_room",
+        "execute on limit_room", "execute on next_in_turn",
     ),
     "recent_pace": ("select on outcome",),
     "lead": ("select insert update on leader",),
@@ -269,7 +288,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "acquire": (
         "select update on limits", "select update on lease", "select on job_types",
-        "execute on limit_room", "execute on take_limits",
+        "execute on limit_room", "execute on take_limits", "execute on turn_room",
+        "execute on keep_turns",
     ),
     "release_limits": ("select update on lease", "execute on give_limits"),
     "take_slot": ("select insert update on schedule_slots", "execute on submit"),

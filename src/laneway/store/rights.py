@@ -215,6 +215,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "workers/sweep_workers": (
         "select delete on slot_usage", "select delete on limit_usage",
         "select delete on limit_starts", "select delete on workers", "select on lease",
+        "select delete on limit_waiters",
     ),
     "workers/touch_worker": ("select update on workers",),
 }  # fmt: skip

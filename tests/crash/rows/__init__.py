@@ -22,6 +22,7 @@ from tests.crash.rows import (
     c22_remote_restart,
     c23_upgrade,
     c24_forks,
+    c26_fair_limits,
 )
 
 ROWS = {
@@ -61,4 +62,5 @@ ROWS = {
         spoils_itself=True,
     ),
     "C24": Row("workers killed after their handlers forked", c24_forks.play, c24_forks.look),
+    "C26": Row("few jobs beside many under one limit", c26_fair_limits.play, c26_fair_limits.look),
 }

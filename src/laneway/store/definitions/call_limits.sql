@@ -2,7 +2,8 @@
 -- more or fewer: a call repeated because its answer was lost changes nothing.
 
 -- Lets the attempt named hold each limit as often as wanted, all or none, if it is the one running.
--- Answers granted, full (wait_s: when a rate has room again, null if nobody can know), cancel_requested,
+-- Answers granted, full (wait_s: when a rate has room again, or others whose turn it is have come, null if
+-- nobody can know), cancel_requested,
 -- fenced or busy (ask again). Refuses a limit that p_inside fills alone: what the caller holds of each
 -- around this call, and gives back only after it. Locks as a claim does: the limits' rows in order,
 -- then their usage; for the lease it never waits.
@@ -20,7 +21,8 @@ declare
     v_most  integer;
     v_names text[];
     v_needs integer[];
-    v_short boolean;
+    v_short text[];
+    v_yielded text[];
 begin
     perform from laneway.limits l where l.name = any (p_names) order by l.name for no key update;
     select n into v_name from unnest(p_names) n
@@ -28,7 +30,7 @@ begin
     if found then
         raise exception using errcode = 'LW001', message = format('limit: there is none named %s', v_name);
     end if;
-    select l.worker_id, l.job_type, l.cancel_requested_at, l.limits into v_lease from laneway.lease l
+    select l.worker_id, l.job_type, l.cancel_requested_at, l.limits, l.lane, l.rank into v_lease from laneway.lease l
      where l.seq = p_seq and l.attempt = p_attempt for no key update skip locked;
     if not found then
         perform from laneway.lease l where l.seq = p_seq and l.attempt = p_attempt;
@@ -57,14 +59,26 @@ begin
      where g.need > 0;
     if v_names is not null then
         v_now := coalesce(p_now, clock_timestamp());
-        select bool_or(r.room < g.need), max(r.wait_s) filter (where r.room < g.need) into v_short, wait_s
-          from unnest(v_names, v_needs) as g (name, need)
-          join laneway.limit_room(v_names, v_lease.worker_id, v_now) r on r.limit_name = g.name;
-        if v_short then
+        select array_agg(x.name) filter (where x.room < x.need or x.turn < x.need),
+               array_agg(x.name) filter (where x.room >= x.need and x.turn < x.need),
+               max(x.wait_s) filter (where x.room < x.need)
+          into v_short, v_yielded, wait_s
+          from (select g.name, g.need, r.room, r.wait_s,
+                       -- Who holds some of the limits around this call waits for nobody who may wait for them.
+                       case when r.room >= g.need and 0 = all (coalesce(p_inside, '{}')) then laneway.turn_room(
+                           g.name, r.room, v_lease.lane, v_lease.worker_id, 'call', v_lease.rank, v_now) end as turn
+                  from unnest(v_names, v_needs) as g (name, need)
+                  join laneway.limit_room(v_names, v_lease.worker_id, v_now) r on r.limit_name = g.name) x;
+        if v_short is not null then
+            perform laneway.keep_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank), null,
+                                       array_agg(n = any (v_short)), v_yielded, v_now) from unnest(v_names) n;
+            if v_yielded is not null then wait_s := least(wait_s, 0.05); end if;
             answer := 'full';
             return;
         end if;
         perform laneway.take_limits(v_lease.worker_id, v_names, v_needs, v_now);
+        perform laneway.keep_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank), v_needs,
+                                   array_agg(false), null, v_now) from unnest(v_names) n;
         update laneway.lease l
            set limits = coalesce(l.limits, '{}') || array(
                    select g.name from unnest(v_names, v_needs) as g (name, need), generate_series(1, g.need))

@@ -6,9 +6,10 @@
 -- late, so that little more is looked at than is taken; a wrong guess costs time alone. `more`: there
 -- may be more than was looked for. `left_over` counts rows looked at and not taken, so that the caller
 -- can tell others.
--- `limited`: a limit left a type no room, or less than was there; wait_s: until a rate has room again.
+-- `limited`: a limit left a type no room, or less than was there; wait_s: until a rate has room again, or
+-- others whose turn it is have come (turns.sql).
 -- `parked`: jobs met whose key another holds, put aside. `forged`: approved, but changed since.
--- Locks in this order, as everywhere: lane, limits by name, keys by name, usage.
+-- Locks in this order, as everywhere: lane, limits by name, keys by name, usage, turns by limit.
 create or replace function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
     p_types text[], p_groups integer[], p_fresh boolean[], p_lo integer[], p_floor bigint[], p_hi integer[],
@@ -30,6 +31,7 @@ declare
     v_lane    record;
     v_room    integer := p_room;
     v_free    integer;
+    v_is_full boolean := false;
     v_types   integer;
     v_probe   integer;
     v_now     timestamptz;
@@ -39,9 +41,13 @@ declare
     v_needy   text[];
     v_needed  text[];
     v_rooms   integer[];
+    -- The first rank of each such type; limits whose room is left to others, by turns.
+    v_heads   integer[];
+    v_yielded text[];
     v_shut    text[];
     v_absent  text[];
     v_caps    integer[];
+    v_taken   text[];
     v_counts  integer[];
     -- Types that ask for an analysis or an approval; jobs of them that have none, sent back and not claimed.
     v_guarded text[];
@@ -69,19 +75,19 @@ begin
     limited := false;
     parked := 0;
     -- A type under a limit that has no jobs is not looked at: only who wants a limit locks its row.
-    select array_agg(t.name) filter (where w.found), array_agg(n.name) filter (where w.found),
-           array_agg(t.name) filter (where not w.found)
-      into v_needy, v_needed, v_absent
+    select array_agg(t.name) filter (where w.head is not null), array_agg(n.name) filter (where w.head is not null),
+           array_agg(w.head) filter (where w.head is not null), array_agg(t.name) filter (where w.head is null)
+      into v_needy, v_needed, v_heads, v_absent
       from laneway.job_types t
      cross join lateral (
-        select exists (
-            select from unnest(p_types, p_fresh, p_lo, p_floor, p_hi) as g (job_type, fresh, lo, floor, hi)
-             cross join lateral (
-                select from laneway.ready w
-                 where w.job_type = g.job_type and w.fresh = g.fresh
-                   and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
-                 order by w.rank, w.seq limit 1) r
-             where g.job_type = t.name) as found) w
+        select min(r.rank) as head
+          from unnest(p_types, p_fresh, p_lo, p_floor, p_hi) as g (job_type, fresh, lo, floor, hi)
+         cross join lateral (
+            select w.rank from laneway.ready w
+             where w.job_type = g.job_type and w.fresh = g.fresh
+               and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
+             order by w.rank, w.seq limit 1) r
+         where g.job_type = t.name) w
      cross join lateral (select distinct u as name from unnest(t.limits) u) n
      where t.name = any (p_types) and t.limits <> '{}';
     if v_absent is not null then
@@ -96,13 +102,25 @@ begin
             on r.limit_name = p.limit_name
          where r.room = 0;
         limited := v_shut is not null;
-        if p_types <@ v_shut then state := 'limited'; return; end if;
+    end if;
+    -- Refuse without the lock first, so that idle claimers do not queue on a full lane.
+    if v_lane.max_slots is not null
+       and v_lane.max_slots <= (select coalesce(sum(running), 0) from laneway.slot_usage where lane = p_lane) then
+        -- The slot and the limit may come free together: the lane waits for both.
+        v_is_full := true;
+    end if;
+    if v_is_full or p_types <@ v_shut then
+        if v_needy is not null then
+            perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
+                                       array_agg(v_is_full or p.job_type = any (v_shut)), null,
+                                       coalesce(p_now, clock_timestamp()))
+               from unnest(v_needy, v_needed, v_heads) as p (job_type, limit_name, head);
+        end if;
+        if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
+        state := case when p_types <@ v_shut then 'limited' else 'full' end;
+        return;
     end if;
     if v_lane.max_slots is not null then
-        -- Refuse without the lock first, so that idle claimers do not queue on a full lane.
-        if v_lane.max_slots <= (select coalesce(sum(running), 0) from laneway.slot_usage where lane = p_lane) then
-            state := 'full'; return;
-        end if;
         perform from laneway.worker_lanes l where l.name = p_lane for no key update;
         -- A new statement, so a snapshot younger than the lock: it counts every claim committed before.
         select v_lane.max_slots - coalesce(sum(running), 0) into v_free
@@ -122,10 +140,31 @@ begin
           from unnest(v_needy, v_needed) with ordinality as p (job_type, limit_name, n)
           left join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
             on r.limit_name = p.limit_name;
+        if exists (select from laneway.limit_waiters w where w.limit_name = any (v_needed)) then
+            select array_agg(case when x.turn < x.room then x.turn else x.room end order by x.n),
+                   array_agg(x.limit_name) filter (where x.turn < x.room)
+              into v_rooms, v_yielded
+              from (select p.n, p.limit_name, p.room, case when p.room > 0 then laneway.turn_room(
+                               p.limit_name, p.room, p_lane, p_worker, 'claim', p.first, coalesce(p_now, clock_timestamp()))
+                           end as turn
+                      from (select u.*, min(u.head) over (partition by u.limit_name) as first
+                              from unnest(v_needed, v_heads, v_rooms) with ordinality as u (limit_name, head, room, n)) p) x;
+            if v_yielded is not null then
+                limited := true;
+                wait_s := least(wait_s, 0.05);
+            end if;
+        end if;
         v_caps := array(select coalesce(c, (select min(r.room) from unnest(v_needy, v_rooms) as r (job_type, room)
                                              where r.job_type = u.t))
                           from unnest(p_types, v_caps) with ordinality as u (t, c, n) order by u.n);
-        if 0 = all (v_caps) then state := 'limited'; return; end if;
+        if 0 = all (v_caps) then
+            perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
+                                       array_agg(p.room = 0), v_yielded, coalesce(p_now, clock_timestamp()))
+               from unnest(v_needed, v_heads, v_rooms) as p (limit_name, head, room);
+            if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
+            state := 'limited';
+            return;
+        end if;
     end if;
     if p_busy is not null and v_room >= 500 and v_lane.max_slots is null and v_needy is null then
         -- Many that take hundreds each spend most of their time on rows that others hold: two at a time.
@@ -248,7 +287,15 @@ begin
     state := 'ok';
     left_over := v_locked - coalesce(cardinality(v_lost), 0) - coalesce(cardinality(seqs), 0);
     more := more or cardinality(v_lost) > 0 is true or coalesce(cardinality(seqs), 0) >= v_room;
-    if seqs is null then return; end if;
+    if seqs is null then
+        if v_needy is not null then
+            perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
+                                       array_agg(p.room = 0), v_yielded, v_now)
+               from unnest(v_needed, v_heads, v_rooms) as p (limit_name, head, room);
+        end if;
+        if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
+        return;
+    end if;
     -- Of a type under a limit no more was looked for than its room.
     more := more or v_needy && job_types is true;
     if v_sealed is not null then
@@ -263,14 +310,19 @@ begin
     values (p_lane, p_worker, cardinality(seqs))
     on conflict (lane, worker_id) do update set running = u.running + excluded.running;
     if v_needy is not null then
-        select array_agg(x.limit_name), array_agg(x.n) into v_needed, v_counts
+        select array_agg(x.limit_name), array_agg(x.n) into v_taken, v_counts
           from (select p.limit_name, count(*)::integer as n from unnest(job_types) as y (job_type)
                   join unnest(v_needy, v_needed) as p (job_type, limit_name) on p.job_type = y.job_type
                  group by p.limit_name) x;
         if v_counts is not null then
-            perform laneway.take_limits(p_worker, v_needed, v_counts, v_now);
+            perform laneway.take_limits(p_worker, v_taken, v_counts, v_now);
         end if;
+        perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head),
+                                   array_agg(x.n), array_agg(coalesce(x.n, 0) >= p.room), v_yielded, v_now)
+           from unnest(v_needed, v_heads, v_rooms) as p (limit_name, head, room)
+           left join unnest(v_taken, v_counts) as x (limit_name, n) on x.limit_name = p.limit_name;
     end if;
+    if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
     if exists (select from laneway.watches) then
         perform laneway.emit(seqs, 'claimed');
     end if;

@@ -1,6 +1,6 @@
 -- Where a waiting job stands by the rules of laneway.claim, for whichever live worker has most room of
 -- those that may claim.
--- limits: for each limit of its type the room left (null: unbounded) and how many due jobs of its lane
+-- limits: for each limit of its type the room left (null: unbounded), whose turn is next and how many due jobs of its lane
 -- that a claim would look at need it before this one, counted up to the bound. key_holder: the job
 -- that has its key, or goes first for it. ahead: due jobs of its lane before it; can_run: those among
 -- them that no limit holds up.
@@ -47,7 +47,8 @@ begin
           from unnest(v_needy, v_rooms) as p (job_type, room) where p.room = 0;
     end if;
     if v_me.seq is null then
-        select jsonb_agg(jsonb_build_object('name', p.limit_name, 'room', p.room, 'before', 0, 'max', m.max_concurrent)
+        select jsonb_agg(jsonb_build_object('name', p.limit_name, 'room', p.room, 'before', 0, 'max', m.max_concurrent,
+                       'next', laneway.next_in_turn(p.limit_name))
                          order by p.limit_name)
           into limits from unnest(v_needy, v_needed, v_rooms) as p (job_type, limit_name, room)
           left join laneway.limits m on m.name = p.limit_name
@@ -79,7 +80,8 @@ begin
          where x.place > x.room
     )
     select (select count(*) from before), (select count(*) from seen) - (select count(distinct o.seq) from over o),
-           (select jsonb_agg(jsonb_build_object('name', p.limit_name, 'room', p.room, 'max', m.max_concurrent, 'before',
+           (select jsonb_agg(jsonb_build_object('name', p.limit_name, 'room', p.room, 'max', m.max_concurrent,
+                       'next', laneway.next_in_turn(p.limit_name), 'before',
                        (select count(*) from seen b
                          where b.job_type in (select q.job_type from unnest(v_needy, v_needed) as q (job_type, limit_name)
                                                where q.limit_name = p.limit_name))) order by p.limit_name)

@@ -92,6 +92,9 @@ begin
         update laneway.limit_usage u set running = u.running - r.n
          where u.limit_name = r.name and u.worker_id = p_worker;
     end loop;
+    if exists (select from laneway.limit_waiters w where w.limit_name = any (p_names)) then
+        perform laneway.call_next(p_names, p_worker);
+    end if;
 end $$;
 
 -- The job types that may wait for one of these limits, of which so many were just given back. A limit

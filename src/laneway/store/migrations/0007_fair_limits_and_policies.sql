@@ -1,6 +1,22 @@
 -- phase: pre
 -- safe-with: 0.1.0
--- Claims enforce the approval policy in force.
+-- Claims enforce the approval policy in force; who waits for a limit takes turns.
 
 -- The retries of a job when a claim sent it back for its approval; null: no claim did.
 alter table laneway.approvals add column sent_back integer check (sent_back >= 0);
+
+-- Who waits for a limit: what definitions/turns.sql says. lane_since: when its lane was last served, or began to
+-- wait; used: its starts in this round; called_at: since when others leave it room.
+create table laneway.limit_waiters (
+    limit_name  text collate "C" not null,
+    lane        text collate "C" not null,
+    worker_id   uuid not null,
+    kind        text collate "C" not null check (kind in ('claim', 'call')),
+    site        text not null,
+    rank        integer not null,
+    used        integer not null default 0,
+    lane_since  timestamptz not null,
+    since       timestamptz not null,
+    called_at   timestamptz,
+    primary key (limit_name, lane, worker_id, kind)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);

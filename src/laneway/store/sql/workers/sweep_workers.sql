@@ -13,6 +13,10 @@ with mandate as materialized (
     -- The longest period is a day; sites that start nothing any more leave theirs behind.
     delete from laneway.limit_starts s
      where s.slice < extract(epoch from clock_timestamp() - interval '3 days') * 1000000 and exists (select from mandate)
+), waited as (
+    -- Who still waits asks again and is back in the line.
+    delete from laneway.limit_waiters w
+     where w.since < clock_timestamp() - interval '1 hour' and exists (select from mandate)
 )
 delete from laneway.workers w
  where coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '90 days'

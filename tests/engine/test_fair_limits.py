@@ -1,0 +1,120 @@
+"""Lanes and processes that want the same limit take turns, for jobs and for calls."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laneway import Context, Laneway
+from tests.engine.workshop import QUICK, Workshop, until
+
+MANY, FEW = 24, 3
+WAITS = (
+    "select exists (select from laneway.limit_waiters where limit_name = 'narrow' and lane = %s)"
+)
+
+
+class Log:
+    """The order in which handlers were inside the limit; the first stays until it is let go."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.go = asyncio.Event()
+
+    async def enter(self, who: str) -> None:
+        self.order.append(who)
+        await self.go.wait()
+        # Longer than a few of them: who has waited so long is let in before the next.
+        await asyncio.sleep(0.01)
+
+    @property
+    def before_last_urgent(self) -> int:
+        last = max(n for n, who in enumerate(self.order) if who == "urgent")
+        return self.order[:last].count("background")
+
+
+def add_handlers(lw: Laneway, log: Log, kind: str) -> None:
+    for name in ("background", "urgent"):
+        limits = ["narrow"] if kind == "run" else []
+
+        @lw.handler(name, lane=f"{name}_lane", limits=limits)
+        async def handle(ctx: Context, who: str = name) -> None:
+            if kind == "run":
+                await log.enter(who)
+            else:
+                async with ctx.limit("narrow"):
+                    await log.enter(who)
+
+
+@pytest.mark.parametrize("kind", ["run", "call"])
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("priority", [0, 10])
+async def test_few_jobs_need_not_wait_for_many_of_another_lane(
+    shop: Workshop, kind: str, processes: int, priority: int
+) -> None:
+    shop.do("insert into laneway.limits (name, max_concurrent) values ('narrow', 1)")
+    log = Log()
+    add_handlers(shop.lw, log, kind)
+    if processes == 1:
+        await shop.hire()
+    else:
+        for lane in ("background_lane", "urgent_lane"):
+            await shop.hire(only_lanes=frozenset({lane}))
+    shop.do("update laneway.worker_lanes set max_slots = null where name like '%_lane'")
+    jobs = [await shop.lw.submit("background") for _ in range(MANY)]
+    await until(lambda: len(log.order) == 1 and shop.one(WAITS, "background_lane"))
+    jobs += [await shop.lw.submit("urgent", priority=priority) for _ in range(FEW)]
+    await until(lambda: shop.one(WAITS, "urgent_lane"))
+    log.go.set()
+    for job in jobs:
+        await job.wait(60)
+    assert len(log.order) == MANY + FEW
+    # One of each round, or none: not all of them, as where whoever frees it takes it again.
+    assert log.before_last_urgent <= MANY // 2
+    await until(lambda: shop.one("select count(*) = 0 from laneway.limit_waiters"))
+
+
+async def test_dead_worker_in_the_line_holds_nobody_up(shop: Workshop) -> None:
+    shop.do("insert into laneway.limits (name, max_concurrent) values ('narrow', 1)")
+    shop.do(
+        "insert into laneway.limit_waiters"
+        " (limit_name, lane, worker_id, kind, site, rank, lane_since, since)"
+        " values ('narrow', 'urgent_lane', gen_random_uuid(), 'call', '', -100, now(), now())"
+    )
+    log = Log()
+    log.go.set()
+    add_handlers(shop.lw, log, "run")
+    await shop.hire()
+    jobs = [await shop.lw.submit("background") for _ in range(3)]
+    for job in jobs:
+        await job.wait(60)
+    assert log.order == ["background"] * 3
+
+
+async def test_limit_freed_by_a_call_wakes_jobs_that_wait_for_it(shop: Workshop) -> None:
+    shop.do("insert into laneway.limits (name, max_concurrent) values ('narrow', 1)")
+    calls, runs = Log(), Log()
+    runs.go.set()
+    caller, runner = Laneway(shop.dsn, **QUICK), Laneway(shop.dsn, **QUICK)
+
+    @caller.handler("caller")
+    async def call(ctx: Context) -> None:
+        async with ctx.limit("narrow"):
+            await calls.enter("call")
+
+    @runner.handler("runner", lane="rarely_polled", limits=["narrow"])
+    async def run(ctx: Context) -> None:
+        await runs.enter("run")
+
+    async with caller, runner:
+        await shop.hire(caller)
+        await shop.hire(runner)
+        shop.do("update laneway.worker_lanes set poll_interval_ms = 120000")
+        first = await caller.submit("caller")
+        await until(lambda: calls.order)
+        second = await runner.submit("runner")
+        await until(lambda: shop.one(WAITS, "rarely_polled"))
+        calls.go.set()
+        await first.wait(60)
+        await second.wait(60)
