@@ -97,7 +97,10 @@ class Settings(BaseSettings):
         default=3.0,
         description="PostgreSQL ends our transactions that are silent so long",
     )
-    connect_timeout: PositiveInt = Field(default=10, description="longest wait for a connection")
+    silence_timeout: _Seconds = Field(
+        default=4.0, description="look whether a connection is dead after so long without an answer"
+    )
+    connect_timeout: PositiveInt = Field(default=5, description="longest wait for a connection")
 
     worker: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
         default="on", description="off keeps an embedded worker from starting"

@@ -38,6 +38,9 @@ log = logging.getLogger("laneway")
 
 # Requests that use the database at the same time.
 SERVER_POOL = 10
+# How long a request waits for a connection, and then for a statement: less than 15 s together.
+REQUEST_WAIT_S = 4.0
+REQUEST_STATEMENT_S = 10.0
 
 
 class JobType:
@@ -301,6 +304,11 @@ def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | 
     from laneway.mcp.door import install
 
     size = max(settings.pool_size, SERVER_POOL)
-    app = make_app(settings, Database(dsn, settings, role="server", size=size), client)
+    # A request is answered before clients and load balancers give up on it.
+    bounded = settings.model_copy(
+        update={"statement_timeout": min(settings.statement_timeout, REQUEST_STATEMENT_S)}
+    )
+    database = Database(dsn, bounded, role="server", size=size, longest_wait_s=REQUEST_WAIT_S)
+    app = make_app(settings, database, client)
     install(app)
     return app

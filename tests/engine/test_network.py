@@ -19,7 +19,7 @@ async def proxy(dsn: str) -> AsyncIterator[Proxy]:
 
 
 def application(dsn: str) -> Laneway:
-    lw = Laneway(dsn, **{**QUICK, "connect_timeout": 3})
+    lw = Laneway(dsn, **{**QUICK, "connect_timeout": 3, "silence_timeout": 0.5})
 
     @lw.handler("count", max_retries=10, retry=SOON)
     async def count(ctx: Context, n: int) -> int:
@@ -28,7 +28,7 @@ def application(dsn: str) -> Laneway:
     return lw
 
 
-@pytest.mark.parametrize("trouble", ["cut", "blackhole"])
+@pytest.mark.parametrize("trouble", ["cut", "blackhole", "swallow"])
 async def test_a_worker_goes_on_by_itself_when_the_network_is_back(
     shop: Workshop, proxy: Proxy, dsn: str, trouble: str
 ) -> None:
@@ -36,9 +36,11 @@ async def test_a_worker_goes_on_by_itself_when_the_network_is_back(
     async with lw.worker():
         first = await shop.lw.submit("count", {"n": 1})
         assert await first.wait(timeout=20) == 1
-        for n in range(3):
+        for n in range(1 if trouble == "swallow" else 3):
             if trouble == "cut":
                 proxy.cut()
+            elif trouble == "swallow":
+                proxy.swallow()
             else:
                 proxy.blackhole()
             job = await shop.lw.submit("count", {"n": n})

@@ -276,7 +276,7 @@ def by_statement(config: dict[str, Any]) -> Renew:
     session = Session(config["dsn"], config["options"])
 
     def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
-        return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]))
+        return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]), within_s)
 
     return renew
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection
@@ -23,6 +23,7 @@ from laneway.store import bell, pooler, row_security
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.failures import translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
+from laneway.store.silence import Watch
 from laneway.store.statement import Row, Statement
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 AsyncConn = AsyncConnection[tuple[Any, ...]]
+SILENT: Final = "the connection to the database went silent and was given up"
 
 
 def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any]:
@@ -46,10 +48,10 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
     options: dict[str, Any] = {
         "application_name": f"laneway {role}",
         "connect_timeout": settings.connect_timeout,
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 20_000,
+        "keepalives_idle": 4,
+        "keepalives_interval": 2,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 8_000,
         "target_session_attrs": "read-write",
     }
     options = {
@@ -69,17 +71,39 @@ async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
 
 
 class _Places(asyncio.Semaphore):
-    """Knows how many have or want a place."""
+    """Knows how many have or want a place, and lets nobody wait for longer than allowed."""
 
     asked = 0
+
+    def __init__(self, size: int, longest_s: float | None) -> None:
+        super().__init__(size)
+        self._size = size
+        self._longest_s = longest_s
 
     async def acquire(self) -> Literal[True]:
         self.asked += 1
         try:
+            if self._longest_s is not None and self.locked():
+                return await self._acquire_within(self._longest_s)
             return await super().acquire()
         except BaseException:
             self.asked -= 1
             raise
+
+    async def _acquire_within(self, longest_s: float) -> Literal[True]:
+        # Not by asyncio.timeout: the first steps of a request are outside of a task.
+        acquiring = asyncio.ensure_future(super().acquire())
+        try:
+            await asyncio.wait({acquiring}, timeout=longest_s)
+        except BaseException:
+            if not acquiring.cancel():
+                super().release()
+            raise
+        if acquiring.cancel():
+            raise DatabaseUnavailable(
+                f"all {self._size} connections were in use for {longest_s:g} s"
+            )
+        return acquiring.result()
 
     def release(self) -> None:
         self.asked -= 1
@@ -103,12 +127,14 @@ class Database:
         *,
         role: str = "client",
         size: int | None = None,
+        longest_wait_s: float | None = None,
     ) -> None:
+        """`longest_wait_s`: how long a caller waits for a connection that others use."""
         self._given_dsn = dsn
         self.settings = settings
         self.role = role
         self.size = size or settings.pool_size
-        self._free = _Places(self.size)
+        self._free = _Places(self.size, longest_wait_s)
         self._idle: list[AsyncConn] = []
         self._made: weakref.WeakSet[AsyncConn] = weakref.WeakSet()
         forks.own(self)
@@ -147,8 +173,7 @@ class Database:
 
     async def close(self) -> None:
         self.is_closed = True
-        while self._idle:
-            await self._idle.pop().close()
+        await self._drop_idle()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:
@@ -156,6 +181,7 @@ class Database:
         with translated():
             async with self._free:
                 conn = await self._take()
+                watch = Watch(conn, self.settings, None if self.is_pooled else self._probe)
                 try:
                     yield conn
                 except BaseException as error:
@@ -163,8 +189,21 @@ class Database:
                         pooler.note(self.dsn)
                     # Half-read answers, open transactions, demoted servers: none is worth keeping.
                     await self._give_back(conn, is_sound=_is_refusal(error))
+                    if watch.is_silent:
+                        # Those that are idle have gone the same way, and would each be waited for.
+                        await self._drop_idle()
+                        raise DatabaseUnavailable(SILENT) from error
                     raise
+                finally:
+                    watch.end()
                 await self._give_back(conn, is_sound=True)
+
+    async def _probe(self) -> AsyncConn:
+        return await connect(self.dsn, self.settings, "probe")
+
+    async def _drop_idle(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
 
     async def _give_back(self, conn: AsyncConn, *, is_sound: bool) -> None:
         is_idle = conn.info.transaction_status == TransactionStatus.IDLE

@@ -18,10 +18,11 @@ from laneway.config import Settings
 from laneway.store import pooler
 from laneway.store.database import connect
 from laneway.store.failures import translated
+from laneway.store.silence import hang_up
 from laneway.store.statement import Statement, nothing
 
 CHANNEL = "laneway"
-PING_S = 15.0
+PING_S = 10.0
 LONGEST = 7900
 
 
@@ -69,13 +70,19 @@ class Listener:
                     async for notice in conn.notifies(timeout=PING_S):
                         self._on_message(notice.payload)
                     # A half-open connection is silent; asking finds out.
-                    await asyncio.wait_for(conn.execute("select 1"), 10)
-            except TimeoutError as error:
-                raise psycopg.OperationalError("the listening connection is silent") from error
+                    await self._ping(conn)
             finally:
                 self.is_listening = False
                 kept.let_go()
                 await conn.close()
+
+    async def _ping(self, conn: psycopg.AsyncConnection[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self._settings.silence_timeout, hang_up, conn)
+        try:
+            await conn.execute("select 1")
+        finally:
+            timer.cancel()
 
     async def _is_shared(self, conn: psycopg.AsyncConnection[Any]) -> bool:
         if self._settings.pooler is not None or not pooler.is_pooled(self._dsn, self._settings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import psycopg
 from laneway.store import pooler
 from laneway.store.database import run_sync
 from laneway.store.failures import translated
+from laneway.store.silence import hang_up
 from laneway.store.statement import Statement
 
 T = TypeVar("T")
@@ -24,16 +26,25 @@ class Session:
         self._options = options
         self._conn: psycopg.Connection[Any] | None = None
 
-    def run(self, statement: Statement[T]) -> T:
+    def run(self, statement: Statement[T], within_s: float | None = None) -> T:
+        """Runs it; a connection that brings no answer `within_s` is given up."""
         with translated():
             if self._conn is None or self._conn.closed:
                 may_ask = "options" in self._options
                 self._conn = pooler.connect_sync(self._dsn, self._options, may_ask=may_ask)
+            timer = None
+            if within_s is not None:
+                timer = threading.Timer(within_s, hang_up, [self._conn])
+                timer.daemon = True
+                timer.start()
             try:
                 return run_sync(self._conn, statement)
             except BaseException:
                 self.close()
                 raise
+            finally:
+                if timer is not None:
+                    timer.cancel()
 
     def close(self) -> None:
         if self._conn is not None:

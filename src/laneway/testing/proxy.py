@@ -5,6 +5,7 @@ async with Proxy("127.0.0.1", 5432) as proxy:
     proxy.cut()                        # every connection now, as a reset
     proxy.cut_when(b"COMMIT")          # the next time a client sends this, before it gets through
     proxy.blackhole()                  # bytes go nowhere, connections stay open
+    proxy.swallow()                    # the same for good, on the connections there are
     proxy.delay(0.2)                   # every chunk arrives later
     proxy.heal()
 """
@@ -24,6 +25,7 @@ class _Link:
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self._writers = (client, server)
+        self.is_deaf = False
 
     def cut(self) -> None:
         for writer in self._writers:
@@ -93,6 +95,15 @@ class Proxy:
         """From now on nothing arrives, on old connections or new ones, and nobody is told."""
         self._is_open.clear()
 
+    def swallow(self) -> int:
+        """What is sent on the connections there are is lost from now on; new ones are let through.
+
+        Answers how many there are.
+        """
+        for link in self._links:
+            link.is_deaf = True
+        return len(self._links)
+
     def delay(self, seconds: float) -> None:
         """Every chunk, in both directions, arrives so much later."""
         self._delay_s = seconds
@@ -148,6 +159,8 @@ class Proxy:
         tail = b""
         while data := await reader.read(_CHUNK):
             await self._is_open.wait()
+            if link.is_deaf:
+                continue
             if self._delay_s:
                 await asyncio.sleep(self._delay_s)
             if is_client and self._needle is not None:

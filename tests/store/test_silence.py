@@ -1,0 +1,172 @@
+"""Connections that bring no answer any more are noticed and replaced; slow ones are left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+import pytest
+
+from laneway.config import Settings
+from laneway.errors import DatabaseUnavailable
+from laneway.store.database import Database, connection_options
+from laneway.store.notify import Listener
+from laneway.store.session import Session
+from laneway.store.statement import Statement, scalar
+from laneway.testing.proxy import Proxy
+
+SILENCE_S = 0.6
+PATIENCE_S = 20.0
+
+
+class Text(Statement[Any]):
+    """A statement of a test."""
+
+    @property
+    def text(self) -> str:
+        return self.name
+
+
+ONE = Text("select 1", scalar)
+
+
+@pytest.fixture
+async def proxy(dsn: str) -> AsyncIterator[Proxy]:
+    query = parse_qs(urlsplit(dsn).query)
+    async with Proxy(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def far(dsn: str, proxy: Proxy) -> str:
+    """The same database through the proxy."""
+    parts = urlsplit(dsn)
+    place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
+    return urlunsplit(parts._replace(netloc=place, query=""))
+
+
+@pytest.fixture
+async def opened(far: str) -> AsyncIterator[Callable[..., Database]]:
+    async with AsyncExitStack() as stack:
+
+        def make(*, size: int = 1, wait_s: float | None = None, **more: Any) -> Database:
+            settings = Settings.load(database_url=far, silence_timeout=SILENCE_S, **more)
+            database = Database(far, settings, role="tests", size=size, longest_wait_s=wait_s)
+            stack.push_async_callback(database.close)
+            return database
+
+        yield make
+
+
+async def test_a_statement_whose_answer_was_lost_fails_and_the_next_works(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    db = opened()
+    assert await db.run(ONE) == 1
+    assert proxy.swallow() == 1
+    with pytest.raises(DatabaseUnavailable, match="silent"):
+        await asyncio.wait_for(db.run(ONE), PATIENCE_S)
+    assert await db.run(ONE) == 1
+
+
+async def test_a_dead_connection_takes_the_idle_ones_along(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    db = opened(size=3)
+    await asyncio.gather(*(db.run(Text("select pg_sleep(0.1)", scalar)) for _ in range(3)))
+    assert proxy.swallow() == db.idle == 3
+    with pytest.raises(DatabaseUnavailable, match="silent"):
+        await db.run(ONE)
+    assert db.idle == 0
+    assert await db.run(ONE) == 1
+
+
+async def test_a_statement_that_the_server_works_on_is_waited_for(
+    opened: Callable[..., Database],
+) -> None:
+    db = opened()
+    slow = Text(f"select 1 from pg_sleep({3 * SILENCE_S})", scalar)
+    assert await db.run(slow) == 1
+
+
+async def test_a_transaction_that_its_owner_leaves_idle_is_left_alone(
+    opened: Callable[..., Database],
+) -> None:
+    db = opened()
+    async with db.transaction() as transaction:
+        await transaction.run(ONE)
+        await asyncio.sleep(3 * SILENCE_S)
+        assert await transaction.run(ONE) == 1
+
+
+async def test_a_large_answer_over_a_slow_network_is_waited_for(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    db = opened()
+    await db.run(ONE)
+    # The server is done long before: its answer waits in buffers on the way.
+    proxy.delay(0.2)
+    large = Text("select repeat('x', 1000000)", scalar)
+    assert len(await db.run(large)) == 1_000_000
+
+
+async def test_in_a_network_that_is_gone_a_statement_fails(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    db = opened(connect_timeout=2)
+    await db.run(ONE)
+    proxy.blackhole()
+    with pytest.raises(DatabaseUnavailable):
+        await asyncio.wait_for(db.run(ONE), PATIENCE_S)
+    proxy.heal()
+    assert await db.run(ONE) == 1
+
+
+async def test_behind_a_pooler_the_statement_timeout_tells_that_it_is_dead(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    db = opened(pooler=True, statement_timeout=1.0)
+    await db.run(ONE)
+    proxy.swallow()
+    with pytest.raises(DatabaseUnavailable, match="silent"):
+        await asyncio.wait_for(db.run(ONE), PATIENCE_S)
+
+
+async def test_a_caller_waits_for_a_connection_no_longer_than_allowed(
+    opened: Callable[..., Database],
+) -> None:
+    db = opened(wait_s=0.1)
+    async with db.connection():
+        with pytest.raises(DatabaseUnavailable, match=r"in use for 0\.1 s"):
+            await db.run(ONE)
+    assert (db.in_use, db.waiting) == (0, 0)
+    assert await db.run(ONE) == 1
+
+
+async def test_a_session_gives_up_an_answer_that_does_not_come(far: str, proxy: Proxy) -> None:
+    settings = Settings.load(database_url=far)
+    session = Session(far, connection_options(far, settings, "tests"))
+    assert await asyncio.to_thread(session.run, ONE, PATIENCE_S) == 1
+    proxy.swallow()
+    with pytest.raises(DatabaseUnavailable):
+        await asyncio.to_thread(session.run, ONE, SILENCE_S)
+    assert await asyncio.to_thread(session.run, ONE, PATIENCE_S) == 1
+    session.close()
+
+
+async def test_a_listener_notices_that_its_connection_is_dead(
+    far: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.store.notify.PING_S", 0.1)
+    settings = Settings.load(database_url=far, silence_timeout=SILENCE_S)
+    listener = Listener(far, settings, lambda text: None)
+
+    def swallow() -> None:
+        proxy.swallow()
+
+    with pytest.raises(DatabaseUnavailable):
+        await asyncio.wait_for(listener.listen(swallow), PATIENCE_S)
+    assert not listener.is_listening
