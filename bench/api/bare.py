@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,7 +74,9 @@ async def _serve() -> int:
     # The same server program as Laneway's own.
     with listen("127.0.0.1", 0) as bound:
         serving = Serving(app, bound, 1.0)
-        serving.heed_signals()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, serving.on_signal)
         print(f"serving {url_of(bound)}", flush=True)
         await serving.run()
     return 0

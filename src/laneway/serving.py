@@ -13,9 +13,10 @@ from laneway import __version__
 from laneway.config import Settings
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
+from laneway.engine.deadline import Deadline
 from laneway.engine.duties import Leading
 from laneway.engine.logs import configure
-from laneway.engine.process import run_loop, stop_worker
+from laneway.engine.process import TO_STOP, Signals, run_loop, stop_worker
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, Refused
 from laneway.opening import resolve_dsn
@@ -87,12 +88,15 @@ async def _serve(
 ) -> int:
     from laneway.api.server import Serving, url_of
 
+    deadline = Deadline()
+    signals = Signals(lambda: deadline.begin(settings.shutdown_grace))
+    keeping = asyncio.ensure_future(signals.keep())
     app = make_api(dsn, settings, client)
     database: Database = app.state.database
     rpc = leading = None
     try:
         serving = Serving(app, bound, settings.shutdown_grace)
-        serving.heed_signals()
+        signals.heed(TO_STOP, serving.on_signal)
         # What is there now stays: looking through it over and over takes a tenth of a busy server.
         gc.collect()
         gc.freeze()
@@ -120,6 +124,8 @@ async def _serve(
             await worker.start()
         await asyncio.gather(serving.run(), _stop_when_told(serving, settings, worker, rpc))
     finally:
+        keeping.cancel()
+        signals.ignore()
         if leading is not None:
             await leading.stop()
         if rpc is not None:
@@ -128,6 +134,7 @@ async def _serve(
             await client.close()
         await database.close()
     log.info("server stopped")
+    deadline.leave(0)
     return 0
 
 

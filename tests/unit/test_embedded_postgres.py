@@ -31,6 +31,18 @@ postgres.start()
 print(postgres._postmaster.pid, flush=True)
 sys.stdin.read()
 """
+# The same, with a forked child that lives on; its pid comes first.
+FORKING_USER = USER.replace(
+    "print(",
+    """import os, time
+child = os.fork()
+if child == 0:
+    os.closerange(0, 3)
+    time.sleep(60)
+    os._exit(0)
+print(child)
+print(""",
+)
 
 
 @pytest.fixture
@@ -51,9 +63,9 @@ def embedded(data_dir: Path, **options: object) -> EmbeddedPostgres:
     return EmbeddedPostgres(data_dir, settings=TEST_SETTINGS, **options)  # type: ignore[arg-type]
 
 
-def user(data_dir: Path) -> subprocess.Popen[str]:
+def user(data_dir: Path, program: str = USER) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", USER, str(data_dir)],
+        [sys.executable, "-c", program, str(data_dir)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -191,6 +203,22 @@ def test_a_killed_owner_leaves_no_server_running(data_dir: Path) -> None:
     owner.communicate()
     assert eventually(lambda: not embedded(data_dir).is_running)
     assert eventually(lambda: not guardian.command_line(pid))
+
+
+@pytest.mark.parametrize("how", ["killed", "ended"])
+def test_forked_child_of_owner_does_not_keep_the_server(data_dir: Path, how: str) -> None:
+    owner = user(data_dir, FORKING_USER)
+    assert owner.stdout is not None
+    forked = int(owner.stdout.readline())
+    try:
+        server_pid_told_by(owner)
+        if how == "killed":
+            owner.kill()
+        owner.communicate("")
+        assert eventually(lambda: not embedded(data_dir).is_running)
+        os.kill(forked, 0)
+    finally:
+        os.kill(forked, signal.SIGKILL)
 
 
 def test_an_owner_killed_while_it_starts_leaves_no_server_running(data_dir: Path) -> None:

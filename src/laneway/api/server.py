@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 from collections.abc import Iterator
 from typing import Final
@@ -59,7 +58,7 @@ class _Server(uvicorn.Server):
 
 
 class Serving:
-    """A server between its start and its end; SIGTERM and SIGINT set `told`, again `hurry`."""
+    """A server between its start and its end; `on_signal` sets `told`, again `hurry`."""
 
     def __init__(self, app: FastAPI, bound: socket.socket, grace_s: float) -> None:
         self.told, self.hurry = asyncio.Event(), asyncio.Event()
@@ -80,12 +79,7 @@ class Serving:
             )
         )
 
-    def heed_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
-
-    def _on_signal(self) -> None:
+    def on_signal(self) -> None:
         (self.hurry if self.told.is_set() else self.told).set()
 
     async def run(self) -> None:

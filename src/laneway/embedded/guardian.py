@@ -1,8 +1,9 @@
 """The process that stops the server when its last user has gone.
 
-It holds the user's place in `users.lock` and the reading end of a pipe. The pipe ends when the
-owner says goodbye or dies, however it dies. Run as a plain file with the standard library alone:
-it must start fast, stay small, and not import the package it guards.
+It holds the user's place in `users.lock` and the reading end of a pipe, by which the owner says
+goodbye. It also watches the owner's process: processes that the owner forked may hold the other end
+open after its death. Run as a plain file with the standard library alone: it must start fast, stay
+small, and not import the package it guards.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -23,6 +25,7 @@ STOPPED, STILL_USED = 0, 3
 # A fast stop that takes longer than this is turned into an immediate one; the next start recovers.
 PATIENCE = 30.0
 _POLL = 0.02
+_LOOK_MS = 1000
 _SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
@@ -183,12 +186,25 @@ def exists(pid: int) -> bool:
     return True
 
 
+def wait_for(owner: int) -> str:
+    """How the owner says to stop the server; nothing when it died."""
+    poll = select.poll()
+    poll.register(sys.stdin.fileno(), select.POLLIN)
+    with contextlib.suppress(AttributeError, OSError):
+        poll.register(os.pidfd_open(owner), select.POLLIN)
+    while not poll.poll(_LOOK_MS) and os.getppid() == owner:
+        pass
+    if not any(fd == sys.stdin.fileno() for fd, _ in poll.poll(0)):
+        return ""
+    return sys.stdin.readline().strip()
+
+
 def main() -> int:
     # A signal to the whole group or control group ends the owner; the pipe then tells us.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    home, users = Path(sys.argv[1]), int(sys.argv[2])
-    mode = sys.stdin.read().strip() or "fast"
+    home, users, owner = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    mode = wait_for(owner) or "fast"
     return STOPPED if leave(home, mode, users) else STILL_USED
 
 

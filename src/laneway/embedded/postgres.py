@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from platformdirs import user_data_path
 
+from laneway import forks
 from laneway.embedded import guardian
 from laneway.embedded.account import cluster_account, new_account
 from laneway.embedded.binaries import Binaries, binaries_for, find_binaries
@@ -130,7 +131,7 @@ class EmbeddedPostgres:
         process, self._guardian = self._guardian, None
         place, self._place = self._place, None
         if process is not None:
-            process.communicate(mode)
+            process.communicate(f"{mode}\n")
             if process.returncode in (guardian.STOPPED, guardian.STILL_USED):
                 return process.returncode == guardian.STOPPED
         if not self.data_dir.is_dir():
@@ -191,9 +192,10 @@ class EmbeddedPostgres:
             raise DatabaseUnavailable(f"{self.data_dir}/users.lock is held by another program")
         if self._tie_to_parent:
             log = guardian.open_private(self.log_path)
+            told = [str(self.data_dir), str(place), str(os.getpid())]
             try:
                 self._guardian = subprocess.Popen(
-                    [sys.executable, "-IS", guardian.__file__, str(self.data_dir), str(place)],
+                    [sys.executable, "-IS", guardian.__file__, *told],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
@@ -208,6 +210,14 @@ class EmbeddedPostgres:
         else:
             self._place = place
         _started.add(self)
+        forks.own(self)
+
+    def fds(self) -> list[int]:
+        """What no forked process may hold: it would keep the server alive."""
+        process = self._guardian
+        if process is not None and process.stdin is not None and not process.stdin.closed:
+            return [process.stdin.fileno()]
+        return [] if self._place is None else [self._place]
 
     def _launch(self) -> None:
         """See to it that the server runs and answers."""
