@@ -112,6 +112,12 @@ class Settings(BaseSettings):
         default=32, description="threads for handlers that are plain functions"
     )
     children: int = Field(default=2, ge=0, description="child processes for isolated handlers")
+    slots: PositiveInt | None = Field(
+        default=None, description="jobs a worker process runs at once, of all kinds together"
+    )
+    max_jobs_per_child: PositiveInt = Field(
+        default=1000, description="jobs after which a child process is replaced; 1: fresh per job"
+    )
     shutdown_grace: _Seconds = Field(default=30.0, description="time to finish jobs when stopping")
     cancel_grace: _Seconds = Field(default=30.0, description="time to stop before being fenced")
     heartbeat_fraction: float = Field(

@@ -45,6 +45,8 @@ log = logging.getLogger("laneway")
 Kind = Literal["counter", "gauge", "histogram"]
 Value = float | Histogram
 Samples = Mapping[tuple[str, ...], Value]
+# Makes of a program that serves metrics one that serves more.
+Route = Callable[["WSGIApplication"], "WSGIApplication"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,12 +315,17 @@ def _guarded(told: WSGIApplication, token: str) -> WSGIApplication:
 
 @contextmanager
 def served(
-    port: int, host: str, tally: Tally = PROCESS, *, token: str | None = None
+    port: int,
+    host: str,
+    tally: Tally = PROCESS,
+    *,
+    token: str | None = None,
+    route: Route = lambda told: told,
 ) -> Iterator[int]:
     """Serves the metrics of a worker process from a thread: handlers that block do not stop it.
 
-    With a `token` only to those who bear it. Answers the port, which is another than asked for if
-    that is 0.
+    With a `token` only to those who bear it; `route` may serve more. Answers the port, which is
+    another than asked for if that is 0.
     """
 
     def made() -> Iterable[Metric]:
@@ -333,7 +340,7 @@ def served(
             f"metrics_host, metrics_port: cannot listen on {host}:{port}: {why}"
         ) from None
     told = make_wsgi_app(Page(made))
-    server.set_app(told if token is None else _guarded(told, token))
+    server.set_app(route(told if token is None else _guarded(told, token)))
     tally.is_read = True
     kept = forks.Fds(server.fileno())
     try:
@@ -363,14 +370,16 @@ def check_host(settings: Settings) -> None:
 
 
 @contextmanager
-def of_settings(settings: Settings, port: int, *, must_listen: bool) -> Iterator[None]:
+def of_settings(
+    settings: Settings, port: int, *, must_listen: bool, route: Route = lambda told: told
+) -> Iterator[None]:
     """Serves them as the settings say; a port that is taken is only logged unless it must."""
     check_host(settings)
     token = settings.metrics_token
     secret = None if token is None else token.get_secret_value()
     with ExitStack() as stack:
         try:
-            stack.enter_context(served(port, settings.metrics_host, token=secret))
+            stack.enter_context(served(port, settings.metrics_host, token=secret, route=route))
         except ConfigError as error:
             if must_listen:
                 raise

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from laneway.engine.health import Health
 from laneway.engine.logs import configure
 from laneway.engine.process import run_worker_process
 from laneway.engine.supervisor import Supervisor, command
 from laneway.errors import ConfigError
-from laneway.wiring import Laneway, load_app, metrics_of
+from laneway.wiring import Laneway, load_app, metrics_of, size_options
 
 if TYPE_CHECKING:
     from laneway.rpc.link import Link
@@ -58,6 +59,9 @@ def run_remote_worker(
     concurrency: int | None = None,
     threads: int | None = None,
     children: int | None = None,
+    slots: int | None = None,
+    max_jobs: int | None = None,
+    max_jobs_per_child: int | None = None,
     name: str | None = None,
     grace: float | None = None,
     metrics_port: int | None = None,
@@ -71,7 +75,13 @@ def run_remote_worker(
     # What is not there must not be started by handlers that submit, nor by their children.
     os.environ.setdefault("LANEWAY_EMBEDDED", "off")
     loaded = load_app(app)
-    sizes = {"concurrency": concurrency, "threads": threads, "children": children}
+    sizes = {
+        "concurrency": concurrency,
+        "threads": threads,
+        "children": children,
+        "slots": slots,
+        "max_jobs_per_child": max_jobs_per_child,
+    }
     given = {**sizes, "metrics_port": metrics_port}
     settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
@@ -81,15 +91,19 @@ def run_remote_worker(
 
         check_host(settings)
     if processes is None or is_supervised:
-        with metrics_of(settings, is_supervised=is_supervised):
+        health = Health(settings)
+        with metrics_of(settings, health, is_supervised=is_supervised):
             return run_worker_process(
-                lambda: RemoteWorker(loaded.handlers, settings, link, name=name, app=app), grace
+                lambda: RemoteWorker(
+                    loaded.handlers, settings, link, name=name, app=app, max_jobs=max_jobs
+                ),
+                grace,
+                health,
             )
     options = [
         *options,
-        *(f"--{size}={value}" for size, value in sizes.items() if value is not None),
-        *([] if name is None else [f"--name={name}"]),
+        *size_options({**sizes, "max_jobs": max_jobs}),
         *([] if grace is None else [f"--grace={grace}"]),
     ]
     started = command(app, options, "remote-worker")
-    return Supervisor(started, processes, None, settings, grace).run()
+    return Supervisor(started, processes, None, settings, grace, name).run()

@@ -89,7 +89,7 @@ async def _serve(
     from laneway.api.server import Serving, url_of
 
     deadline = Deadline()
-    signals = Signals(lambda: deadline.begin(settings.shutdown_grace))
+    signals = Signals(deadline, settings.shutdown_grace)
     keeping = asyncio.ensure_future(signals.keep())
     app = make_api(dsn, settings, client)
     database: Database = app.state.database

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
@@ -19,6 +19,7 @@ from laneway.config import Settings
 from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
 from laneway.engine.checks import TIMEOUT_S, make_check
+from laneway.engine.health import Health
 from laneway.engine.logs import configure
 from laneway.engine.process import run_worker_process
 from laneway.engine.registry import Handler, Registry, make_handler
@@ -257,11 +258,21 @@ def run_worker(
     concurrency: int | None = None,
     threads: int | None = None,
     children: int | None = None,
+    slots: int | None = None,
+    max_jobs: int | None = None,
+    max_jobs_per_child: int | None = None,
+    name: str | None = None,
     grace: float | None = None,
     metrics_port: int | None = None,
 ) -> int:
     """Runs workers of an application until told to stop; with `processes`, under a supervisor."""
-    sizes = {"concurrency": concurrency, "threads": threads, "children": children}
+    sizes = {
+        "concurrency": concurrency,
+        "threads": threads,
+        "children": children,
+        "slots": slots,
+        "max_jobs_per_child": max_jobs_per_child,
+    }
     only = frozenset(lanes) if lanes is not None else None
     loaded = load_app(app)
     given = {**sizes, "metrics_port": metrics_port}
@@ -274,28 +285,37 @@ def run_worker(
         check_host(settings)
     if processes is None or is_supervised:
         dsn = loaded.database.dsn
-        with metrics_of(settings, is_supervised=is_supervised):
+        health = Health(settings)
+        with metrics_of(settings, health, is_supervised=is_supervised):
             make = partial(Worker, dsn, settings, loaded.handlers, only_lanes=only, app=app)
-            return run_worker_process(lambda: make(transport="database"), grace)
-    options = [f"--{name}={value}" for name, value in sizes.items() if value is not None]
+            more: dict[str, Any] = {"name": name, "max_jobs": max_jobs, "transport": "database"}
+            return run_worker_process(lambda: make(**more), grace, health)
+    options = size_options({**sizes, "max_jobs": max_jobs})
     if lanes is not None:
         options.append(f"--lanes={','.join(lanes)}")
     if grace is not None:
         options.append(f"--grace={grace}")
     dsn = loaded.database.dsn
-    return Supervisor(command(app, options), processes, dsn, settings, grace).run()
+    return Supervisor(command(app, options), processes, dsn, settings, grace, name).run()
+
+
+def size_options(sizes: Mapping[str, int | None]) -> list[str]:
+    """Options for a process under a supervisor that say the same."""
+    given = {name: value for name, value in sizes.items() if value is not None}
+    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
 
 
 def metrics_of(
-    settings: Settings, *, is_supervised: bool = False
+    settings: Settings, health: Health, *, is_supervised: bool = False
 ) -> AbstractContextManager[object]:
-    """Tells the metrics of this process, if a port is set for them."""
+    """Serves metrics and health of this process, if a port is set for them."""
     if settings.metrics_port is None:
         return nullcontext()
     from laneway.metrics import of_settings
 
     # Of several processes, one whose port is taken must not stop the work of all.
-    return of_settings(settings, settings.metrics_port, must_listen=not is_supervised)
+    port = settings.metrics_port
+    return of_settings(settings, port, must_listen=not is_supervised, route=health.route)
 
 
 def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:

@@ -53,6 +53,8 @@ async def test_the_status_tells_who_fell_silent(ask: Ask, people: People, scene:
         told = (await ask(vera, "GET", f"{ADMIN}/status")).json()
         assert [each["name"] for each in told["workers"]] == live
         assert [each["name"] for each in told["silent"]] == silent
+        assert all(each["state"] == "live" for each in told["workers"])
+        assert all(each["state"] == "dead" for each in told["silent"])
         assert (await ask(otto, "GET", f"{ADMIN}/status")).json()["silent"] == []
 
 

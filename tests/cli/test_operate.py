@@ -114,6 +114,17 @@ def test_the_overview_shows_lanes_jobs_and_workers(
     assert len(told["lanes"]) == 5
 
 
+def test_overview_marks_a_dead_worker(run: Run, scene: Scene) -> None:
+    scene.register()
+    assert "dead" not in run("admin", "workers").stdout
+    scene.conn.execute("update laneway.workers set seen_at = seen_at - interval '95 seconds'")
+    text = run("admin", "workers").stdout
+    assert "no live workers" in text
+    assert "dead" in text
+    told = json.loads(run("admin", "workers", "--json").stdout)
+    assert (told["workers"], [each["state"] for each in told["silent"]]) == ([], ["dead"])
+
+
 def test_one_worker_is_drained_and_resumed_by_its_name_or_id(run: Run, scene: Scene) -> None:
     scene.register()
     scene.running("greet")

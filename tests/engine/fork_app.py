@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -51,6 +53,20 @@ async def fork_and_wait(ctx: Context) -> int:
     if ctx.attempt > 1:
         return ctx.attempt
     await ctx.save([os.getpid(), fork_sleeper()])
+    await asyncio.Event().wait()
+    return 0
+
+
+@lw.handler("c_fork_and_wait", retry=SOON)
+async def c_fork_and_wait(ctx: Context) -> int:
+    """As a library in C does it: Python and its hooks do not know."""
+    if ctx.attempt > 1:
+        return ctx.attempt
+    child = ctypes.PyDLL(None).fork()
+    if child == 0:
+        time.sleep(120)  # noqa: ASYNC251 -- another process
+        os._exit(0)
+    await ctx.save([os.getpid(), child])
     await asyncio.Event().wait()
     return 0
 
@@ -159,6 +175,18 @@ async def ignore_signal(ctx: Context, number: int) -> None:
 @lw.handler("isolated_pid", isolation="process")
 def isolated_pid(ctx: SyncContext) -> int:
     return os.getpid()
+
+
+@lw.handler("talkative", isolation="process", max_retries=0)
+def talkative(ctx: SyncContext, lines: int, then: str) -> None:
+    print("password=hunter2secret")
+    for i in range(lines):
+        print(f"line {i}")
+    print("x" * 20_000)
+    sys.stderr.write("no newline at the end")
+    if then == "crash":
+        sys.stdout.flush()
+        ctypes.string_at(0)
 
 
 @lw.handler("isolated_exit", isolation="process", max_retries=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -46,7 +48,7 @@ def adopt(shop: Workshop, *job_types: str) -> None:
         shop.lw.handlers.add(handler)
 
 
-@pytest.mark.parametrize("job_type", ["fork_and_wait", "thread_pool_and_wait"])
+@pytest.mark.parametrize("job_type", ["fork_and_wait", "c_fork_and_wait", "thread_pool_and_wait"])
 async def test_forked_child_does_not_keep_lease_of_killed_worker(
     shop: Workshop, job_type: str
 ) -> None:
@@ -73,7 +75,7 @@ SUPERVISED = ("--processes=1",)
     "job_type, options",
     [
         ("fork_and_wait", ALONE),
-        ("fork_and_wait", SUPERVISED),
+        ("c_fork_and_wait", SUPERVISED),
         ("pool_and_wait", ALONE),
         ("thread_pool_and_wait", SUPERVISED),
     ],
@@ -194,3 +196,20 @@ async def test_nothing_that_waits_at_exit_keeps_a_stopped_worker(shop: Workshop,
         crew.terminate()
         await until(crew.all_gone)
     assert shop.status(job) == "approved"
+
+
+IMPATIENT = """
+import time
+from laneway.engine import deadline
+deadline.EXIT_S = 0.5
+ours = deadline.Deadline()
+while True:
+    ours.begin(0.0)
+    time.sleep(0.02)
+"""
+
+
+def test_further_signals_do_not_postpone_the_deadline() -> None:
+    ran = subprocess.run([sys.executable, "-c", IMPATIENT], check=False, capture_output=True)
+    assert ran.returncode == 1
+    assert b"has not stopped in time" in ran.stderr

@@ -12,7 +12,7 @@ from laneway.api.job_models import ProgressOut
 from laneway.api.lane_models import LaneName, LaneStatusOut
 from laneway.api.paging import Request
 from laneway.domain.job import PRIORITY_RANGE, Job
-from laneway.domain.overview import Transport
+from laneway.domain.overview import Transport, WorkerState
 from laneway.domain.states import Status
 
 LONGEST_DEADLINE_S = 10.0
@@ -128,6 +128,9 @@ class WorkerOut(BaseModel):
         description="Resident set of its process when it was last seen; null where it cannot tell"
     )
     is_live: bool
+    state: WorkerState = Field(
+        description="dead: not heard of for 45 s, and it never said that it stops"
+    )
     is_leader: bool
     drain_requested_at: datetime | None = Field(
         description="Since when it is told to claim nothing more; what it runs finishes"

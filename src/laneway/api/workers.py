@@ -29,7 +29,7 @@ from laneway.api.worker_models import (
 from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
 from laneway.control.freeze import Hold
-from laneway.domain.overview import WorkerRow, active_to_dict, worker_to_dict
+from laneway.domain.overview import active_to_dict, worker_to_dict
 from laneway.errors import LanewayError, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
@@ -58,7 +58,7 @@ async def read_status(caller: Viewer) -> Any:
         "lanes": [each.to_dict() for each in seen.lanes if caller.reaches(each.lane.name)],
         "active": [active_to_dict(each) for each in seen.active if caller.reaches(each.lane)],
         "workers": [worker_to_dict(each) for each in served if each.is_live],
-        "silent": [worker_to_dict(each) for each in served if _is_silent(each)],
+        "silent": [worker_to_dict(each) for each in served if each.state == "dead"],
         "oldest_transaction": foreign._asdict() if foreign and caller.lanes is None else None,
     }
 
@@ -198,11 +198,6 @@ async def reprioritize_job(
     await _check_job(who, request, job_id)
     changed = await jobs.reprioritize(who.database, job_id, order.priority, by=who.actor)
     return JobStandingOut.of(changed)
-
-
-def _is_silent(worker: WorkerRow) -> bool:
-    """Whether it went without a word, or cannot be heard."""
-    return not worker.is_live and worker.stopped_at is None
 
 
 async def _check_job(who: Caller, request: Request, job_id: UUID) -> None:

@@ -215,6 +215,8 @@ def _megabytes(count: int | None) -> str:
 
 def _worker_state(each: WorkerRow) -> Text:
     told = []
+    if each.state == "dead":
+        told.append(Text(f"dead, last seen {_ago(each.seen_at)} ago", "red"))
     if each.drain_requested_at is not None:
         told.append(Text(f"drained by {visible(each.drain_requested_by or '-')}", "yellow"))
     if each.is_leader:
@@ -230,7 +232,10 @@ def overview(seen: Overview) -> RenderableType:
         parts += [Text(f"PAUSED{by}, {_ago(seen.gate.paused_at)} ago: nothing is claimed", "red")]
     parts += [lanes(seen.lanes), Text("")]
     parts += [active(seen.active) if seen.active else Text("no active jobs", "dim"), Text("")]
-    parts += [workers(seen.live) if seen.live else Text("no live workers", "yellow")]
+    if not seen.live:
+        parts += [Text("no live workers", "yellow")]
+    if shown := [*seen.live, *seen.dead]:
+        parts += [workers(shown)]
     return Group(*parts)
 
 

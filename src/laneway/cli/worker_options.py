@@ -44,6 +44,38 @@ Children = Annotated[
     int | None,
     typer.Option(min=0, envvar="LANEWAY_CHILDREN", help="Children for isolated handlers."),
 ]
+Slots = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        envvar="LANEWAY_SLOTS",
+        help="Jobs a process runs at once, of all kinds together; 1: one at a time.",
+    ),
+]
+MaxJobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        envvar="LANEWAY_MAX_JOBS",
+        help="Exit after so many jobs; a supervisor then starts a new process.",
+    ),
+]
+MaxJobsPerChild = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        envvar="LANEWAY_MAX_JOBS_PER_CHILD",
+        help="Replace a child of isolated handlers after so many jobs; 1: a fresh one per job.",
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        envvar="LANEWAY_WORKER_NAME",
+        help="For people; by default host:pid. Several processes add -1, -2 ...",
+    ),
+]
 Grace = Annotated[
     float | None,
     typer.Option(

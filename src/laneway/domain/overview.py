@@ -51,6 +51,9 @@ class ActiveJob(NamedTuple):
         return None if self.lane == ANALYSIS_LANE else self.retries + 1
 
 
+WorkerState = Literal["live", "dead", "stopped"]
+
+
 class WorkerRow(NamedTuple):
     """A worker process as operators see it."""
 
@@ -72,6 +75,13 @@ class WorkerRow(NamedTuple):
     is_live: bool
     running: int
     is_leader: bool
+
+    @property
+    def state(self) -> WorkerState:
+        """`dead`: not heard of lately, and it never said that it stops."""
+        if self.is_live:
+            return "live"
+        return "dead" if self.stopped_at is None else "stopped"
 
 
 class OldSnapshot(NamedTuple):
@@ -197,6 +207,10 @@ class Overview:
         return [worker for worker in self.workers if worker.is_live]
 
     @property
+    def dead(self) -> list[WorkerRow]:
+        return [worker for worker in self.workers if worker.state == "dead"]
+
+    @property
     def leader(self) -> WorkerRow | None:
         return next((worker for worker in self.workers if worker.is_leader), None)
 
@@ -209,6 +223,7 @@ class Overview:
             "lanes": [each.to_dict() for each in self.lanes],
             "active": [active_to_dict(each) for each in self.active],
             "workers": [worker_to_dict(each) for each in self.live],
+            "silent": [worker_to_dict(each) for each in self.dead],
         }
         if self.oldest_transaction is not None:
             shown["oldest_transaction"] = self.oldest_transaction._asdict()
@@ -256,6 +271,7 @@ def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
         "running": worker.running,
         "memory_bytes": worker.memory_bytes,
         "is_live": worker.is_live,
+        "state": worker.state,
         "is_leader": worker.is_leader,
         "drain_requested_at": asked.isoformat() if asked else None,
         "drain_requested_by": worker.drain_requested_by,

@@ -19,7 +19,6 @@ from urllib.parse import quote
 
 from platformdirs import user_data_path
 
-from laneway import forks
 from laneway.embedded import guardian
 from laneway.embedded.account import cluster_account, new_account
 from laneway.embedded.binaries import Binaries, binaries_for, find_binaries
@@ -210,14 +209,6 @@ class EmbeddedPostgres:
         else:
             self._place = place
         _started.add(self)
-        forks.own(self)
-
-    def fds(self) -> list[int]:
-        """What no forked process may hold: it would keep the server alive."""
-        process = self._guardian
-        if process is not None and process.stdin is not None and not process.stdin.closed:
-            return [process.stdin.fileno()]
-        return [] if self._place is None else [self._place]
 
     def _launch(self) -> None:
         """See to it that the server runs and answers."""

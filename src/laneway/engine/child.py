@@ -7,8 +7,10 @@ told to, and dies with its worker however that ends. errand.py is the other side
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import io
+import os
 import queue
 import socket
 import sys
@@ -24,6 +26,7 @@ from laneway.domain.payload import PayloadLimits, decode, encode_result
 from laneway.engine import verdicts
 from laneway.engine.child_handlers import Finder
 from laneway.engine.child_line import ChildJob, ChildLine, Outbox
+from laneway.engine.child_output import mark
 from laneway.engine.child_setup import (
     die,
     die_with,
@@ -46,6 +49,8 @@ class Child:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        # A handler may put another file in the place of stdout.
+        self._output = os.dup(1)
         self._outbox = Outbox(sock)
         self._jobs: queue.SimpleQueue[ChildJob | None] = queue.SimpleQueue()
         self._current: ChildJob | None = None
@@ -114,9 +119,19 @@ class Child:
         while (job := self._jobs.get()) is not None:
             answer = self._attempt(job)
             job.close()
+            self._end_output(job.number)
             self._outbox.send({"kind": "ended", "job": job.number, **answer})
             del job
         self._free()
+
+    def _end_output(self, number: int) -> None:
+        """So that the worker knows that it has read all that belongs to the job."""
+        for stream in (sys.stdout, sys.stderr):
+            # The handler may have closed it.
+            with contextlib.suppress(Exception):
+                stream.flush()
+        with contextlib.suppress(OSError):
+            os.write(self._output, mark(number))
 
     def _attempt(self, job: ChildJob) -> Message:
         if job.is_stopped():

@@ -11,6 +11,7 @@ import sys
 from subprocess import DEVNULL
 
 from laneway import forks
+from laneway.engine.child_output import ChildOutput
 from laneway.engine.child_wire import HEAD, LONGEST, Message, pack, unpack
 from laneway.engine.spawned import Spawned
 
@@ -21,7 +22,7 @@ LINGER_S = 0.5
 
 
 class ChildProcess:
-    """A fresh interpreter that shares nothing with the worker but one socket and its stderr."""
+    """A fresh interpreter that shares nothing with the worker but a socket and a pipe."""
 
     def __init__(
         self,
@@ -30,9 +31,11 @@ class ChildProcess:
         writer: asyncio.StreamWriter,
         memory_mb: int | None,
         kept: forks.Fds,
+        output: ChildOutput,
     ) -> None:
         self._process = process
         self._kept = kept
+        self.output = output
         self._reader = reader
         self._writer = writer
         self.pid = process.pid
@@ -55,11 +58,18 @@ class ChildProcess:
                 ours.close()
                 raise
             try:
-                process = _spawn(theirs.fileno())
+                output, written = await ChildOutput.open()
+                try:
+                    process = _spawn(theirs.fileno(), written)
+                except BaseException:
+                    output.close()
+                    raise
+                finally:
+                    os.close(written)
             except BaseException:
                 writer.transport.abort()
                 raise
-        child = cls(process, reader, writer, memory_mb, forks.Fds(ours.fileno()))
+        child = cls(process, reader, writer, memory_mb, forks.Fds(ours.fileno()), output)
         child.send(
             {
                 "kind": "hello",
@@ -129,19 +139,21 @@ class ChildProcess:
             async with asyncio.timeout(LINGER_S):
                 await self.is_heard.wait()
         self._kept.let_go()
+        self.output.close()
         self._writer.transport.abort()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
         return code
 
 
-def _spawn(fd: int) -> Spawned:
+def _spawn(fd: int, output: int) -> Spawned:
     """A program started anew rather than forked: no lock, connection or thread state of the worker
     comes along. -P: nothing in the current directory may pose as a module of Python's."""
     return Spawned(
         [sys.executable, "-P", "-m", CHILD_MODULE, str(fd)],
         stdin=DEVNULL,
-        stdout=2,
+        stdout=output,
+        stderr=output,
         pass_fds=(fd,),
         # Ctrl-C in a terminal is for the worker.
         start_new_session=True,

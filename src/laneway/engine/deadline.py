@@ -8,6 +8,7 @@ time, first ends the processes, then this one.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import sys
@@ -23,11 +24,10 @@ NOT_STOPPED = 1
 
 
 class Deadline:
-    """Counts from the last call of `begin`; safe to call from a signal handler."""
+    """Counts from the first call of `begin`; safe to call from a signal handler."""
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[tuple[float, float, int]] = queue.SimpleQueue()
-        self._pid = os.getpid()
         threading.Thread(target=self._run, name="laneway deadline", daemon=True).start()
 
     def begin(self, grace_s: float) -> None:
@@ -44,19 +44,20 @@ class Deadline:
 
     def _run(self) -> None:
         children_at, exit_at, code = self._orders.get()
-        is_sent = False
         while True:
-            until = exit_at if is_sent else children_at
-            try:
-                children_at, exit_at, code = self._orders.get(
-                    timeout=max(0.0, until - time.monotonic())
-                )
-                is_sent = False
-            except queue.Empty:
-                if is_sent:
-                    self._exit(code)
-                is_sent = True
+            now = time.monotonic()
+            if now >= children_at:
+                children_at = math.inf
                 end_processes()
+            if now >= exit_at:
+                self._exit(code)
+            try:
+                told = self._orders.get(timeout=max(0.0, min(children_at, exit_at) - now))
+            except queue.Empty:
+                continue
+            # Further signals make it sooner, never later.
+            children_at, exit_at = min(children_at, told[0]), min(exit_at, told[1])
+            code = told[2]
 
     def _exit(self, code: int) -> None:
         if code:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from laneway.engine import verdicts
-from laneway.engine.child_process import ChildProcess
+from laneway.engine.child_process import LINGER_S, ChildProcess
 from laneway.engine.child_wire import INTERRUPTED, Message, pack_error
 from laneway.engine.lines import LoopLine
 from laneway.engine.run import Run, here
@@ -47,6 +47,7 @@ class Errand:
         self.child = child
         self.is_started = False
         self._number = child.take_job()
+        child.output.begin(str(self.run.claim.job_id), self._keep_output)
         child.send(self._job())
         if self.run.stop_reason is not None:
             self.stop()
@@ -68,12 +69,16 @@ class Errand:
         while (message := await child.receive()) is not None:
             if message.get("job") == self._number:
                 if message["kind"] == "ended":
-                    return message
+                    break
                 self._hear(child, message)
             heard += 1
             if heard % FAIR_SHARE == 0:
                 await asyncio.sleep(0)
-        return None
+        await child.output.complete(self._number, LINGER_S)
+        return message
+
+    def _keep_output(self, text: str) -> None:
+        self._line.log("info", text)
 
     def _hear(self, child: ChildProcess, message: Message) -> None:
         match message["kind"]:

@@ -361,6 +361,11 @@ class Executor:
         """How many handlers go on though their jobs have ended, by isolation."""
         return Counter(run.handler.isolation for run in self.active.values() if run.ended)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether every job has ended, whatever handlers were left behind."""
+        return all(run.ended for run in self.active.values())
+
     def _conclude(self, run: Run, verdict: Verdict | None) -> None:
         run.ended = True
         if run.timer is not None:

@@ -17,6 +17,7 @@ from laneway import forks
 from laneway.config import Settings
 from laneway.engine.deadline import Deadline
 from laneway.engine.executor import Executor
+from laneway.engine.health import Health
 from laneway.engine.marker import Marker
 
 log = logging.getLogger("laneway")
@@ -36,17 +37,21 @@ class AnyWorker(Protocol):
     settings: Settings
     executor: Executor
     is_running: bool
+    spent: asyncio.Event
 
+    def trouble(self) -> str | None: ...
     async def start(self, marker: Marker | None = None) -> None: ...
     async def stop(
         self, grace_s: float | None = None, hurry: asyncio.Event | None = None
     ) -> None: ...
 
 
-def run_worker_process(make: Callable[[], AnyWorker], grace_s: float | None = None) -> int:
+def run_worker_process(
+    make: Callable[[], AnyWorker], grace_s: float | None = None, health: Health | None = None
+) -> int:
     """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
     deadline = Deadline()
-    code = run_loop(_serve(make, grace_s, deadline))
+    code = run_loop(_serve(make, grace_s, deadline, health))
     deadline.leave(code)
     return code
 
@@ -61,32 +66,35 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
     return run(main)
 
 
-async def _serve(make: Callable[[], AnyWorker], grace_s: float | None, deadline: Deadline) -> int:
+async def _serve(
+    make: Callable[[], AnyWorker],
+    grace_s: float | None,
+    deadline: Deadline,
+    health: Health | None,
+) -> int:
     worker = make()
+    if health is not None:
+        health.watch(worker)
     told, hurry = asyncio.Event(), asyncio.Event()
     within_s = worker.settings.shutdown_grace if grace_s is None else grace_s
 
     def on_signal() -> None:
-        if not told.is_set():
-            told.set()
-        elif leash is None:
-            deadline.begin(0.0)
-            hurry.set()
+        (hurry if told.is_set() and leash is None else told).set()
 
     def on_hurry() -> None:
         deadline.begin(0.0)
         told.set()
         hurry.set()
 
-    signals = Signals(lambda: deadline.begin(within_s))
     leash = _Leash.from_environment(on_hurry)
+    signals = Signals(deadline, within_s, is_alone=leash is None)
     signals.heed(TO_STOP, on_signal)
     if leash is not None:
         # Whoever stops a whole group signals us and our supervisor, which signals us again.
         signals.heed((HURRY,), on_hurry)
-    keeping = asyncio.ensure_future(signals.keep())
+    keeping = asyncio.ensure_future(signals.keep(health.turned if health else None))
     starting = asyncio.ensure_future(worker.start(leash.marker if leash else None))
-    stopping = asyncio.ensure_future(told.wait())
+    stopping = asyncio.ensure_future(_first(told, worker.spent))
     try:
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -112,22 +120,36 @@ async def _serve(make: Callable[[], AnyWorker], grace_s: float | None, deadline:
         await asyncio.gather(stopping, keeping, return_exceptions=True)
 
 
-class Signals:
-    """Passes signals to the event loop, and calls `on_first` at once, also while it is blocked."""
+async def _first(*events: asyncio.Event) -> None:
+    """Returns once one of them is set."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
 
-    def __init__(self, on_first: Callable[[], None]) -> None:
-        self._on_first = on_first
+
+class Signals:
+    """Passes signals to the event loop, and sets the deadline at once, also while it is blocked."""
+
+    def __init__(self, deadline: Deadline, grace_s: float, *, is_alone: bool = True) -> None:
+        """`is_alone`: no supervisor says when to hurry, so the second signal does."""
+        self._deadline = deadline
+        self._grace_s = grace_s
+        self._is_alone = is_alone
         self._loop = asyncio.get_running_loop()
-        self._is_first = True
+        self._count = 0
         self._ours: dict[int, Callable[[int, FrameType | None], None]] = {}
 
     def heed(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
         """Calls `do` on the loop for each of these; one that is ignored from the start stays so."""
 
         def on_signal(number: int, frame: FrameType | None) -> None:
-            if self._is_first:
-                self._is_first = False
-                self._on_first()
+            self._count += 1
+            if self._count == 1 or self._is_alone:
+                self._deadline.begin(self._grace_s if self._count == 1 else 0.0)
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(do)
 
@@ -143,10 +165,12 @@ class Signals:
         for number in self._ours:
             signal.signal(number, signal.SIG_IGN)
 
-    async def keep(self) -> None:
+    async def keep(self, on_look: Callable[[], None] | None = None) -> None:
         """Sets them back where a handler has replaced them: else nobody could stop the worker."""
         while True:
             await asyncio.sleep(KEEP_S)
+            if on_look is not None:
+                on_look()
             for number, ours in self._ours.items():
                 if signal.getsignal(number) is not ours:
                     log.warning(

@@ -18,7 +18,6 @@ from laneway.engine.run import Run
 from laneway.errors import ConfigError
 from laneway.store.leases import Verdict
 
-MOST_JOBS = 1000
 IDLE_S = 60.0
 KEPT_IDLE = 2
 # Time for on_stop in a child that is no longer needed.
@@ -58,6 +57,7 @@ class ProcessPool:
                 ' put the start under `if __name__ == "__main__":`'
             )
         self._size = size
+        self._most_jobs = settings.max_jobs_per_child
         self._hello = {
             "app": app,
             "has_database": has_database,
@@ -166,7 +166,7 @@ class ProcessPool:
         child.is_heard.set()
         if self._is_closed:
             child.kill()
-        elif not can_go_on or child.jobs >= MOST_JOBS:
+        elif not can_go_on or child.jobs >= self._most_jobs:
             self._retire(child)
         elif child.is_alive:
             child.idle_since = time.monotonic()

@@ -70,10 +70,12 @@ class Supervisor:
         dsn: str | None,
         settings: Settings,
         grace_s: float | None = None,
+        name: str | None = None,
     ) -> None:
         """Without a `dsn` the jobs of a child that died come back when their leases lapse."""
         self._grace_s = settings.shutdown_grace if grace_s is None else grace_s
         self._command = command
+        self._name = name
         self._count = count
         self._settings = settings
         self._dsn = dsn
@@ -144,7 +146,7 @@ class Supervisor:
             shared.flush()
             mark = shared.fileno()
             process = subprocess.Popen(
-                [*self._command, *self._metrics(number)],
+                [*self._command, *self._named(number), *self._metrics(number)],
                 pass_fds=(out_w, mark, watched_r),
                 env={
                     **os.environ,
@@ -161,6 +163,12 @@ class Supervisor:
         child = Child(process, out_r, leash_w, marker, number)
         self._selector.register(out_r, selectors.EVENT_READ, child)
         return child
+
+    def _named(self, number: int) -> list[str]:
+        """Each child has its own name, and the next one in its place has it again."""
+        if self._name is None:
+            return []
+        return [f"--name={self._name if self._count == 1 else f'{self._name}-{number + 1}'}"]
 
     def _metrics(self, number: int) -> list[str]:
         """Each child tells its metrics on a port of its own."""
@@ -205,12 +213,16 @@ class Supervisor:
         while child.told < self._signals:
             is_first = child.told == 0
             child.process.send_signal(signal.SIGTERM if is_first else HURRY)
-            child.until = time.monotonic() + KILL_S + (self._grace_s if is_first else 0.0)
+            # Further signals make it sooner, never later.
+            within_s = KILL_S + (self._grace_s if is_first else 0.0)
+            child.until = min(child.until, time.monotonic() + within_s)
             child.told += 1
 
     def _ended(self, child: Child) -> None:
         code = child.process.returncode
-        if not self._signals:
+        if code == 0 and not self._signals:
+            log.info("worker process %s has stopped: replaced", child.process.pid)
+        elif not self._signals:
             log.error("worker process %s %s", child.process.pid, _how(code))
         self._bury(child)
         if code in HOPELESS and child.worker_id is None:
@@ -219,7 +231,7 @@ class Supervisor:
             for other in self._children:
                 other.process.terminate()
                 other.until = time.monotonic() + KILL_S + self._grace_s
-        if time.monotonic() - child.started < YOUNG_S and not child.killed:
+        if time.monotonic() - child.started < YOUNG_S and not child.killed and code != 0:
             self._failures += 1
             pause = min(LONGEST_PAUSE_S, 0.5 * 2 ** min(self._failures, 10))
             self._resume_at = time.monotonic() + pause

@@ -31,6 +31,7 @@ from laneway.engine.lane_loop import LaneLoop, Tools
 from laneway.engine.ledger import DatabaseLedger
 from laneway.engine.listening import Listening
 from laneway.engine.marker import Marker
+from laneway.engine.names import default_name
 from laneway.engine.neighbours import Neighbours
 from laneway.engine.poller import Poller
 from laneway.engine.process_pool import ProcessPool
@@ -65,10 +66,11 @@ class Worker:
         name: str | None = None,
         app: str | None = None,
         is_off: bool = False,
+        max_jobs: int | None = None,
         transport: Transport = "in_process",
     ) -> None:
         self.id: UUID = uuid4()
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.name = name or default_name()
         self.settings = settings
         self.registry = registry
         self.resources = SimpleNamespace()
@@ -77,6 +79,9 @@ class Worker:
         self._only = only_lanes
         self._app = app
         self._is_off = is_off
+        self._max_jobs = max_jobs
+        # Set once it has run `max_jobs` jobs to their ends.
+        self.spent = asyncio.Event()
         self._transport: Transport = transport
         self._complaints = Complaints()
         self._counting = Counting()
@@ -93,13 +98,7 @@ class Worker:
         self._rest = Database(self._dsn, settings, role="worker", size=1)
         self._counting.watch(self._claims, self._settles, self._rest)
         self._neighbours = Neighbours(self._rest)
-        self.rooms = Rooms(
-            {
-                "async": settings.concurrency,
-                "thread": settings.threads,
-                "process": max(1, settings.children),
-            }
-        )
+        self.rooms = Rooms.of(settings, self._max_jobs)
         renewal = renewed_in(self._dsn, settings)
         self.heartbeat = Heartbeat(renewal, settings, complaints, self._on_heartbeat)
         self.completer = Completer(DatabaseLedger(self._settles), complaints, self._on_settled)
@@ -220,6 +219,20 @@ class Worker:
                 self._complaints.tell("start", f"{error} (is database_url right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2**failures))
 
+    def trouble(self) -> str | None:
+        """Why it would run no job now; None: it would. Safe to call from other threads."""
+        if not self.is_running:
+            return "the worker is starting or stopping"
+        if not self.heartbeat.is_ready:
+            return "heartbeats do not get through"
+        if self.registrar.is_drained:
+            return "the worker was drained by an operator"
+        try:
+            check(self._dsn, __version__)
+        except LanewayError as error:
+            return str(error)
+        return None
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -308,9 +321,15 @@ class Worker:
                 loop.wake()
 
     def _on_room(self) -> None:
-        for loop in self._loops.values():
+        # The first to be woken is the first to claim.
+        for loop in sorted(self._loops.values(), key=lambda one: self.rooms.last_turn(one.lane)):
             if loop.is_hungry:
                 loop.wake()
+        self._look_whether_spent()
+
+    def _look_whether_spent(self) -> None:
+        if self.rooms.is_spent and self.executor.is_done:
+            self.spent.set()
 
     def _on_message(self, text: str) -> None:
         word, _, rest = text.partition(" ")
@@ -362,6 +381,7 @@ class Worker:
         for loop in self._loops.values():
             if loop.is_full:
                 loop.wake()
+        self._look_whether_spent()
 
     def _on_report(self, answer: Answer) -> None:
         self._stop_run(answer.seq, answer.attempt, answer.answer, "report")

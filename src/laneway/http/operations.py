@@ -96,7 +96,7 @@ def _overview(answer: Answer) -> Overview:
         decode.gate(told),
         [decode.lane_status(each) for each in told["lanes"]],
         [decode.active(each) for each in told["active"]],
-        [decode.worker(each) for each in told["workers"]],
+        [decode.worker(each) for each in (*told["workers"], *told.get("silent", ()))],
         None if oldest is None else decode.old_snapshot(oldest),
     )
 

@@ -18,7 +18,7 @@ from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.hello import bounded
 from laneway.rpc.outbox import Beat, OutAssignment
-from laneway.store.leases import LogEntry, Report, Verdict
+from laneway.store.leases import Assignment, LogEntry, Report, Verdict
 from laneway.store.steps import Kept, StepResult
 
 MOST_CLAIMS: Final = 10_000
@@ -281,3 +281,17 @@ def _number(value: float, field: str) -> float:
     if not abs(value) <= _LARGEST:
         raise InvalidInput(field, f"must be finite, at most {_LARGEST:g}")
     return round(value, 9)
+
+
+def read_assignment(claim: Claim, job_type: str, one: pb.Assignment) -> Assignment:
+    """What a worker was sent, as its executor takes it."""
+    return Assignment(
+        claim,
+        0,
+        job_type,
+        one.payload,
+        one.checkpoint if one.HasField("checkpoint") else None,
+        one.retries,
+        fresh=one.attempt == 1,
+        traceparent=one.traceparent or None,
+    )

@@ -26,6 +26,7 @@ from laneway.engine.counting import Counting
 from laneway.engine.executor import Executor
 from laneway.engine.hooks import call_hooks
 from laneway.engine.marker import Marker
+from laneway.engine.names import default_name
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry
 from laneway.engine.requests import Requests
@@ -40,19 +41,15 @@ from laneway.rpc.declaration import write_declaration
 from laneway.rpc.heartbeat import RemoteHeartbeat
 from laneway.rpc.heartbeat_child import memory_of
 from laneway.rpc.intake import Intake
+from laneway.rpc.isolations import ISOLATIONS, needs
 from laneway.rpc.ledger import InHand, RemoteLedger
 from laneway.rpc.link import Link
+from laneway.rpc.messages import read_assignment
 from laneway.rpc.pulse import AFTER_S, Pulse
 from laneway.store.leases import Answer, Assignment, Verdict
 
 log = logging.getLogger("laneway")
 
-_ISOLATIONS: Final = {
-    "async": pb.ISOLATION_ASYNC,
-    "thread": pb.ISOLATION_THREAD,
-    "process": pb.ISOLATION_PROCESS,
-}
-_KINDS: Final = {isolation: kind for kind, isolation in _ISOLATIONS.items()}
 # A handler that is fenced is given so long before it counts as left behind, and so long handlers
 # that come back are gathered.
 LEFT_S: Final = 1.0
@@ -72,14 +69,17 @@ class RemoteWorker:
         *,
         name: str | None = None,
         app: str | None = None,
+        max_jobs: int | None = None,
     ) -> None:
         self.id: UUID = uuid4()
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.name = name or default_name()
         self.settings = settings
         self.registry = registry
         self.resources = SimpleNamespace()
         self._link = link
         self._app = app
+        self._max_jobs = max_jobs
+        self.spent = asyncio.Event()
         self._complaints = Complaints()
         self._counting = Counting()
         self._seqs = itertools.count(1)
@@ -97,15 +97,11 @@ class RemoteWorker:
 
     def _build(self, marker: Marker | None) -> None:
         settings, complaints = self.settings, self._complaints
-        sizes = {
-            "async": settings.concurrency,
-            "thread": settings.threads,
-            "process": max(1, settings.children),
-        }
+        self.rooms = Rooms.of(settings, self._max_jobs)
+        sizes = self.rooms.sizes
         self._handlers = {handler.job_type: handler for handler in self.registry.runnable}
         used = {handler.isolation for handler in self._handlers.values()}
         self._sizes = {kind: size for kind, size in sizes.items() if kind in used}
-        self.rooms = Rooms(sizes)
         self._pulse = Pulse()
         self._connection = Connection(self._link)
         self.ledger = RemoteLedger(self._connection, str(self.id))
@@ -141,7 +137,7 @@ class RemoteWorker:
         self._types = [
             pb.JobType(
                 name=record.name,
-                isolation=_ISOLATIONS[record.isolation],
+                isolation=ISOLATIONS[record.isolation],
                 has_analysis=record.has_analysis,
                 declaration=write_declaration(record),
             )
@@ -199,6 +195,14 @@ class RemoteWorker:
                 self._complaints.tell("start", f"{error} (is --server right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 10)))
 
+    def trouble(self) -> str | None:
+        """Why it would run no job now; None: it would. Safe to call from other threads."""
+        if not self.is_running:
+            return "the worker is starting or stopping"
+        if not self.heartbeat.is_ready:
+            return "heartbeats do not get through"
+        return None if self.intake.known.is_set() else "no server is reached"
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -255,12 +259,14 @@ class RemoteWorker:
         }
         # 0 of a kind would be no bound: types that need it are not named at all.
         full = {kind for kind, left in room.items() if not left}
-        open_types = [one for one in self._types if full.isdisjoint(_needs(one))]
+        open_types = [one for one in self._types if full.isdisjoint(needs(one))]
         return pb.StreamJobsRequest(
             worker_id=str(self.id),
             name=self.name,
             job_types=open_types or self._types,
-            max_in_flight=sum(room.values()) if self.is_running else 0,
+            max_in_flight=self.rooms.in_all(sum(room.values()), self._left.total())
+            if self.is_running
+            else 0,
             max_async=room.get("async", 0),
             max_threads=room.get("thread", 0),
             max_processes=room.get("process", 0),
@@ -284,6 +290,11 @@ class RemoteWorker:
     def _on_room(self) -> None:
         if self._left:
             asyncio.get_running_loop().call_later(LEFT_S, self._tell_room)
+        self._look_whether_spent()
+
+    def _look_whether_spent(self) -> None:
+        if self.rooms.is_spent and self.executor.is_done:
+            self.spent.set()
 
     def _tell_room(self) -> None:
         if self.is_running and self.executor.left_behind != self._left:
@@ -311,6 +322,7 @@ class RemoteWorker:
         leases: dict[tuple[int, int], list[Claim]] = {}
         timeouts: dict[Claim, float] = {}
         waited_ms = int(self._pulse.waited_s * 1000)
+        jobs_left = self.rooms.jobs_left
         for one in assigned:
             claim = Claim(next(self._seqs), UUID(one.job_id), one.attempt)
             job_type = analysis_of(one.job_type) if one.is_analysis else one.job_type
@@ -325,33 +337,26 @@ class RemoteWorker:
                 error = own_error_json("UnknownJobType", said)
                 self.completer.add(Verdict(claim, "fail", error=error))
                 continue
-            if not self.is_running or left_ms <= 0:
-                # Told to stop, or so late that others may have it by now.
+            if not self.is_running or left_ms <= 0 or jobs_left == 0:
+                # Told to stop, has run all it may, or so late that others may have it by now.
                 self._late.add(claim)
-                if not self.is_running:
+                if not self.is_running or jobs_left == 0:
                     self._give_back(claim)
                 else:
                     # Later: as long as all is taken to be late, it would only be sent anew.
                     asyncio.get_running_loop().call_later(AFTER_S, self._give_back, claim)
                 continue
+            if jobs_left is not None:
+                jobs_left -= 1
             if one.timeout_ms:
                 timeouts[claim] = one.timeout_ms / 1000
-            lanes.setdefault(one.lane, []).append(
-                Assignment(
-                    claim,
-                    0,
-                    job_type,
-                    one.payload,
-                    one.checkpoint if one.HasField("checkpoint") else None,
-                    one.retries,
-                    fresh=one.attempt == 1,
-                    traceparent=one.traceparent or None,
-                )
-            )
+            lanes.setdefault(one.lane, []).append(read_assignment(claim, job_type, one))
         for (lease_ms, left_ms), claims in leases.items():
             self.heartbeat.hold(claims, lease_ms / 1000, (lease_ms - left_ms) / 1000)
         for lane, assignments in lanes.items():
             self._start(lane, assignments, timeouts)
+        if lanes and self.rooms.is_spent:
+            self.intake.reopen()
 
     def _give_back(self, claim: Claim) -> None:
         if claim in self._late:
@@ -372,6 +377,7 @@ class RemoteWorker:
         self.heartbeat.forget(claims)
         self.ledger.forget(claims)
         self._counting.settled(verdicts, answers)
+        self._look_whether_spent()
 
     def _on_void(self, claim: Claim) -> None:
         """It was no longer ours to settle; should that be a server's mistake, the lease lapses."""
@@ -391,9 +397,3 @@ class RemoteWorker:
     def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
         self._counting.refused(write, answer)
         self.executor.stop_by_claim(seq, attempt, answer)
-
-
-def _needs(one: pb.JobType) -> set[str]:
-    """The kinds of room that a server counts jobs of a type and its analyses in."""
-    kinds = {_KINDS[one.isolation]}
-    return kinds | {"thread"} if one.has_analysis and "async" not in kinds else kinds

@@ -1,0 +1,11 @@
+"""What a worker process is called where nobody named it."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def default_name() -> str:
+    """`LANEWAY_WORKER_NAME`, else host and process."""
+    return os.environ.get("LANEWAY_WORKER_NAME") or f"{socket.gethostname()}:{os.getpid()}"

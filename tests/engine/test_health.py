@@ -1,0 +1,112 @@
+"""A worker's /healthz and /readyz: true to their word, and nothing elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from laneway import Context
+from laneway.config import Settings
+from laneway.engine import health as module
+from laneway.engine.health import Health
+from laneway.metrics import served
+from tests.engine.crew import Crew
+from tests.engine.test_metrics import two_ports
+from tests.engine.workshop import Workshop, until
+
+
+def ask(port: int, path: str) -> tuple[int, dict[str, str]]:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as refused:
+        with refused as answer:
+            return answer.code, json.load(answer)
+
+
+async def asked(port: int, path: str) -> tuple[int, dict[str, str]]:
+    return await asyncio.to_thread(ask, port, path)
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer is looked for."""
+    monkeypatch.setattr(module, "FRESH_S", -1.0)
+
+
+async def test_worker_is_ready_only_while_it_would_run_jobs(shop: Workshop, fresh: None) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    health = Health(shop.lw.settings)
+    with served(0, "127.0.0.1", route=health.route) as port:
+        assert (await asked(port, "/readyz"))[0] == 503
+        worker = await shop.hire()
+        health.watch(worker)
+        await until(lambda: worker.heartbeat.is_ready)
+        health.turned()
+        assert await asked(port, "/readyz") == (200, {"status": "ok"})
+        pid = worker.heartbeat.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        await until(lambda: not worker.heartbeat.is_ready)
+        health.turned()
+        code, said = await asked(port, "/readyz")
+        assert (code, said["reason"]) == (503, "heartbeats do not get through")
+        await until(lambda: worker.heartbeat.is_ready)
+        await worker.stop()
+        health.turned()
+        code, said = await asked(port, "/readyz")
+        assert (code, said["reason"]) == (503, "the worker is starting or stopping")
+
+
+async def test_health_names_a_loop_that_does_not_turn() -> None:
+    health = Health(Settings.load(loop_timeout=0.01))
+    with served(0, "127.0.0.1", route=health.route) as port:
+        await asyncio.sleep(0.02)
+        code, said = await asked(port, "/healthz")
+        assert code == 503
+        assert "has not turned" in said["reason"]
+
+
+async def test_other_paths_are_not_found() -> None:
+    health = Health(Settings.load())
+    with served(0, "127.0.0.1", route=health.route) as port:
+        assert (await asked(port, "/healthz"))[0] == 200
+        for path in ("/", "/health", "/metrics/x", "/readyz/"):
+            assert (await asked(port, path))[0] == 404
+
+
+async def test_worker_command_has_a_name_and_a_health_endpoint(shop: Workshop) -> None:
+    port = two_ports()
+    options = ("--name=press", f"--metrics-port={port}")
+    with Crew(shop.dsn, *options) as crew:
+
+        def code_of(path: str) -> Callable[[], bool]:
+            def look() -> bool:
+                try:
+                    return ask(port, path)[0] == 200
+                except OSError:
+                    return False
+
+            return look
+
+        await until(lambda: asyncio.to_thread(code_of("/healthz")))
+        await until(lambda: asyncio.to_thread(code_of("/readyz")))
+        assert shop.one("select name from laneway.workers") == "press"
+        await until(crew.is_sent_away)
+
+
+async def test_supervised_processes_have_numbered_names(shop: Workshop) -> None:
+    with Crew(shop.dsn, "--processes=2", LANEWAY_WORKER_NAME="press") as crew:
+        await until(lambda: shop.one("select count(*) = 2 from laneway.workers"))
+        names = {name for (name,) in shop.rows("select name from laneway.workers")}
+        assert names == {"press-1", "press-2"}
+        await until(crew.is_sent_away)

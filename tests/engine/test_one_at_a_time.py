@@ -1,0 +1,145 @@
+"""How many jobs a process runs: at once, in all, and in one child."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from laneway import Context, JobHandle, SyncContext
+from laneway.engine.rooms import Rooms
+from tests.engine import fork_app
+from tests.engine.crew import Crew
+from tests.engine.workshop import Workshop, until
+
+
+class Watch:
+    """Counts how many handlers run at the same moment, and in which order lanes had their turn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self.most = 0
+        self.order: list[str] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._running += 1
+            self.most = max(self.most, self._running)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._running -= 1
+
+
+async def test_one_slot_runs_one_job_at_a_time_of_every_kind(shop: Workshop) -> None:
+    watch = Watch()
+
+    @shop.lw.handler("async_job", lane="a")
+    async def async_job(ctx: Context) -> None:
+        with watch:
+            watch.order.append("a")
+            await asyncio.sleep(0.02)
+
+    @shop.lw.handler("thread_job", lane="b")
+    def thread_job(ctx: SyncContext) -> None:
+        with watch:
+            watch.order.append("b")
+            time.sleep(0.02)
+
+    jobs = [
+        await shop.lw.submit(job_type) for job_type in ("async_job", "thread_job") for _ in range(8)
+    ]
+    await shop.hire_unlike({"slots": 1})
+    for job in jobs:
+        await job.wait(20)
+    assert watch.most == 1
+    # Neither lane waits until the other has nothing left.
+    assert set(watch.order[:4]) == {"a", "b"}
+
+
+def test_slots_bound_all_kinds_and_keep_a_place_for_each_lane() -> None:
+    rooms = Rooms({"async": 10, "thread": 10}, slots=3)
+    rooms.serve({"a": {"async"}, "b": {"thread"}})
+    assert rooms.free("a", "async") == 2
+    rooms.take("a", "async", 2)
+    assert (rooms.free("a", "async"), rooms.free("b", "thread")) == (0, 1)
+    rooms.take("b", "thread", 1)
+    assert (rooms.free("b", "thread"), rooms.most("b")) == (0, 0)
+    rooms.give_back("a", "async")
+    assert (rooms.free("a", "async"), rooms.free("b", "thread")) == (1, 1)
+
+
+async def ended(shop: Workshop, jobs: list[JobHandle]) -> int:
+    return sum(shop.status(job) == "completed" for job in jobs)
+
+
+async def test_process_exits_after_exactly_max_jobs(shop: Workshop) -> None:
+    jobs = [await shop.lw.submit("pid") for _ in range(5)]
+    with Crew(shop.dsn, "--max-jobs=3") as crew:
+        await until(crew.all_gone)
+    assert crew.process.returncode == 0
+    assert await ended(shop, jobs) == 3
+    assert shop.holds_nothing()
+
+
+async def test_supervisor_replaces_process_after_max_jobs(shop: Workshop) -> None:
+    jobs = [await shop.lw.submit("pid") for _ in range(2)]
+    with Crew(shop.dsn, "--processes=1", "--max-jobs=1") as crew:
+        pids = {await job.wait(20) for job in jobs}
+        await until(crew.is_sent_away)
+    assert len(pids) == 2
+
+
+async def test_child_is_replaced_after_max_jobs_per_child(
+    workshop: Callable[..., Workshop],
+) -> None:
+    shop = workshop(max_jobs_per_child=1, children=1)
+    handler = fork_app.lw.handlers.get("isolated_pid")
+    assert handler is not None
+    shop.lw.handlers.add(handler)
+    await shop.hire()
+    pids = [await (await shop.lw.submit("isolated_pid")).wait(20) for _ in range(2)]
+    assert len(set(pids)) == 2
+    assert os.getpid() not in pids
+
+
+def talk(shop: Workshop) -> None:
+    handler = fork_app.lw.handlers.get("talkative")
+    assert handler is not None
+    shop.lw.handlers.add(handler)
+
+
+async def test_output_of_isolated_handler_is_kept_with_its_attempt(
+    shop: Workshop, capfd: pytest.CaptureFixture[str]
+) -> None:
+    talk(shop)
+    await shop.hire()
+    job = await shop.lw.submit("talkative", {"lines": 3, "then": "return"})
+    await job.wait(20)
+    log = [line.message for line in (await job.get()).attempts[0].log]
+    assert log[1:4] == ["line 0", "line 1", "line 2"]
+    assert "hunter2secret" not in log[0]
+    assert (log[4][:3], log[4][-1]) == ("xxx", "…")
+    assert len(log[4]) < 10_000
+    assert log[5] == "no newline at the end"
+    err = capfd.readouterr().err
+    assert f"line 2 job_id={job.id}" in err
+    assert "hunter2secret" not in err
+
+
+async def test_last_words_of_a_crashed_child_are_kept(shop: Workshop) -> None:
+    talk(shop)
+    await shop.hire()
+    job = await shop.lw.submit("talkative", {"lines": 2000, "then": "crash"})
+    ended = await shop.ended(job)
+    attempt = ended.attempts[0]
+    assert ended.error is not None
+    assert ended.error.type == "ChildDied"
+    # Bounded: the first thousand and a word that there was more.
+    assert attempt.log_lines == 1001
+    assert "not kept" in attempt.log[-1].message

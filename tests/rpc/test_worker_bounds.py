@@ -1,0 +1,74 @@
+"""How many jobs a remote worker takes, at once and in all; a frozen heartbeat process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from laneway import Context, Laneway, SyncContext
+from laneway.config import Settings
+from laneway.rpc.worker import RemoteWorker
+from tests.engine.workshop import QUICK, until
+from tests.rpc.script import Scripted, assignment
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Scripted]:
+    async with Scripted() as server:
+        yield server
+
+
+@pytest.fixture
+def lw(monkeypatch: pytest.MonkeyPatch) -> Laneway:
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    lw = Laneway(embedded=False, **QUICK)
+
+    @lw.handler("on_loop")
+    async def on_loop(ctx: Context) -> int:
+        return 1
+
+    @lw.handler("in_thread")
+    def in_thread(ctx: SyncContext) -> int:
+        return 1
+
+    return lw
+
+
+def worker_of(lw: Laneway, server: Scripted, max_jobs: int | None = None, **more: Any) -> Any:
+    settings = Settings.load(embedded=False, **QUICK, **more)
+    return RemoteWorker(lw.handlers, settings, server.link, max_jobs=max_jobs)
+
+
+async def test_remote_worker_asks_for_no_more_than_its_slots(lw: Laneway, server: Scripted) -> None:
+    async with worker_of(lw, server, slots=1):
+        assert server.hellos[0].max_in_flight == 1
+
+
+async def test_remote_worker_runs_exactly_max_jobs(lw: Laneway, server: Scripted) -> None:
+    async with worker_of(lw, server, max_jobs=1) as worker:
+        assert server.hellos[0].max_in_flight == 1
+        # A server that sends more than it was asked for.
+        sent = [assignment("on_loop"), assignment("in_thread")]
+        server.send(*sent)
+        await worker.spent.wait()
+        await until(lambda: all(one.job_id in server.results for one in sent))
+        kinds = [server.results[one.job_id].WhichOneof("outcome") for one in sent]
+        assert kinds == ["finish", "release"]
+        await until(lambda: server.hellos[-1].max_in_flight == 0)
+
+
+async def test_remote_worker_replaces_a_frozen_heartbeat_process(
+    lw: Laneway, server: Scripted
+) -> None:
+    async with worker_of(lw, server) as worker:
+        frozen = worker.heartbeat.pid
+        streams = len(server.hellos)
+        os.kill(frozen, signal.SIGSTOP)
+        await until(lambda: worker.heartbeat.pid not in (None, frozen))
+        # Its stream is opened again once there is somebody to renew what comes.
+        await until(lambda: len(server.hellos) > streams and worker.heartbeat.is_answering)
