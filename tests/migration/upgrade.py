@@ -49,6 +49,7 @@ class Outcome:
     kills: int = 0
     longest_submit_wait_s: float = 0.0
     migrated_s: float = 0.0
+    waits: int = 0
     lost: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
@@ -131,11 +132,14 @@ class Upgrade:
             ).fetchall():
                 reader.execute(f"lock table {table} in access share mode".encode())
             await self._kill_migrations()
-            migration = asyncio.create_task(asyncio.to_thread(self.now.migrate, self.dsn))
+            migration = self._start(self.now, "-m", "laneway", "db", "migrate")
             await asyncio.sleep(READER_S)
             reader.execute("commit")
-        await migration
+        await self._until(lambda: migration.poll() is not None, "the migration ends")
+        if migration.returncode != 0:
+            raise Stuck(f"the migration failed: {self._log(migration)}")
         self.outcome.migrated_s = time.monotonic() - began
+        self.outcome.waits = self._log(migration).count("waits for its locks")
 
     async def _kill_migrations(self) -> None:
         for pause_s in self.pauses_s:
@@ -191,13 +195,13 @@ class Upgrade:
         return self._start(code, "-m", "laneway", "worker", f"{APP}:lw", "--processes=1")
 
     def _log(self, process: subprocess.Popen[bytes]) -> str:
-        return (self.sink / f"{self._processes.index(process)}.log").read_text()[-1500:]
+        return (self.sink / f"{self._processes.index(process)}.log").read_text()[-20000:]
 
     async def _until(self, is_so: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + WITHIN_S
         while not await asyncio.to_thread(is_so):
             if time.monotonic() > deadline:
-                logs = "\n".join(self._log(process) for process in self._processes)
+                logs = "\n".join(self._log(process)[-1500:] for process in self._processes)
                 raise Stuck(f"after {WITHIN_S:.0f} s not yet: {what}\n{logs}")
             await asyncio.sleep(0.1)
 
@@ -232,8 +236,10 @@ class Upgrade:
             return row[0] if row else None
 
     def _waiting(self) -> int:
-        places = ("ready", "delayed", "lease")
-        return sum(int(self._ask(f"select count(*) from laneway.{place}")) for place in places)
+        """Jobs that have not ended, in one look: they move from table to table."""
+        tables = ("ready", "delayed", "lease", "key_waiters")
+        counts = (f"(select count(*) from laneway.{table})" for table in tables)
+        return int(self._ask(f"select {' + '.join(counts)}"))
 
     def _notes(self, kind: str) -> list[dict[str, Any]]:
         files = sorted(self.sink.glob(f"{kind}-*.jsonl"))
@@ -275,6 +281,11 @@ class Upgrade:
             status, attempt = ended.get(job, ("missing", 0))
             if status != "completed":
                 outcome.lost.append(f"{job} is {status} after {attempt} attempts")
-            # Only a killed process may leave a job to another.
-            if any(run["pid"] not in self._killed for run in runs[job][:-1]):
+            # Only a killed process may leave a job to another, and some ask to run again.
+            ended_by_itself = (
+                run
+                for run in runs[job][:-1]
+                if run["pid"] not in self._killed and not run.get("again")
+            )
+            if any(ended_by_itself):
                 outcome.doubled.append(f"{job} ran {len(runs[job])} times")

@@ -55,8 +55,9 @@ async def upgrade(code: Code, dsn: str, home: Path) -> Outcome:
     outcome = await Upgrade(code, Code.now(), there, sink).play()
     print(
         f"{outcome.commit}: {outcome.jobs} jobs, {outcome.kills} kills, migrated in"
-        f" {outcome.migrated_s:.1f} s, longest submit {outcome.longest_submit_wait_s:.3f} s,"
-        f" {len(outcome.lost)} lost, {len(outcome.doubled)} doubled"
+        f" {outcome.migrated_s:.1f} s after {outcome.waits} waits, longest submit"
+        f" {outcome.longest_submit_wait_s:.3f} s, {len(outcome.lost)} lost,"
+        f" {len(outcome.doubled)} doubled"
     )
     for trouble in (*outcome.troubles, *outcome.lost[:5], *outcome.doubled[:5]):
         print(f"  FAIL {trouble}")

@@ -33,12 +33,13 @@ insert into laneway.migrations (number, name, checksum, safe_with) values ({}, {
 on conflict (number) do update
    set checksum = excluded.checksum, safe_with = excluded.safe_with,
        applied_at = clock_timestamp();""")
-# Locks are waited for within 300 ms, however many a migration takes: it holds the first while it
+# Locks are waited for within 200 ms, however many a migration takes: it holds the first while it
 # waits for the next. The least wait lets a slow server pass short transactions.
 _LOCK_TIMEOUT = """\
-select set_config('lock_timeout', greatest(50, 300 - extract(epoch from clock_timestamp()
+select set_config('lock_timeout', greatest(50, 200 - extract(epoch from clock_timestamp()
     - current_setting('laneway.migration_began')::timestamptz) * 1000)::integer::text, true);"""
-_HELPERS = ("replace_function", "replace_view")
+_HELPERS = ("replace_function", "replace_view", "replace_trigger")
+_FUNCTION = "select laneway.replace_function("
 _QUOTE = "laneway_definition"
 _BEGAN = "select set_config('laneway.migration_began', clock_timestamp()::text, true);"
 _TOKENS = re.compile(
@@ -46,7 +47,9 @@ _TOKENS = re.compile(
         |(?P<tag>\$\w*\$).*?(?P=tag)|(?P<end>;)""",
     re.DOTALL | re.VERBOSE,
 )
-_DEFINITION = re.compile(r"^create or replace (function|view) laneway\.(\w+)", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^create or replace (function|view|trigger) (?:laneway\.)?(\w+)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,8 @@ def transaction(migration: Migration, *, first: str = "", after: Iterable[str] =
     parts += ["set local lock_timeout = '30s';", f"select pg_advisory_xact_lock({LOCK});"]
     parts += [BOOTSTRAP.strip(), first, _BEGAN]
     for statement in (*_body(migration), *after):
-        parts += [_LOCK_TIMEOUT, statement]
+        # A function is replaced without a lock on any table.
+        parts += [statement] if statement.startswith(_FUNCTION) else [_LOCK_TIMEOUT, statement]
     record = (migration.number, migration.name, migration.checksum, migration.safe_with)
     parts += [RECORD.format(*map(Literal, record)).as_string(None), "commit;"]
     return "\n".join(part for part in parts if part)
@@ -140,15 +144,24 @@ def _body(migration: Migration) -> Iterator[str]:
         yield from statements(migration.sql)
         return
     yield from map(_upgrade, ("keep_rights", *_HELPERS))
+    # What waits for others comes last: only then are locks held, and not for long.
+    last = []
     for statement in statements(migration.sql):
         found = _DEFINITION.search(statement)
         if found is None:
             yield statement
-        elif f"${_QUOTE}$" in statement:
+            continue
+        if f"${_QUOTE}$" in statement:
             raise SchemaMismatch(f"laneway.{found[2]}: its text must not contain ${_QUOTE}$")
+        text = f"${_QUOTE}${statement.removesuffix(';')}${_QUOTE}$"
+        replace = f"select laneway.replace_{found[1]}('{found[2]}', {text}"
+        if found[1] == "function":
+            yield f"{replace});"
         else:
-            text = f"${_QUOTE}${statement.removesuffix(';')}${_QUOTE}$"
-            yield f"select laneway.replace_{found[1]}('{found[2]}', {text});"
+            yield f"{replace}, false);"
+            last.append(f"{replace}, true);")
+    yield _BEGAN
+    yield from last
     yield _upgrade("restore_rights")
     yield from (f"drop function laneway.{name};" for name in _HELPERS)
 

@@ -310,8 +310,6 @@ begin
 end $$;
 
 -- The same as search_jobs, however long it takes: for programs that still ask this way.
-drop function if exists laneway.matching(text, bigint, integer, text, text, text, text, text, timestamptz, timestamptz,
-    double precision, double precision, text, numeric, text);
 create or replace function laneway.matching(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,

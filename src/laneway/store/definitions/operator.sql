@@ -52,7 +52,6 @@ end $$;
 -- Terminal: nothing. Busy: nothing, because another transaction holds the job, such as one in which its
 -- handler has finished it; that one may stay open for as long as it likes, so it is not waited out.
 -- p_only: `waiting` does nothing to a job that runs, `running` nothing to one that does not.
-drop function if exists laneway.cancel(bigint, text, text);
 create or replace function laneway.cancel(
     p_seq bigint, p_by text, p_reason text, p_only text default null, out found_in text, out worker_id uuid)
 language plpgsql volatile

@@ -35,14 +35,6 @@ end $$;
 
 -- Slots in use, depth and oldest wait per lane and job type. Depth stops counting at the bound, sooner
 -- where jobs of many types wait: `is_capped` tells that there are more.
-do $$
-begin
-    -- Only what answered otherwise: who may call it would have to be told again.
-    if exists (select from pg_proc f where f.oid = to_regprocedure('laneway.measure(integer)')
-                  and 'is_capped' <> all (f.proargnames)) then
-        drop function laneway.measure(integer);
-    end if;
-end $$;
 create or replace function laneway.measure(p_bound integer)
 returns table (lane text, job_type text, running integer, depth integer, is_capped boolean, oldest_s double precision)
 language sql stable

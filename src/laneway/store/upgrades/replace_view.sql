@@ -1,27 +1,37 @@
 -- Creates or replaces a view unless it is the same already: replacing it waits for everyone who reads it, and
--- everyone who comes later waits behind. Where its columns moved, it is dropped first, with our views above it: their
--- definitions come later.
-create function laneway.replace_view(p_name text, p_definition text) returns void language plpgsql as $$
+-- everyone who comes later waits behind. So one that only gains columns is replaced last. Where columns moved, it is
+-- dropped at once, with our views above it: their definitions come later.
+create function laneway.replace_view(p_name text, p_definition text, p_is_last boolean)
+returns void language plpgsql as $$
 declare
-    v_view    regclass := to_regclass(format('laneway.%I', p_name));
-    v_is_same boolean;
-    v_above   regclass;
+    v_view     regclass := to_regclass(format('laneway.%I', p_name));
+    v_is_same  boolean;
+    v_is_wider boolean;
+    v_above    regclass;
 begin
-    if v_view is not null then
-        execute regexp_replace(p_definition, 'create or replace view laneway\.\w+', 'create view laneway.next_view');
-        v_is_same := (select count(distinct (pg_get_viewdef(c.oid), c.reloptions)) = 1 from pg_class c
-                       where c.oid in (v_view, 'laneway.next_view'::regclass));
-        drop view laneway.next_view;
-        if v_is_same then return; end if;
+    if v_view is null then
+        execute p_definition;
+        return;
     end if;
-    execute p_definition;
-exception when invalid_table_definition then
-    for v_above in select distinct c.oid from pg_depend d
-                     join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-                     join pg_class c on c.oid = r.ev_class and c.relnamespace = 'laneway'::regnamespace
-                    where d.refclassid = 'pg_class'::regclass and d.refobjid = v_view and c.oid <> v_view loop
-        execute format('drop view %s', v_above);
-    end loop;
-    execute format('drop view %s', v_view);
+    execute regexp_replace(p_definition, 'create or replace view laneway\.\w+', 'create view laneway.next_view');
+    v_is_same := (select count(distinct (pg_get_viewdef(c.oid), c.reloptions)) = 1 from pg_class c
+                   where c.oid in (v_view, 'laneway.next_view'::regclass));
+    v_is_wider := not exists (
+        select from pg_attribute a
+          left join pg_attribute n on n.attrelid = 'laneway.next_view'::regclass and n.attnum = a.attnum
+         where a.attrelid = v_view and a.attnum > 0
+           and (n.attname, n.atttypid, n.atttypmod, n.attcollation)
+               is distinct from (a.attname, a.atttypid, a.atttypmod, a.attcollation));
+    drop view laneway.next_view;
+    if v_is_same or v_is_wider and not p_is_last then return; end if;
+    if not v_is_wider then
+        for v_above in select distinct c.oid from pg_depend d
+                         join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+                         join pg_class c on c.oid = r.ev_class and c.relnamespace = 'laneway'::regnamespace
+                        where d.refclassid = 'pg_class'::regclass and d.refobjid = v_view and c.oid <> v_view loop
+            execute format('drop view %s', v_above);
+        end loop;
+        execute format('drop view %s', v_view);
+    end if;
     execute p_definition;
 end $$;
