@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from laneway.domain.settings import Check, check_flag, check_whole, optional, validate_settings
-from laneway.domain.text import check_text
+from laneway.domain.text import check_text, is_printable
 from laneway.errors import InvalidInput
 
 DEFAULT_LANE: Final = "default"
@@ -123,7 +123,7 @@ def check_lane_name(value: object, field: str = "name") -> str:
 def check_job_type(value: object, field: str = "job_type") -> str:
     """A job type's name: 1 to 128 bytes of printable text, no space at either end."""
     name = check_text(value, field, max_bytes=JOB_TYPE_BYTES)
-    if not name.isprintable():
+    if not is_printable(name):
         raise InvalidInput(field, "must be printable text without control characters")
     if name != name.strip():
         raise InvalidInput(field, "must not begin or end with a space")

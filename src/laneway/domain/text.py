@@ -11,6 +11,14 @@ from laneway.errors import InvalidInput
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+# Controls, formats (bidirectional too), blanks other than the space, private use, non-characters.
+# A list, and not str.isprintable: it is the same in SQL (definitions/names.sql) and every Python.
+_UNPRINTABLE: Final = re.compile(
+    "[\u0000-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e"
+    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f\U000f0000-\U0010ffff]"
+)
 _PATH_CHARS: Final = 200
 _KEY_CHARS: Final = 60
 
@@ -39,6 +47,11 @@ def _written_out(character: str) -> str:
     if character in "\r\n\t":
         return " "
     return character.encode("unicode_escape").decode("ascii")
+
+
+def is_printable(text: str) -> bool:
+    """Whether a name has no character that nobody sees, or that changes how others are shown."""
+    return (text.isascii() and text.isprintable()) or _UNPRINTABLE.search(text) is None
 
 
 def check_text(value: object, field: str, *, max_bytes: int) -> str:

@@ -20,9 +20,19 @@ declare
     v_due      timestamptz;
     v_priority integer;
 begin
-    if submit.job_type is null or octet_length(submit.job_type) not between 1 and 128
-       or submit.job_type ~ '[[:cntrl:]]' then
-        raise exception using errcode = 'LW001', message = 'job_type: 1 to 128 bytes, no control characters';
+    if submit.job_type is null or octet_length(submit.job_type) not between 1 and 128 then
+        raise exception using errcode = 'LW001', message = 'job_type: 1 to 128 bytes';
+    end if;
+    -- As laneway.check_job_types and domain/lane.py; here once more, because callers may not call what is new.
+    if submit.job_type collate "C" !~ '^[!-~]+$' then
+        if submit.job_type collate "C" ~ ('[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f'
+            '\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd'
+            '\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000f0000-\U0010ffff]') then
+            raise exception using errcode = 'LW001', message =
+                'job_type: must be printable text without control characters';
+        elsif submit.job_type like ' %' or submit.job_type like '% ' then
+            raise exception using errcode = 'LW001', message = 'job_type: must not begin or end with a space';
+        end if;
     end if;
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
@@ -52,6 +62,18 @@ begin
     end if;
     if not (submit.max_age > 0 and submit.max_age <= 31622400) then
         raise exception using errcode = 'LW001', message = 'max_age: more than 0 seconds and at most a year';
+    end if;
+    if cardinality(submit.tags) > 64 then
+        raise exception using errcode = 'LW001', message = 'tags: at most 64 tags';
+    end if;
+    if exists (select from unnest(submit.tags) t where t is null or octet_length(t) not between 1 and 128) then
+        raise exception using errcode = 'LW001', message = 'tags: 1 to 128 bytes each';
+    end if;
+    if octet_length(submit.created_by) not between 1 and 256 then
+        raise exception using errcode = 'LW001', message = 'created_by: 1 to 256 bytes';
+    end if;
+    if octet_length(submit.traceparent) not between 1 and 256 then
+        raise exception using errcode = 'LW001', message = 'traceparent: 1 to 256 bytes';
     end if;
     if submit.created_by ~ '^\s|\s$' then
         raise exception using errcode = 'LW001', message = 'created_by: must not begin or end with a blank';
