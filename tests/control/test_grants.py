@@ -73,7 +73,7 @@ from laneway.store.statement import Statement, nothing
 from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
 from tests.control.scene import Scene
-from tests.control.turn_play import play_turns, prepare_turns
+from tests.control.turn_play import play_holds, play_turns, prepare_turns
 
 ROLE = Identifier("laneway_test_role")
 OWN = Reach((Term(owner="me"),))
@@ -336,6 +336,7 @@ def play_client(cast: Cast, props: dict[str, Any]) -> None:
     for job in made:
         assert cast.run(jobs.cancel(job.id, "me", None)).found_in == job.status
     cast.run(audit.record("me", "job.cancelled", "job", str(waiting)))
+    play_holds(cast)
     cast.run(jobs.get(waiting))
     cast.run(jobs.get_attempts(props["ended"]))
     cast.run(jobs.wait(waiting))

@@ -1,7 +1,10 @@
-"""Two lanes that want one limit, as a worker meets them."""
+"""Two lanes that want one limit, as a worker meets them; a limit held outside of jobs."""
 
 from __future__ import annotations
 
+from uuid import uuid4
+
+from laneway.store import holds
 from tests.control.scene import Scene
 
 
@@ -28,3 +31,10 @@ def play_turns(scene: Scene) -> None:
     assert scene.claim("eager") == []
     (third,) = scene.claim("calm")
     scene.settle(third)
+
+
+def play_holds(scene: Scene) -> None:
+    held, holder = uuid4(), holds.Holder(uuid4(), "host")
+    assert scene.run(holds.hold(held, holder, ["openai"], 0, 15.0)).answer == "granted"
+    assert scene.run(holds.renew([held], 15.0)) == set()
+    assert scene.run(holds.drop([held])) == 1

@@ -18,7 +18,7 @@ delete from laneway.logs; delete from laneway.deadlines; delete from laneway.awa
 delete from laneway.approvals; delete from laneway.decisions; delete from laneway.steps;
 delete from laneway.key_holders; delete from laneway.key_waiters; delete from laneway.self_finished;
 delete from laneway.limit_usage; delete from laneway.limit_starts;
-delete from laneway.limit_waiters;
+delete from laneway.limit_waiters; delete from laneway.limit_holds;
 delete from laneway.watches; delete from laneway.events; delete from laneway.event_log;
 insert into laneway.event_log default values;
 delete from laneway.limits where name not in ('anthropic', 'ollama', 'openai');

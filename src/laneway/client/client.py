@@ -17,6 +17,7 @@ from laneway import tracing
 from laneway.client import acts
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
+from laneway.client.limits import LimitHolder
 from laneway.client.spec import (
     Given,
     encode_arguments,
@@ -65,7 +66,7 @@ _PATIENCE_S: Final = (0.05, 0.1, 0.2, 0.4)
 _STATUS: Final = {status.value: status for status in Status}
 
 
-class Client:
+class Client(LimitHolder):
     """Submits jobs, waits for them, cancels them. Belongs to one event loop; `sync` to none.
 
     `conn=` runs a verb on a connection of the caller, inside its transaction and without

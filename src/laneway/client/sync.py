@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -69,6 +70,15 @@ class SyncClient:
     approve = _blocking(Client.approve, _same)
     reject = _blocking(Client.reject, _same)
     wait = _blocking(Client.wait, _same)
+
+    @contextmanager
+    def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:
+        """Holds one of each limit inside of `with`, in turn with jobs that want them."""
+        held = self._run(lambda client: client.limit_holds.take(names, priority, timeout), None)
+        try:
+            yield
+        finally:
+            self._run(lambda client: client.limit_holds.give(held), None)
 
     def operate(
         self,

@@ -153,7 +153,10 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "leases/settle_jobs": ("execute on settle",),
     "limits/acquire_limit": ("execute on acquire",),
     "limits/create_limit": ("select insert on limits", "select update on control"),
+    "limits/drop_holds": ("execute on drop_holds",),
     "limits/find_limits": ("select on limits",),
+    "limits/hold_limit": ("execute on hold_limits",),
+    "limits/renew_holds": ("execute on renew_holds",),
     "limits/delete_limit": ("execute on delete_limit",),
     "limits/read_limits": (
         "select on limits", "select on limit_usage", "select on job_types", "select on ready",
@@ -237,7 +240,8 @@ _CLIENT: Final = (
     "audit/record_act", "control/wake_workers", "events/emit_jobs", "job_types/read_types",
     "jobs/cancel_job", "jobs/find_keys", "jobs/get_attempts", "jobs/get_job",
     "jobs/insert_batch", "jobs/open_batch", "jobs/place_batch", "jobs/reserve_keys",
-    "jobs/submit_job", "jobs/wait_job",
+    "jobs/submit_job", "jobs/wait_job", "limits/drop_holds", "limits/hold_limit",
+    "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
     "control/wake_workers", "job_types/publish_types", "lanes/adopt_type", "lanes/create_lane",

@@ -26,7 +26,8 @@ language sql stable as $$
 $$;
 
 create or replace function laneway.host_of(p_worker uuid) returns text language sql stable as $$
-    select coalesce((select w.host from laneway.workers w where w.id = p_worker), '')
+    select coalesce((select w.host from laneway.workers w where w.id = p_worker),
+                    (select h.host from laneway.limit_holds h where h.holder = p_worker limit 1), '')
 $$;
 
 create or replace function laneway.site_of(p_scope text, p_worker uuid) returns text language sql stable as $$

@@ -95,19 +95,21 @@ begin
     return v;
 end $$;
 
--- What workers that died after such a finish could not give back. Answers how many.
+-- What workers that died after such a finish, and processes that held limits outside of jobs, could not give
+-- back. Answers how many.
 create or replace function laneway.fold_finished(p_limit integer default 200)
 returns integer language plpgsql volatile as $$
 declare
     v_seqs bigint[] := array(select f.seq from laneway.self_finished f order by f.seq limit p_limit);
+    v_lapsed integer := laneway.sweep_holds(p_limit);
     v laneway.belongings;
 begin
-    if v_seqs = '{}' then return 0; end if;
+    if v_seqs = '{}' then return v_lapsed; end if;
     v := laneway.take_self_finished(v_seqs);
-    if v.lanes is null then return 0; end if;
+    if v.lanes is null then return v_lapsed; end if;
     perform laneway.wake(array(select g.job_type from laneway.give_back(v) g
                                union all select laneway.freed_types(v.limit_names, v.limit_counts)));
-    return cardinality(v.lanes);
+    return cardinality(v.lanes) + v_lapsed;
 end $$;
 
 -- Ends the attempts named by (seq, attempt), each if it is the one running, by its verdict:

@@ -1,6 +1,6 @@
 -- phase: pre
 -- safe-with: 0.1.0
--- Claims enforce the approval policy in force; who waits for a limit takes turns.
+-- Claims enforce the approval policy in force; who waits for a limit takes turns; limits are held outside of jobs.
 
 -- The retries of a job when a claim sent it back for its approval; null: no claim did.
 alter table laneway.approvals add column sent_back integer check (sent_back >= 0);
@@ -20,3 +20,15 @@ create table laneway.limit_waiters (
     called_at   timestamptz,
     primary key (limit_name, lane, worker_id, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+-- Limits held outside of jobs, each for a lease that its process renews. holder: the process, under which
+-- limit_usage counts them. names: empty while it waits.
+create table laneway.limit_holds (
+    id           uuid primary key,
+    holder       uuid not null,
+    host         text not null,
+    names        text[] not null default '{}',
+    lease_until  timestamptz not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+create index limit_holds_holder on laneway.limit_holds (holder);
+create index limit_holds_lapse on laneway.limit_holds (lease_until);

@@ -1,0 +1,139 @@
+"""Limits held outside of jobs, such as in a web request: leased, so that a crash frees them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid4
+
+from laneway.domain.limit import check_limit_name
+from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.store import holds
+from laneway.store.database import Database
+
+log = logging.getLogger("laneway")
+
+LEASE_S: Final = 15.0
+RENEW_S: Final = 4.0
+FIRST_S: Final = 0.05
+LONGEST_S: Final = 0.25
+
+
+class LimitHolds:
+    """The limits that this process holds outside of jobs. Belongs to one event loop."""
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+        self._holder = holds.Holder(uuid4(), socket.gethostname())
+        self._held: set[UUID] = set()
+        self._renewing: asyncio.Task[None] | None = None
+        # One asks at a time for the same limits: first come, first served.
+        self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
+        self._freed = asyncio.Event()
+
+    async def take(self, names: Sequence[str], priority: int, timeout: float | None) -> UUID:
+        """Waits until one of each limit is held; raises TimeoutError after `timeout` seconds."""
+        if not names:
+            raise InvalidInput("limit", "name at least one limit")
+        taken = tuple(sorted({check_limit_name(name) for name in names}))
+        if not -32768 <= priority <= 32767:
+            raise InvalidInput("priority", "must be between -32768 and 32767")
+        hold_id = uuid4()
+        try:
+            async with (
+                asyncio.timeout(timeout),
+                self._queues.setdefault(taken, asyncio.Lock()),
+            ):
+                await self._ask(hold_id, taken, -priority)
+        except BaseException:
+            # Also where it may have been granted and the answer is lost.
+            await self.give(hold_id)
+            raise
+        self._held.add(hold_id)
+        if self._renewing is None:
+            self._renewing = asyncio.get_running_loop().create_task(self._renew())
+        return hold_id
+
+    async def give(self, hold_id: UUID) -> None:
+        """Gives it back, even if the caller is cancelled meanwhile; else its lease lapses."""
+        self._held.discard(hold_id)
+        if not self._held and self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
+        dropping = asyncio.ensure_future(self._drop(hold_id))
+        try:
+            await asyncio.shield(dropping)
+        except asyncio.CancelledError:
+            await asyncio.wait({dropping})
+            raise
+
+    async def _drop(self, hold_id: UUID) -> None:
+        with suppress(DatabaseUnavailable):
+            await self._database().run(holds.drop([hold_id]))
+        self._freed.set()
+
+    async def _ask(self, hold_id: UUID, names: tuple[str, ...], rank: int) -> None:
+        wait_s = FIRST_S
+        while True:
+            self._freed.clear()
+            grant = await self._database().run(
+                holds.hold(hold_id, self._holder, names, rank, LEASE_S)
+            )
+            if grant.answer == "granted":
+                return
+            if grant.wait_s is not None:
+                delay_s = min(grant.wait_s, LONGEST_S)
+            else:
+                delay_s, wait_s = wait_s, min(wait_s * 1.5, LONGEST_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay_s * random.uniform(1.0, 1.2)):
+                    await self._freed.wait()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                lost = await self._database().run(holds.renew(self._held, LEASE_S))
+            except DatabaseUnavailable as error:
+                log.warning("limits held outside of jobs could not be renewed: %s", error)
+                continue
+            for hold_id in lost & self._held:
+                self._held.discard(hold_id)
+                log.warning(
+                    "a limit held outside of jobs was given to others: it was not renewed for"
+                    " %.0f s, because the event loop was blocked or the database unreachable",
+                    LEASE_S,
+                )
+
+
+class LimitHolder:
+    """What an application does with limits outside of its jobs."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def database(self) -> Database: ...
+
+    @cached_property
+    def limit_holds(self) -> LimitHolds:
+        return LimitHolds(lambda: self.database)
+
+    @asynccontextmanager
+    async def limit(
+        self, *names: str, priority: int = 0, timeout: float | None = None
+    ) -> AsyncIterator[None]:
+        """Holds one of each limit inside of `async with`, in turn with jobs that want them.
+
+        For code that is not a job; a handler uses `ctx.limit`. TimeoutError: no room in time.
+        """
+        held = await self.limit_holds.take(names, priority, timeout)
+        try:
+            yield
+        finally:
+            await self.limit_holds.give(held)

@@ -1,0 +1,102 @@
+-- Limits held outside of jobs: a process holds them for a lease, and renews it while it needs them. All with
+-- their owner's rights: who may hold a limit need not be able to write what is counted.
+
+-- Lets a process hold one of each limit, all or none. Answers granted or full (wait_s: when to ask again, null
+-- if nobody can know). A call repeated because its answer was lost changes nothing. Locks as a claim does.
+create or replace function laneway.hold_limits(
+    p_hold uuid, p_holder uuid, p_host text, p_names text[], p_rank integer, p_lease_s double precision,
+    out answer text, out wait_s double precision)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
+as $$
+declare
+    v_now     timestamptz;
+    v_name    text;
+    v_held    text[];
+    v_short   text[];
+    v_yielded text[];
+begin
+    perform from laneway.limits l where l.name = any (p_names) order by l.name for no key update;
+    select n into v_name from unnest(p_names) n
+     where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
+    if found then
+        raise exception using errcode = 'LW001', message = format('limit: there is none named %s', v_name);
+    end if;
+    v_now := clock_timestamp();
+    insert into laneway.limit_holds as h (id, holder, host, lease_until)
+    values (p_hold, p_holder, p_host, v_now + make_interval(secs => p_lease_s))
+    on conflict (id) do update set lease_until = excluded.lease_until
+    returning h.names into v_held;
+    if v_held <> '{}' then answer := 'granted'; return; end if;
+    perform laneway.sweep_holds(100, p_names);
+    select array_agg(x.name) filter (where x.room < 1 or x.turn < 1),
+           array_agg(x.name) filter (where x.room >= 1 and x.turn < 1),
+           max(x.wait_s) filter (where x.room < 1)
+      into v_short, v_yielded, wait_s
+      from (select r.limit_name as name, r.room, r.wait_s, case when r.room >= 1 then laneway.turn_room(
+                       r.limit_name, r.room, '(outside)', p_holder, 'call', p_rank, v_now) end as turn
+              from laneway.limit_room(p_names, p_holder, v_now) r) x;
+    if v_short is null then
+        update laneway.limit_holds h set names = p_names where h.id = p_hold;
+        perform laneway.take_limits(p_holder, p_names, array_agg(1), v_now) from unnest(p_names);
+    end if;
+    perform laneway.keep_turns(p_holder, '(outside)', 'call', p_names, array_agg(p_rank),
+                               case when v_short is null then array_agg(1) end,
+                               array_agg(coalesce(n = any (v_short), false)), v_yielded, v_now)
+       from unnest(p_names) n;
+    if v_yielded is not null then wait_s := least(wait_s, 0.05); end if;
+    answer := case when v_short is null then 'granted' else 'full' end;
+end $$;
+
+-- Renews what a process holds. Answers those that are gone: their lease had lapsed.
+create or replace function laneway.renew_holds(p_holds uuid[], p_lease_s double precision) returns setof uuid
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    with renewed as (
+        update laneway.limit_holds h set lease_until = clock_timestamp() + make_interval(secs => p_lease_s)
+         where h.id = any (p_holds) returning h.id)
+    select g from unnest(p_holds) g where g not in (select r.id from renewed r)
+$$;
+
+-- Gives back what these hold, or ends their wait.
+create or replace function laneway.drop_holds(p_holds uuid[]) returns integer
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    r record;
+    v_n integer := 0;
+begin
+    for r in
+        with gone as (
+            delete from laneway.limit_holds h
+             where h.id in (select x.id from laneway.limit_holds x where x.id = any (p_holds)
+                             order by x.id for update skip locked)
+            returning h.holder, h.names)
+        select g.holder, array_agg(n.name) filter (where n.name is not null) as names,
+               count(*) filter (where n.name is null) as waiting
+          from gone g left join lateral unnest(g.names) n (name) on true group by g.holder order by g.holder
+    loop
+        if r.names is not null then
+            perform laneway.give_limits(r.holder, r.names, array_agg(1)) from unnest(r.names);
+            v_n := v_n + 1;
+        end if;
+        if r.waiting > 0 then
+            perform laneway.leave_turns(r.holder, '(outside)', 'call', null);
+        end if;
+    end loop;
+    return v_n;
+end $$;
+
+-- Gives back what processes hold that renew no more: of the limits named, or of all. Answers for how many.
+create or replace function laneway.sweep_holds(p_limit integer default 200, p_names text[] default null)
+returns integer language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_lapsed uuid[] := array(
+        select h.id from laneway.limit_holds h
+         where h.lease_until < clock_timestamp() and (p_names is null or h.names && p_names or h.names = '{}')
+         order by h.lease_until limit p_limit);
+begin
+    if v_lapsed = '{}' then return 0; end if;
+    perform laneway.wake(array(
+        select laneway.freed_types(array_agg(n), array_agg(1))
+          from laneway.limit_holds h, unnest(h.names) n where h.id = any (v_lapsed)));
+    return laneway.drop_holds(v_lapsed);
+end $$;

@@ -1,0 +1,49 @@
+"""Limits held outside of jobs, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.store.calls import Grant
+from laneway.store.statement import Statement, scalar
+
+
+class Holder(NamedTuple):
+    """A process that holds limits, and the host it runs on."""
+
+    id: UUID
+    host: str
+
+
+def hold(
+    hold_id: UUID, holder: Holder, names: Sequence[str], rank: int, lease_s: float
+) -> Statement[Grant]:
+    """Holds one of each limit, all or none; the answer is granted or full."""
+    return Statement(
+        "limits/hold_limit",
+        lambda rows: Grant(*rows[0]),
+        {
+            "hold": hold_id,
+            "holder": holder.id,
+            "host": holder.host,
+            "names": list(names),
+            "rank": rank,
+            "lease": lease_s,
+        },
+    )
+
+
+def renew(holds: Collection[UUID], lease_s: float) -> Statement[set[UUID]]:
+    """Renews leases; answers those that had lapsed."""
+    return Statement(
+        "limits/renew_holds",
+        lambda rows: {row[0] for row in rows},
+        {"holds": list(holds), "lease": lease_s},
+    )
+
+
+def drop(holds: Collection[UUID]) -> Statement[int]:
+    """Gives back what they hold; answers how many held something."""
+    return Statement("limits/drop_holds", scalar, {"holds": list(holds)})

@@ -1,0 +1,136 @@
+"""Limits held outside of jobs: never over the limit, in turn with jobs, freed by a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from uuid import uuid4
+
+import pytest
+
+from laneway.client import Client
+from laneway.errors import InvalidInput
+from laneway.store import calls, holds
+from tests.engine.workshop import until
+from tests.store.desk import Desk
+
+USED = "select coalesce(sum(running), 0)::integer from laneway.limit_usage"
+LAPSED = "update laneway.limit_holds set lease_until = clock_timestamp() - interval '1 s'"
+
+
+@pytest.fixture(autouse=True)
+def narrow(desk: Desk) -> None:
+    for table in ("limit_holds", "limit_waiters", "limit_usage"):
+        desk.do(f"delete from laneway.{table}")
+    desk.do(
+        "insert into laneway.limits (name, max_concurrent) values ('narrow', 2)"
+        " on conflict (name) do update set max_concurrent = 2"
+    )
+
+
+async def test_no_more_than_the_limit_are_inside_at_once(client: Client, desk: Desk) -> None:
+    inside: list[int] = []
+    most = 0
+
+    async def request(n: int) -> None:
+        nonlocal most
+        async with client.limit("narrow"):
+            inside.append(n)
+            most = max(most, len(inside))
+            assert desk.one(USED) <= 2
+            await asyncio.sleep(0)
+            inside.remove(n)
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(request(n) for n in range(8)))
+    assert 1 <= most <= 2
+    assert desk.one(USED) == 0
+    assert desk.rows("select from laneway.limit_holds") == []
+
+
+async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> None:
+    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    job = desk.running()
+    assert desk.run(calls.acquire(job, {"narrow": 1})).answer == "granted"
+    with pytest.raises(TimeoutError):
+        async with client.limit("narrow", timeout=0.05):
+            pytest.fail("it is held by the job")
+    # Who gave up waiting leaves nothing behind.
+    assert desk.rows("select from laneway.limit_holds") == []
+    assert desk.rows("select from laneway.limit_waiters") == []
+    desk.run(calls.release(job, {"narrow": 0}))
+    async with client.limit("narrow", timeout=20):
+        assert desk.run(calls.acquire(job, {"narrow": 1})).answer == "full"
+
+
+async def test_request_of_higher_priority_goes_before_a_job(client: Client, desk: Desk) -> None:
+    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    first, second = desk.running(), desk.running()
+    assert desk.run(calls.acquire(first, {"narrow": 1})).answer == "granted"
+    holder = holds.Holder(uuid4(), "host")
+    hold_id = uuid4()
+    assert desk.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "full"
+    desk.run(calls.release(first, {"narrow": 0}))
+    assert desk.run(calls.acquire(second, {"narrow": 1})).answer == "full"
+    for _ in range(2):
+        # Said twice, taken once.
+        assert desk.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "granted"
+    assert desk.one(USED) == 1
+    assert desk.run(holds.drop([hold_id])) == 1
+    assert desk.run(holds.drop([hold_id])) == 0
+    assert desk.one(USED) == 0
+
+
+def test_crash_frees_the_limit(desk: Desk) -> None:
+    script = (
+        "import asyncio, os, signal, sys\n"
+        "from laneway import Laneway\n"
+        "async def main():\n"
+        "    async with Laneway(sys.argv[1]) as lw, lw.limit('narrow'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", script, desk.dsn], check=False, timeout=60)
+    assert desk.one(USED) == 1
+    assert desk.one("select laneway.fold_finished()") == 0
+    desk.do(LAPSED)
+    assert desk.one("select laneway.fold_finished()") == 1
+    assert desk.one(USED) == 0
+
+
+async def test_lapsed_hold_makes_room_for_who_asks(client: Client, desk: Desk) -> None:
+    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    dead = uuid4()
+    holder = holds.Holder(uuid4(), "host")
+    assert desk.run(holds.hold(dead, holder, ["narrow"], 0, 15.0)).answer == "granted"
+    desk.do(LAPSED)
+    async with client.limit("narrow", timeout=20):
+        assert desk.one(USED) == 1
+        assert desk.run(holds.renew([dead], 15.0)) == {dead}
+
+
+async def test_hold_is_renewed_while_the_block_runs(
+    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
+    async with client.limit("narrow"):
+        desk.do(LAPSED)
+        await until(
+            lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
+        )
+
+
+def test_plain_code_holds_a_limit(plain_client: Client, desk: Desk) -> None:
+    with plain_client.sync.limit("narrow", timeout=20):
+        assert desk.one(USED) == 1
+    assert desk.one(USED) == 0
+
+
+async def test_limit_that_does_not_exist_is_refused(client: Client) -> None:
+    with pytest.raises(InvalidInput, match="nothing_of_that_name"):
+        async with client.limit("nothing_of_that_name"):
+            pytest.fail("there is no such limit")
+    with pytest.raises(InvalidInput, match="at least one"):
+        async with client.limit():
+            pytest.fail("no limit was named")
