@@ -55,11 +55,14 @@ sdk-typescript: env ## Build and test the TypeScript SDK (installs its packages 
 	@scripts/sdk_typescript.sh test
 
 .PHONY: test-matrix
-test-matrix: env ## Store, engine and migration tests on PostgreSQL 14 and 18
+test-matrix: env ## Store, engine and migration tests on PostgreSQL 14, 18 and Debian's own, with its figures (installs it; as root)
 	@set -e; for major in 14 18; do \
 		bin=$$(.venv/bin/python scripts/fetch_postgres.py $$major); \
 		LANEWAY_PG_BIN="$$bin" $(PYTEST) tests/store tests/engine tests/migration $(ARGS); \
 	done
+	@scripts/need_debian.sh postgresql pg_createcluster
+	@.venv/bin/python scripts/debian_postgres.py $(PYTEST) tests/store tests/engine tests/migration $(ARGS)
+	@.venv/bin/python scripts/debian_postgres.py --measured $(RUN) bench.debian
 
 .PHONY: crash
 crash: env ## Kill, stop and cut off real processes, and count what went wrong (installs pgbouncer)

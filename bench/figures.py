@@ -48,6 +48,8 @@ TARGETS: Targets = {
     "blocked_backlog_vs_plain": Target(0.8),
     "idle_statements_per_s": Target(2, is_ceiling=True),
     "rss_10k_async_mb": Target(300, is_ceiling=True),
+    "debian_vs_embedded_start_p50": Target(1.5, is_ceiling=True),
+    "debian_vs_embedded_drain": Target(0.6),
     "post_vs_bare_insert": Target(0.8),
     "status_ms_at_1m": Target(50, is_ceiling=True),
     "cross_replica_event_p50_ms": Target(100, is_ceiling=True),

@@ -71,23 +71,54 @@ class Server:
         shutil.rmtree(self.home, ignore_errors=True)
 
     @property
+    def dsn(self) -> str:
+        return self._postgres.dsn
+
+    @property
     def log_path(self) -> Path:
         return self._postgres.log_path
 
     def database(self, name: str) -> Database:
         """A new, migrated database."""
-        with psycopg.connect(self._postgres.dsn, autocommit=True) as conn:
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
             conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        dsn = make_conninfo(self._postgres.dsn, dbname=name)
+        dsn = make_conninfo(self.dsn, dbname=name)
         migrate(dsn)
         return Database(dsn, self.home)
 
     def drop(self, database: Database) -> None:
         """Gives the memory and disk of a database back."""
         database.close()
-        with psycopg.connect(self._postgres.dsn, autocommit=True) as conn:
+        with psycopg.connect(self.dsn, autocommit=True) as conn:
             name = psycopg.conninfo.conninfo_to_dict(database.dsn)["dbname"]
             conn.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(str(name))))
+
+
+class GivenServer(Server):
+    """A server that somebody else has started and will stop."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+
+    def __enter__(self) -> Self:
+        self.home = Path(tempfile.mkdtemp(prefix="laneway-bench-given-"))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    @property
+    def dsn(self) -> str:
+        return self._dsn
+
+    @property
+    def log_path(self) -> Path:
+        raise NotImplementedError("only the account of the server may read its log")
 
 
 class Database:

@@ -1,10 +1,10 @@
 """Run a command beside Debian's PostgreSQL, as its package configures a new cluster.
 
-Usage (as root): python scripts/debian_postgres.py COMMAND [ARGUMENT …]
+Usage (as root): python scripts/debian_postgres.py [--measured] COMMAND [ARGUMENT …]
 
 The command finds the server in LANEWAY_TEST_DATABASE_URL: JIT, Debian's own configuration, and the
-collation of a natural language. The cluster lives in memory where there is room, and is dropped at
-the end.
+collation of a natural language. The cluster is dropped at the end. It lives in memory; with
+--measured on the disk, and it keeps the times of commits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NATURAL = ("--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8", "-
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
+def cluster(*, is_measured: bool = False) -> Iterator[str]:
     """A running cluster of the newest installed major; yields its DSN."""
     majors = sorted((p.name for p in PROGRAMS.glob("[0-9]*")), key=int)
     if not majors or shutil.which("pg_createcluster") is None:
@@ -34,12 +34,14 @@ def cluster() -> Iterator[str]:
         sys.exit("laneway: only root may create a cluster of Debian's PostgreSQL")
     name, port = f"laneway{os.getpid()}", _free_port()
     memory = Path("/dev/shm")  # noqa: S108 - mkdtemp makes the directory
-    where = Path(tempfile.mkdtemp(prefix="lw-debian-", dir=memory if memory.is_dir() else None))
+    place = None if is_measured or not memory.is_dir() else memory
+    where = Path(tempfile.mkdtemp(prefix="lw-debian-", dir=place))
     where.chmod(0o755)
     create = ["pg_createcluster", "--start-conf=manual", f"--port={port}"]
     try:
         _run([*create, f"--datadir={where / 'data'}", majors[-1], name, "--", *NATURAL])
-        _run(["pg_ctlcluster", majors[-1], name, "start"])
+        more = ["-o", "-c track_commit_timestamp=on"] if is_measured else []
+        _run(["pg_ctlcluster", majors[-1], name, "start", *more])
         password = secrets.token_hex(8)
         _psql(port, f"create role laneway superuser login password '{password}'")
         yield f"postgresql://laneway:{password}@127.0.0.1:{port}/postgres"
@@ -65,8 +67,11 @@ def _free_port() -> int:
 
 
 if __name__ == "__main__":
-    with cluster() as dsn:
+    is_measured = "--measured" in sys.argv[1:2]
+    with cluster(is_measured=is_measured) as dsn:
         ended = subprocess.run(
-            sys.argv[1:], env={**os.environ, "LANEWAY_TEST_DATABASE_URL": dsn}, check=False
+            sys.argv[1 + is_measured :],
+            env={**os.environ, "LANEWAY_TEST_DATABASE_URL": dsn},
+            check=False,
         )
     sys.exit(ended.returncode)
