@@ -317,3 +317,28 @@ def test_statements_that_answer_nothing_met_answer_so(dsn: str, plain_client: Cl
     with psycopg.connect(dsn) as conn:
         met = run_now(borrow(conn).run(cancel(uuid.uuid4(), None, None)))
     assert met.found_in is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "client_encoding = 'SQL_ASCII'",
+        "array_nulls = off; transform_null_equals = on; standard_conforming_strings = off",
+        "DateStyle = 'German'; IntervalStyle = iso_8601; TimeZone = 'Asia/Kathmandu'",
+        "search_path = ''; row_security = off; plpgsql.extra_errors = 'all'",
+    ],
+)
+def test_settings_of_a_callers_session_do_not_matter(
+    plain_client: Client, dsn: str, desk: Desk, given: str
+) -> None:
+    with psycopg.connect(dsn) as own:
+        for setting in given.split("; "):
+            own.execute(f"set {setting}".encode())
+        job = plain_client.sync.submit(
+            "t", {"n": 1, "ascii": "only"}, tags=["NULL"], delay=60, conn=own
+        )
+        assert (job.status, job.duplicate) == (Status.APPROVED, False)
+        own.commit()
+    row = desk.row("jobs", desk.seq_of(job.id))
+    assert (row["payload"], row["tags"]) == ({"n": 1, "ascii": "only"}, ["NULL"])
+    assert desk.places(row["seq"]) == ["delayed"]

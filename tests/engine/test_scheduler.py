@@ -418,7 +418,9 @@ async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(shop: Wo
 
     shop.lw.schedule("weekly", "cleanup", cron="@weekly", check="is_full", payload={"days": 7})
     await shop.hire()
-    row = "select job_type, cron, timezone, payload, check_name from laneway.schedules order by 2"
+    row = (
+        "select job_type, cron, timezone, payload, check_name from laneway.schedules order by name"
+    )
     assert shop.rows(row) == [
         ("cleanup", "0 3 * * *", "Europe/Berlin", {"days": 1}, None),
         ("cleanup", "@weekly", "UTC", {"days": 7}, "is_full"),

@@ -230,6 +230,11 @@ def _check_postgresql(vendor: str) -> None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        # Text, in a session whose client_encoding is SQL_ASCII; none of these reads bytea.
+        return value.decode()
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
     # asyncpg has a UUID class of its own.
     return UUID(int=value.int) if isinstance(value, UUID) else value
 
