@@ -543,6 +543,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())
     cast.run(health.find_blockers())
+    cast.run(health.settings_named(["jit"]))
     assert cast.run(row_security.are_bound())
     cast.run(row_security.narrow(["nowhere"]))
     assert cast.run(jobs.count(JobFilter(), limit=9)).matched == 0

@@ -152,15 +152,17 @@ async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
         return state, time.monotonic() - asked
 
 
+def settings_named(names: Sequence[str]) -> Statement[dict[str, str]]:
+    """The values of settings in the session that runs it."""
+    return Statement(
+        "health/read_settings", lambda rows: {row[0]: row[1] for row in rows}, {"names": [*names]}
+    )
+
+
 async def read_settings(dsn: str, timeout_s: int, names: Sequence[str]) -> dict[str, str]:
     """Settings as a plain session of this role gets them."""
-    statement = Statement("health/read_settings", _pairs, {"names": list(names)})
     async with _plain(dsn, timeout_s) as conn:
-        return await run_on(conn, statement)
-
-
-def _pairs(rows: list[Row]) -> dict[str, str]:
-    return {row[0]: row[1] for row in rows}
+        return await run_on(conn, settings_named(names))
 
 
 async def sees_transaction_pooler(dsn: str, timeout_s: int) -> bool:

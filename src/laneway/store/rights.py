@@ -76,6 +76,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/measure_tables": (),
     "health/read_migrations": ("select on migrations",),
     "health/read_server": (),
+    "health/read_settings": (),
     "history/list_changes": ("select on control_history",),
     "history/list_own": ("select on control_history",),
     "history/restore_state": ("execute on roll_back",),
