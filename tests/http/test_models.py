@@ -68,7 +68,7 @@ SCHEMAS: dict[str, Told] = {
         made="progress",
         own="stage done total message",
     ),
-    "WorkerOut": told(WorkerRow, own="stopped_at"),
+    "WorkerOut": told(WorkerRow, made="state", own="stopped_at"),
     "OldTransactionOut": told(OldSnapshot),
     "HeldJobOut": told(HeldJob),
     "LaneWatchOut": told(LaneWatch, own="enabled"),
