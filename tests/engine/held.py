@@ -128,3 +128,16 @@ def use_after_finish(ctx: SyncContext, dsn: str) -> None:
 @lw.handler("child_after_finish", isolation="process", max_retries=0)
 def child_after_finish(ctx: SyncContext, dsn: str) -> None:
     use_after_finish(ctx, dsn)
+
+
+@lw.handler("child_retry", isolation="process", max_retries=0)
+def child_retry(ctx: SyncContext) -> int:
+    calls: list[int] = []
+
+    def flaky(most: int) -> int:
+        calls.append(1)
+        if len(calls) < most:
+            raise ConnectionError("busy")
+        return len(calls)
+
+    return ctx.retry(flaky, 3, policy=SOON)

@@ -20,6 +20,7 @@ from uuid import UUID
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.returns import UNSAID
 from laneway.domain.text import escape_text
+from laneway.engine.call_retry import Patience, call, call_blocking
 from laneway.engine.line import Interrupted, Line, Log, after_finish
 from laneway.engine.steps import Steps, to_the_end
 from laneway.engine.surroundings import held_around, inside
@@ -224,6 +225,11 @@ class Context(_Common):
         self._check_open("step")
         return await self._my_steps.run(name, fn, args, kwargs, returns)
 
+    async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Calls fn until it succeeds, with a growing pause; `options` as in `Patience.split`."""
+        patience, kwargs = Patience.split(options)
+        return await call(self._line, fn, args, kwargs, patience)
+
     @asynccontextmanager
     async def limit(self, *names: str) -> AsyncIterator[None]:
         """Holds one of each limit named inside of `async with`, waiting for its turn."""
@@ -330,6 +336,12 @@ class SyncContext(_Common):
         self._check_open("step")
         result: T = self._my_steps.run_blocking(name, fn, args, kwargs, returns)
         self.check()
+        return result
+
+    def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
+        """Calls fn until it succeeds, with a growing pause; stops where the handler should stop."""
+        patience, kwargs = Patience.split(options)
+        result: T = call_blocking(self._line, self.check, fn, args, kwargs, patience)
         return result
 
     @contextmanager
