@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("laneway")
 
 CURE: Final = "a transaction pooler stands between: set LANEWAY_POOLER=true"
-_WHICH: Final = b"select pg_catalog.pg_backend_pid()"
+WHICH_PROCESS: Final = b"select pg_catalog.pg_backend_pid()"
 _REFUSED_OPTIONS: Final = "unsupported startup parameter"
 _ROUNDS: Final = 5
 # DSN → whether a pooler stands between.
@@ -70,7 +70,7 @@ async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Asy
         return await AsyncConnection.connect(dsn, **without_session(options))
     if may_ask:
         try:
-            cursor = await conn.execute(_WHICH, prepare=False)
+            cursor = await conn.execute(WHICH_PROCESS, prepare=False)
             _compare(dsn, conn, await cursor.fetchone())
         except BaseException:
             await conn.close()
@@ -92,7 +92,7 @@ def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Conn
         return psycopg.connect(dsn, **without_session(options))
     if may_ask:
         try:
-            _compare(dsn, conn, conn.execute(_WHICH, prepare=False).fetchone(), quietly=True)
+            _compare(dsn, conn, conn.execute(WHICH_PROCESS, prepare=False).fetchone(), quietly=True)
         except BaseException:
             conn.close()
             raise
@@ -114,6 +114,6 @@ async def is_shared(first: AsyncConnection[Any], second: AsyncConnection[Any]) -
     seen: tuple[set[int], set[int]] = (set(), set())
     for _ in range(_ROUNDS):
         for conn, pids in zip((first, second), seen, strict=True):
-            row = await (await conn.execute(_WHICH, prepare=False)).fetchone()
+            row = await (await conn.execute(WHICH_PROCESS, prepare=False)).fetchone()
             pids.add(row[0] if row else 0)
     return len(seen[0] | seen[1]) != 2 or bool(seen[0] & seen[1])

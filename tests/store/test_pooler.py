@@ -1,0 +1,68 @@
+"""A pooler gives itself away, and connections go on without a session; see tests/engine too."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from laneway.config import Settings
+from laneway.store import health, pooler
+from laneway.store.database import Database, connection_options
+from laneway.store.leases import heartbeat
+from laneway.store.session import Session
+from laneway.store.statement import Statement, scalar
+
+
+class Text(Statement[int]):
+    """A statement of a test."""
+
+    @property
+    def text(self) -> str:
+        return self.name
+
+
+PREPARED = Text("select count(*) from pg_prepared_statements", scalar)
+
+
+@pytest.fixture
+def pooled(dsn: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A DSN behind which no server process has the number that the client was given."""
+    monkeypatch.setattr(pooler, "WHICH_PROCESS", b"select 0")
+    return make_conninfo(dsn, application_name=f"laneway {id(monkeypatch)}")
+
+
+async def prepared(dsn: str, **settings: bool) -> int:
+    database = Database(dsn, Settings.load(database_url=dsn, **settings))
+    await database.run(health.read_server())
+    count = await database.run(PREPARED)
+    await database.close()
+    return count
+
+
+async def test_nothing_is_prepared_where_a_pooler_is_met(
+    pooled: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    assert await prepared(pooled) == 0
+    assert await prepared(pooled) == 0
+    assert [r.getMessage()[:23] for r in caplog.records] == ["a pooler stands between"]
+
+
+async def test_setting_decides_about_poolers_without_asking(pooled: str) -> None:
+    assert await prepared(pooled, pooler=False) > 0
+    assert await prepared(pooled, pooler=True) == 0
+
+
+async def test_direct_connection_prepares_its_statements(dsn: str) -> None:
+    assert await prepared(dsn) > 0
+
+
+def test_session_prepares_nothing_where_a_pooler_is_met(pooled: str) -> None:
+    session = Session(pooled, connection_options(pooled, Settings(), "test"))
+    try:
+        assert session.run(heartbeat([], [])) == []
+        assert session.run(PREPARED) == 0
+    finally:
+        session.close()
