@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -15,10 +16,12 @@ from psycopg.conninfo import make_conninfo
 
 from laneway.errors import DatabaseUnavailable
 from laneway.store import migrate as migrating
+from laneway.store.grants import grants
 from laneway.store.migrate import Migration, definitions, migrations
 from laneway.store.migration_files import transaction
 from laneway.testing.proxy import Proxy
 from tests.address import address
+from tests.conftest import Server
 from tests.migration.test_migrate import run
 
 SUBMIT = "select from laneway.submit('greet', '{}')"
@@ -119,6 +122,25 @@ def test_functions_are_replaced_beside_readers_and_writers(dsn: str, other: Conn
         other.execute(what.encode())
     run(dsn, "update laneway.migrations set checksum = '' where number = 0")
     assert migrating.migrate(dsn, patience_s=0) == ["definitions"]
+
+
+def test_grants_of_the_server_fail_rather_than_queue_behind_a_reader(
+    dsn: str, other: Conn, postgres: Server
+) -> None:
+    role = f"server_{uuid4().hex[:8]}"
+    postgres.admin.execute(f"create role {role}".encode())
+    text = grants(["server"], role, "nobody")
+    try:
+        other.execute("select from laneway.jobs")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            run(dsn, text)
+        other.rollback()
+        run(dsn, text)
+        policies = "select policyname::text from pg_policies where schemaname = 'laneway'"
+        assert sorted(run(dsn, policies)) == [("everybody",), (role,)]
+    finally:
+        run(dsn, f"drop owned by {role}")
+        postgres.admin.execute(f"drop role {role}".encode())
 
 
 def test_view_that_differs_is_replaced(dsn: str) -> None:
