@@ -259,6 +259,7 @@ def play_leader(cast: Cast, epoch: int) -> None:
         assert cast.run(duty(mandate)) == 1, duty
     # Of two keys that nobody holds: the one of play_keys, and the one put aside by hand.
     assert cast.run(retention.sweep_keys(mandate)) == 2
+    cast.run(retention.recount_usage(mandate))
     cast.run(retention.prune_events(mandate, 60.0))
     cast.run(retention.prune_records(mandate))
     cast.run(retention.remove_ended(mandate, Place()))
@@ -544,6 +545,9 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(health.oldest_snapshot())
     cast.run(health.find_blockers())
     cast.run(health.settings_named(["jit"]))
+    cast.run(health.find_lost(limit=9))
+    cast.run(health.end_lost(limit=9))
+    cast.run(health.recount_usage())
     assert cast.run(row_security.are_bound())
     cast.run(row_security.narrow(["nowhere"]))
     assert cast.run(jobs.count(JobFilter(), limit=9)).matched == 0

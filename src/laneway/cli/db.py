@@ -62,6 +62,26 @@ def status(json: Json = False) -> None:
 
 
 @app.command()
+def repair(json: Json = False) -> None:
+    """Mend what was changed behind Laneway's back: counters, and jobs without a state."""
+    import asyncio
+
+    from laneway.control import health
+    from laneway.opening import open_database
+
+    async def mend() -> tuple[int, int]:
+        async with open_database(session.settings(), role="repair") as db:
+            return await health.repair(db)
+
+    counters, jobs = asyncio.run(mend())
+    if json:
+        show_json({"counters": counters, "jobs": jobs})
+        return
+    line(f"counters mended: {counters}")
+    line(f"jobs without a state, now failed: {jobs}")
+
+
+@app.command()
 def sql(
     first: Annotated[int, typer.Option("--from", min=1, help="First migration.")] = 1,
     last: Annotated[int | None, typer.Option("--to", min=1, help="Last migration.")] = None,

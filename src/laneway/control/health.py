@@ -18,6 +18,8 @@ from laneway.store.database import Database
 SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
+LOST_SHOWN: Final = 1000
+REPAIR_BATCH: Final = 1000
 
 
 class Finding(StrEnum):
@@ -77,6 +79,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
         yield await check_workers(db)
         yield await check_leases(db)
         yield await check_blockers(db)
+        yield await check_lost(db)
     yield await check_snapshots(db)
 
 
@@ -212,6 +215,26 @@ async def check_blockers(db: Database) -> Check:
     if any(one.waiting for one in found):
         return _fail(name, f"{first.describe()}{rest}: claims wait", step)
     return _warn(name, f"{first.describe()}{rest}", step)
+
+
+async def check_lost(db: Database) -> Check:
+    """Every job waits, runs or has ended."""
+    name = "jobs"
+    lost = await db.run(health.find_lost(limit=LOST_SHOWN + 1))
+    if not lost:
+        return _ok(name, "every job has a state")
+    more = "+" if len(lost) > LOST_SHOWN else ""
+    told = f"{min(len(lost), LOST_SHOWN)}{more} jobs are in no state, the first is {lost[0]}"
+    return _fail(name, f"{told}: tables were truncated or restored in part", "laneway db repair")
+
+
+async def repair(db: Database) -> tuple[int, int]:
+    """Mends counters and ends lost jobs as failed; answers how many of each."""
+    counters = await db.run(health.recount_usage())
+    ended = 0
+    while found := await db.run(health.end_lost(limit=REPAIR_BATCH)):
+        ended += len(found)
+    return counters, ended
 
 
 async def check_snapshots(db: Database) -> Check:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import ClassVar, Final
@@ -14,8 +15,11 @@ from laneway.store import retention
 from laneway.store.database import Database
 from laneway.store.retention import Mandate, Place
 
+log = logging.getLogger("laneway")
+
 WALK_S: Final = 300.0
 SWEEP_S: Final = 60.0
+RECOUNT_S: Final = 10.0
 PRUNE_S: Final = 3600.0
 # Of its time a walk works a quarter and lets others work the rest.
 REST: Final = 3.0
@@ -46,6 +50,7 @@ class Retention(Service):
         self._interval = settings.watchdog_interval
         self._keep_events = settings.event_retention
         self._place: Place | None = None
+        self._recount_at = 0.0
         self._round_at = self._sweep_at = self._prune_at = self._walk_at = self._events_at = 0.0
 
     async def run_once(self) -> float | None:
@@ -62,6 +67,11 @@ class Retention(Service):
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
             await self._database.run(retention.sweep_keys(mandate))
+        if now >= self._recount_at:
+            self._recount_at = now + RECOUNT_S
+            mended = await self._database.run(retention.recount_usage(mandate))
+            if mended:
+                log.warning("%s counters of slots and limits did not match: mended", mended)
         if now >= self._events_at:
             # Not as soon as it leads: nothing in the log is old by then that was not old before.
             if self._events_at > 0:

@@ -135,6 +135,23 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update delete on ready", "select on jobs", "select update on key_holders",
         "insert on key_waiters",
     ),
+    "miscounted": (
+        "select on lease", "select on self_finished", "select on slot_usage",
+        "select on limit_usage", "select on limit_holds",
+    ),
+    "recount": (
+        "execute on miscounted", "execute on host_of", "select on limit_holds",
+        "select on lease", "select on self_finished",
+        "select insert update on slot_usage", "select insert update on limit_usage",
+    ),
+    "lost_jobs": (
+        "select on jobs", "select on outcome", "select on lease", "select on ready",
+        "select on delayed", "select on key_waiters", "select on awaiting",
+    ),
+    "end_lost": (
+        "execute on lost_jobs", "execute on emit", "select on jobs", "insert on outcome",
+        "select on attempts", "select on progress", "select delete on job_keys",
+    ),
     "sweep_keys": (
         "select on key_waiters", "select update on key_holders", "select on lease",
         "select on self_finished", "execute on free_keys", "execute on bring_back",

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import AsyncConnection
@@ -26,7 +26,7 @@ from laneway.store import pooler
 from laneway.store.database import connect, run_on
 from laneway.store.failures import translated
 from laneway.store.server_settings import ENCODING
-from laneway.store.statement import Row, Statement
+from laneway.store.statement import Row, Statement, scalar
 
 OLDEST_SERVER = 140000
 _PROBE_S = 3.0
@@ -61,6 +61,21 @@ def find_blockers(*, age_s: float = _BLOCKS_FOR_S) -> Statement[list[Blocker]]:
     return Statement(
         "health/find_blockers", lambda rows: [Blocker(*row) for row in rows], {"age": age_s}
     )
+
+
+def find_lost(*, limit: int) -> Statement[list[UUID]]:
+    """Jobs that are in no state, as after some tables were truncated or restored."""
+    return Statement("health/find_lost", lambda rows: [row[0] for row in rows], {"limit": limit})
+
+
+def end_lost(*, limit: int) -> Statement[list[UUID]]:
+    """Ends jobs that are in no state as failed; answers which."""
+    return Statement("health/end_lost", lambda rows: [row[0] for row in rows], {"limit": limit})
+
+
+def recount_usage() -> Statement[int]:
+    """Mends counters of slots and limits; answers how many differed from the leases."""
+    return Statement("health/recount_usage", scalar)
 
 
 class Sizes(NamedTuple):

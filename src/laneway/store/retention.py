@@ -102,6 +102,11 @@ def sweep_keys(mandate: Mandate) -> Statement[int]:
     return Statement("retention/sweep_keys", _count, mandate._asdict())
 
 
+def recount_usage(mandate: Mandate) -> Statement[int]:
+    """Mends counters of slots and limits; answers how many differed from the leases."""
+    return Statement("retention/recount_usage", _count, mandate._asdict())
+
+
 def prune_records(mandate: Mandate, limit: int = PRUNE_BATCH) -> Statement[int]:
     """Forgets old slots of schedules, control changes, sessions, links and answered requests."""
     return Statement("retention/prune_records", _count, {**mandate._asdict(), "limit": limit})

@@ -7,9 +7,14 @@ select j.seq, j.id, j.job_type,
             when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
             when l.seq is not null then 'running'
             when coalesce(w.seq, d.seq, b.seq) is not null then 'approved'
-            when a.seq is not null then 'awaiting_approval' end as status,
+            when a.seq is not null then 'awaiting_approval'
+            -- In no state: somebody truncated or restored some of the tables.
+            else 'failed' end as status,
        coalesce(o.priority, -l.rank, -w.rank, -d.rank, -b.rank, -a.rank, j.priority) as priority,
-       j.payload, o.result, o.error,
+       j.payload, o.result,
+       case when coalesce(o.seq, l.seq, w.seq, d.seq, b.seq, a.seq) is null then
+            '{"type": "Lost", "message": "the database lost the state of this job: `laneway db repair`, then retry it", "public": true}'::jsonb
+            else o.error end as error,
        case when p.seq is not null then jsonb_build_object(
             'stage', p.stage, 'done', p.done, 'total', p.total,
             'percent', round((100 * p.done / nullif(p.total, 0))::numeric, 1), 'message', p.message) end as progress,

@@ -1,0 +1,98 @@
+-- Puts right what people did to the tables behind our back.
+
+-- Counters that differ from what they count: slots by lane and worker, limits by name and worker. Each counter changes in
+-- the transaction that adds or removes what it counts, so one snapshot shows no difference unless somebody made one.
+create or replace function laneway.miscounted()
+returns table (kind text, name text, worker_id uuid)
+language sql stable as $$
+    with held as materialized (
+        select l.lane, l.worker_id, l.limits from laneway.lease l
+        union all
+        select f.lane, f.worker_id, f.limits from laneway.self_finished f
+        union all
+        select null, h.holder, h.names from laneway.limit_holds h
+    )
+    select 'slot', coalesce(h.lane, u.lane), coalesce(h.worker_id, u.worker_id)
+      from (select x.lane, x.worker_id, count(*)::integer as n from held x where x.lane is not null group by 1, 2) h
+      full join laneway.slot_usage u on u.lane = h.lane and u.worker_id = h.worker_id
+     where coalesce(h.n, 0) <> coalesce(u.running, 0)
+    union all
+    select 'limit', coalesce(h.name, u.limit_name), coalesce(h.worker_id, u.worker_id)
+      from (select m as name, x.worker_id, count(*)::integer as n from held x cross join unnest(x.limits) m group by 1, 2) h
+      full join laneway.limit_usage u on u.limit_name = h.name and u.worker_id = h.worker_id
+     where coalesce(h.n, 0) <> coalesce(u.running, 0)
+$$;
+
+-- Mends those counters, and answers how many. Behind the lock of a counter its leases are counted again, as the next
+-- statement: who changes them too waits for that lock, and adds or subtracts afterwards.
+create or replace function laneway.recount() returns integer
+language plpgsql volatile
+set lock_timeout = '2s'
+as $$
+declare
+    r record;
+    v_n integer := 0;
+begin
+    for r in select m.kind, m.name, m.worker_id from laneway.miscounted() m
+              order by m.kind = 'limit', case when m.kind = 'slot' then m.name end collate "C", m.worker_id, m.name collate "C" loop
+        if r.kind = 'slot' then
+            insert into laneway.slot_usage (lane, worker_id, running) values (r.name, r.worker_id, 0) on conflict do nothing;
+            perform from laneway.slot_usage u where u.lane = r.name and u.worker_id = r.worker_id for no key update;
+            update laneway.slot_usage u
+               set running = (select count(*) from laneway.lease l where l.lane = r.name and l.worker_id = r.worker_id)
+                           + (select count(*) from laneway.self_finished f where f.lane = r.name and f.worker_id = r.worker_id)
+             where u.lane = r.name and u.worker_id = r.worker_id;
+        else
+            insert into laneway.limit_usage (limit_name, worker_id, host, running)
+            values (r.name, r.worker_id, laneway.host_of(r.worker_id), 0) on conflict do nothing;
+            perform from laneway.limit_usage u where u.limit_name = r.name and u.worker_id = r.worker_id for no key update;
+            update laneway.limit_usage u
+               set running = (select count(*) from laneway.lease l cross join unnest(l.limits) m
+                               where m = r.name and l.worker_id = r.worker_id)
+                           + (select count(*) from laneway.self_finished f cross join unnest(f.limits) m
+                               where m = r.name and f.worker_id = r.worker_id)
+                           + (select count(*) from laneway.limit_holds h cross join unnest(h.names) m
+                               where m = r.name and h.holder = r.worker_id)
+             where u.limit_name = r.name and u.worker_id = r.worker_id;
+        end if;
+        v_n := v_n + 1;
+    end loop;
+    return v_n;
+end $$;
+
+-- Jobs of which nothing says whether they wait, run or have ended, in order: p_limit of them after p_after.
+create or replace function laneway.lost_jobs(p_after bigint, p_limit integer)
+returns table (seq bigint, id uuid)
+language sql stable as $$
+    select j.seq, j.id from laneway.jobs j
+     where j.seq > p_after
+       and not exists (select from laneway.outcome x where x.seq = j.seq)
+       and not exists (select from laneway.lease x where x.seq = j.seq)
+       and not exists (select from laneway.ready x where x.seq = j.seq)
+       and not exists (select from laneway.delayed x where x.seq = j.seq)
+       and not exists (select from laneway.key_waiters x where x.seq = j.seq)
+       and not exists (select from laneway.awaiting x where x.seq = j.seq)
+     order by j.seq limit p_limit
+$$;
+
+-- Ends lost jobs as failed, so that they can be retried, and frees their keys. Answers their ids, p_limit at a time.
+create or replace function laneway.end_lost(p_limit integer)
+returns setof uuid
+language plpgsql volatile as $$
+declare
+    v_seqs bigint[];
+begin
+    v_seqs := array(select x.seq from laneway.lost_jobs(0, p_limit) x);
+    if v_seqs = '{}' then return; end if;
+    insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error)
+    select j.seq, 'failed', j.workspace, j.job_type, j.priority,
+           -- Never a number that an attempt of before has.
+           1 + greatest(0, (select max(a.attempt) from laneway.attempts a where a.seq = j.seq),
+                        (select p.attempt from laneway.progress p where p.seq = j.seq)),
+           0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job: `laneway db repair`, then retry it", "public": true}'::jsonb
+      from laneway.jobs j where j.seq = any (v_seqs)
+    on conflict do nothing;
+    delete from laneway.job_keys k where k.seq = any (v_seqs);
+    perform laneway.emit(v_seqs, 'settled');
+    return query select j.id from laneway.jobs j where j.seq = any (v_seqs) order by j.seq;
+end $$;
