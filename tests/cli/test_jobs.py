@@ -62,6 +62,8 @@ def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> 
         (["greet", "--file", "no such file"], "cannot read"),
         (["greet", "[1]", "--arg", "a=1"], "must be a JSON object"),
         (["greet", "--arg", "a"], "name=value"),
+        (["greet", "--arg", f"a={'[' * 5000}{']' * 5000}"], "payload.a[0]"),
+        (["greet", "--arg", f"a={'1' * 5000}"], "payload.a: numbers may have at most 308 digits"),
         (["greet", "--delay", "5y"], "no duration"),
         (["greet", "--run-at", "tomorrow"], "ISO 8601"),
         (["greet", "--run-at", "2030-01-01T00:00:00"], "time zone"),

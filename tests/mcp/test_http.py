@@ -97,6 +97,31 @@ async def test_clients_of_earlier_protocols_are_listed_absolute_uris_only(
             assert str(absolute.validate_python(str(uri))) == only.uri
 
 
+@pytest.mark.parametrize(
+    "value,rule",
+    [
+        ("[" * 5000 + "]" * 5000, "is nested deeper than 64 levels"),
+        ("1" * 5000, "numbers may have at most 308 digits"),
+    ],
+)
+async def test_unreadable_message_is_refused_by_place_and_rule(
+    api: FastAPI, people: People, value: str, rule: str
+) -> None:
+    arguments = f'{{"job_type": "a", "payload": {{"x": {value}}}}}'
+    call = (
+        '{"jsonrpc": "2.0", "id": 1, "method": "tools/call",'
+        f' "params": {{"name": "submit_job", "arguments": {arguments}}}}}'
+    )
+    ann = people.new("ann", "operator")
+    transport = httpx2.ASGITransport(api)
+    headers = {**ACCEPT, **ann.headers, "Content-Type": "application/json"}
+    async with httpx2.AsyncClient(transport=transport, base_url=HOME, headers=headers) as http:
+        answer = await http.post("/mcp", content=call.encode())
+    said = answer.text
+    assert "payload.x" in said
+    assert rule in said
+
+
 async def test_without_a_token_nothing_of_it_runs(
     api: FastAPI, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from http import HTTPStatus
 from math import ceil
@@ -16,6 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
+from laneway.config import Settings
+from laneway.domain.broken_json import broken_rule
+from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput, LanewayError, RateLimited
 
@@ -175,21 +179,32 @@ def install(app: FastAPI) -> None:
         return _known(request, InvalidInput("body", "ended before it was whole"))
 
     @app.exception_handler(HTTPException)
-    def _plain(request: Request, error: HTTPException) -> JSONResponse:
+    async def _plain(request: Request, error: HTTPException) -> JSONResponse:
         cause = error.__cause__
         if isinstance(cause, LanewayError):
             return _known(request, cause)
         if isinstance(cause, Exception) and not isinstance(cause, _OF_BODIES):
             return unexpected(request, cause)
         if error.status_code == HTTPStatus.BAD_REQUEST:
-            # Of what JSON can hold and Python cannot: endless nesting, endless numbers.
-            return _known(request, InvalidInput("body", "cannot be read as JSON"))
+            return _known(request, await _unreadable(request))
         status = HTTPStatus(error.status_code)
         answer = problem(request, status, _BY_STATUS.get(int(status), "refused"), str(error.detail))
         answer.headers.update(error.headers or {})
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             answer.headers["Allow"] = _allowed(request)
         return answer
+
+
+async def _unreadable(request: Request) -> InvalidInput:
+    """The place and the rule of JSON that Python cannot read: endless nesting or numbers."""
+    try:
+        body = await request.body()
+    except (RuntimeError, ClientDisconnect):
+        return InvalidInput("body", "cannot be read as JSON")
+    # An application that is not ours has settings of another kind.
+    settings = getattr(request.app.state, "settings", None)
+    limits = settings.payload_limits if isinstance(settings, Settings) else DEFAULT_LIMITS
+    return await asyncio.to_thread(broken_rule, body, limits, "body", above=1)
 
 
 def _field_error(one: Any) -> FieldError:

@@ -132,7 +132,7 @@ def payload(
         return value
     if not isinstance(value, dict):
         raise InvalidInput("--arg", "the payload it adds to must be a JSON object")
-    return {**value, **dict(_argument(each) for each in arguments)}
+    return {**value, **dict(_argument(each, limits) for each in arguments)}
 
 
 def parse_json(text: str, source: str, limits: PayloadLimits) -> object:
@@ -162,7 +162,8 @@ def _read(file: str) -> str:
         raise InvalidInput("--file", f"{file} is not UTF-8 text") from None
 
 
-def _argument(text: str) -> tuple[str, object]:
+def _argument(text: str, limits: PayloadLimits) -> tuple[str, object]:
+    from laneway.domain.payload import decode
     from laneway.errors import InvalidInput
 
     name, equals, value = text.partition("=")
@@ -170,8 +171,11 @@ def _argument(text: str) -> tuple[str, object]:
         raise InvalidInput("--arg", f"write name=value, not {text!r}")
     try:
         return name, json.loads(value)
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         return name, value  # what is not JSON is text
+    except (ValueError, RecursionError):
+        # JSON that breaks a rule, which decode names.
+        return name, decode(value, limits, field=f"payload.{name}")
 
 
 JobId = Annotated[UUID, typer.Argument(metavar="ID", parser=job_id, help="A job's id, in full.")]

@@ -13,12 +13,18 @@ from typing import Any, Final
 
 import httpx2
 from fastapi import FastAPI
+from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from laneway.domain.broken_json import broken_rule
+from laneway.domain.payload import DEFAULT_LIMITS
 
 PATH: Final = "/mcp"
+_PARSE_ERROR: Final = -32700
 # Of a refusal, what its reader needs.
 _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 
@@ -52,7 +58,12 @@ class McpDoor:
 
         if self._server is None:
             self._server = exchange.make(self._api)
-        await exchange.answer(self._server, scope, receive, send)
+        body = await Request(scope, receive).body()
+        unreadable = await asyncio.to_thread(_unreadable, scope, body)
+        if unreadable is not None:
+            await unreadable(scope, receive, send)
+            return
+        await exchange.answer(self._server, scope, _again(body, receive), send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -71,6 +82,31 @@ class McpDoor:
             return None
         kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
         return Response(answer.content, answer.status_code, kept)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read once more, then what comes after it."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
+def _unreadable(scope: Scope, body: bytes) -> Response | None:
+    """The answer to a message that the package cannot parse; it would name no place and no rule."""
+    try:
+        from_json(body)
+    except ValueError:
+        settings = getattr(scope["app"].state, "settings", None)
+        limits = DEFAULT_LIMITS if settings is None else settings.payload_limits
+        # params.arguments.payload
+        broken = broken_rule(body, limits, "message", above=3)
+        error = {"code": _PARSE_ERROR, "message": f"{broken.code}: {broken}"}
+        told = {"jsonrpc": "2.0", "id": None, "error": error}
+        return JSONResponse(told, HTTPStatus.BAD_REQUEST)
+    return None
 
 
 class Inside(httpx2.ASGITransport):

@@ -1,0 +1,42 @@
+"""The place in a JSON text that is nested too deeply for any parser, found without recursion."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
+_LONGEST_KEY: Final = 100
+
+
+def deep_place(text: str, most: int) -> list[str | int]:
+    """Keys and indexes down to the first array or object below `most` levels.
+
+    Empty if there is none. Stops there, however long the text is.
+    """
+    # Of each open array its index, of each open object its key.
+    place: list[str | int] = []
+    string, is_key = "", False
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "[" | "{" as opened:
+                if len(place) >= most:
+                    return place
+                place.append(0 if opened == "[" else "")
+                is_key = opened == "{"
+            case "]" | "}":
+                if place:
+                    place.pop()
+                is_key = False
+            case ",":
+                if place and isinstance(place[-1], int):
+                    place[-1] += 1
+                else:
+                    is_key = True
+            case ":":
+                if place and is_key:
+                    place[-1] = string[:_LONGEST_KEY]
+                is_key = False
+            case quoted:
+                string = quoted[1:-1]
+    return []
