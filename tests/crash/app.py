@@ -232,6 +232,24 @@ async def suicide_kill(ctx: Context, op: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@lw.handler("culprit", retry=QUICKLY, max_retries=2)
+async def culprit(ctx: Context, op: str) -> None:
+    """Takes its process and all other jobs in it along, from the event loop."""
+    note("start", ctx)
+    await asyncio.sleep(0.3)
+    note("death", ctx)
+    ctypes.string_at(0)
+
+
+@lw.handler("hidden_culprit", retry=QUICKLY, max_retries=2)
+def hidden_culprit(ctx: SyncContext, op: str) -> None:
+    """As before, from a thread: the supervisor cannot see who it was."""
+    note("start", ctx)
+    time.sleep(0.3)
+    note("death", ctx)
+    ctypes.string_at(0)
+
+
 # Shutting down ------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ def worker_environment(dsn: str, sink: Path) -> dict[str, str]:
 
 
 class WorkerProcess:
-    """One worker, or a supervisor with one worker below it."""
+    """One worker, or a supervisor with one worker or more below it."""
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class WorkerProcess:
         *,
         sink_dsn: str | None = None,
         is_supervised: bool = False,
+        processes: int = 1,
         lanes: str | None = None,
         app: str = "tests.crash.app:lw",
         extra: Mapping[str, str] | None = None,
@@ -59,7 +60,7 @@ class WorkerProcess:
         }
         self.is_supervised = is_supervised
         if is_supervised:
-            command = ["-m", "laneway", "worker", app, "--processes=1"]
+            command = ["-m", "laneway", "worker", app, f"--processes={processes}"]
             command += [f"--lanes={lanes}"] if lanes else []
         else:
             command = ["-m", "tests.crash.worker", app, *([lanes] if lanes else [])]

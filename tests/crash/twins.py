@@ -371,4 +371,10 @@ TWINS = (
         "C23",
         setup="delete from laneway.migrations where number > 5",
     ),
+    Twin(
+        "all in a dead process are charged",
+        "C25",
+        "C25",
+        patches={"bury": (("case when g.free then 'spared' else 'lost' end", "'lost'"),)},
+    ),
 )

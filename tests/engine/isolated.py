@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from laneway import Cancel, Laneway, Retry, Snooze, SyncContext
+from laneway import Cancel, Context, Laneway, Retry, Snooze, SyncContext
 from tests.engine.odd_exceptions import ODD
 from tests.engine.workshop import SOON
 
@@ -47,6 +47,22 @@ def fail(ctx: SyncContext, how: str) -> Any:
 @lw.handler("process_odd", isolation="process")
 def odd(ctx: SyncContext, how: str) -> None:
     raise ODD[how]()
+
+
+@lw.handler("suspect_async")
+async def suspect_async(ctx: Context) -> int:
+    await ctx.progress(1, 2)
+    return os.getpid()
+
+
+@lw.handler("suspect_thread")
+def suspect_thread(ctx: SyncContext) -> int:
+    return os.getpid()
+
+
+@lw.handler("suspect_culprit", retry=SOON)
+async def suspect_culprit(ctx: Context) -> None:
+    os._exit(3)
 
 
 @lw.handler("process_wait", isolation="process", timeout=60)

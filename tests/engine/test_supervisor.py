@@ -66,7 +66,7 @@ async def test_a_child_whose_loop_hangs_is_killed_and_only_the_culprit_charged(
         for other in others:
             again = await other.get()
             assert (again.attempt, again.retries) == (2, 0)
-            assert again.attempts[0].outcome == "released"
+            assert again.attempts[0].outcome == "lost"
         await until(crew.is_sent_away)
     assert shop.holds_nothing()
 

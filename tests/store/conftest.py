@@ -17,6 +17,7 @@ delete from laneway.outcome; delete from laneway.attempts; delete from laneway.p
 delete from laneway.logs; delete from laneway.deadlines; delete from laneway.awaiting;
 delete from laneway.approvals; delete from laneway.decisions; delete from laneway.steps;
 delete from laneway.key_holders; delete from laneway.key_waiters; delete from laneway.self_finished;
+delete from laneway.suspects;
 delete from laneway.limit_usage; delete from laneway.limit_starts;
 delete from laneway.limit_waiters; delete from laneway.limit_holds;
 delete from laneway.watches; delete from laneway.events; delete from laneway.event_log;

@@ -182,6 +182,14 @@ class Desk:
         assert claim.seq == seq
         return claim
 
+    def make_due(self) -> None:
+        """Lets all delayed jobs be due now."""
+        self.do(
+            "with due as (delete from laneway.delayed returning *)"
+            " insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed)"
+            " select seq, job_type, false, rank, attempt, retries, sealed from due"
+        )
+
     def settle(self, claim: Claim, kind: str, **more: Any) -> Answer | None:
         """The answer, None for a finish plainly accepted."""
         answers = [a for a in self.settled(claim, kind, **more) if a.seq == claim.seq]

@@ -215,6 +215,7 @@ def test_a_released_or_snoozed_analysis_is_not_charged(desk: Desk) -> None:
         answer = desk.settle(analyzing(desk), kind, delay_s=0.0)
         assert answer is not None
         assert answer.status == "pending"
+        desk.make_due()
     assert view(desk, seq, "status, retries, attempt") == ("pending", 0, 6)
 
 

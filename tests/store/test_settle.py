@@ -263,11 +263,7 @@ def test_release_and_snooze_never_spend_the_budget(desk: Desk) -> None:
         (claim,) = desk.claimed()
         assert claim.attempt == start
         desk.settle(claim, "release" if start % 2 else "snooze", delay_s=0)
-        desk.do(
-            "with due as (delete from laneway.delayed returning *)"
-            " insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries)"
-            " select seq, job_type, false, rank, attempt, retries from due"
-        )
+        desk.make_due()
     assert desk.row("ready", seq)["retries"] == 0
 
 

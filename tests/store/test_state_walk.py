@@ -48,6 +48,9 @@ ANALYSIS_VERDICTS = {
     "finish": Verb.ANALYSIS_FAILED,  # not what an analysis may say
 }
 CHARGED = ("fail", "lost", "stalled")
+FREE = ("release", "snooze", "spared")
+# From the next uncharged attempt on, none comes back at once.
+AT_ONCE = 10
 
 
 @dataclass
@@ -90,7 +93,7 @@ class Model:
         if kind == "analyzed" and self.is_pending:
             is_through = self.job_type == "e" and self.is_cheap
             return Status.APPROVED if is_through else Status.AWAITING_APPROVAL
-        if kind in ("release", "snooze") or (kind in CHARGED and self.retries < tries):
+        if kind in FREE or (kind in CHARGED and self.retries < tries):
             return Status.PENDING if self.is_pending else Status.APPROVED
         return Status.FAILED
 
@@ -230,13 +233,16 @@ class Walk(RuleBasedStateMachine):
             list(TYPES),
         )
         self.desk.do(f"update laneway.lease set {column} = clock_timestamp() - %s::interval", back)
+        # As if this was another worker than the last time.
+        self.desk.do("delete from laneway.suspects")
         # One lane after the other.
         passes = [self.desk.run(leases.watch(self.desk.worker, 10)) for _ in range(2)]
         assert sum(each.reclaimed for each in passes) == len(running)
         self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for job in running:
             verb = Verb.ANALYSIS_FAILED if job.is_pending else Verb.LAPSE
-            self._end(job, verb, kind, delayed=True)
+            is_spared = kind == "lost" and len(running) > 1
+            self._end(job, verb, "spared" if is_spared else kind, delayed=True)
 
     @rule(seq=seqs)
     def cancel(self, seq: int) -> None:
@@ -374,7 +380,8 @@ class Walk(RuleBasedStateMachine):
             job.delayed = job.later and after is Status.APPROVED
         elif after in (Status.APPROVED, Status.PENDING):
             job.retries += kind in CHARGED
-            job.delayed = bool(self._delay(kind)) if delayed is None else delayed
+            is_slowed = kind in FREE and job.attempt - job.retries > AT_ONCE
+            job.delayed = is_slowed or (bool(self._delay(kind)) if delayed is None else delayed)
 
     # -- what must hold after every step --------------------------------------------------------
 

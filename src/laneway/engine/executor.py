@@ -17,6 +17,7 @@ from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import decode, encode_result
 from laneway.engine import verdicts
+from laneway.engine.child_runs import ChildRuns
 from laneway.engine.completer import Completer
 from laneway.engine.context import Context, SyncContext
 from laneway.engine.exception_text import summary_of
@@ -31,7 +32,7 @@ from laneway.engine.rooms import Rooms
 from laneway.engine.run import Run, StopReason, here
 from laneway.engine.threads import Threads
 from laneway.engine.turns import Turns
-from laneway.errors import InvalidInput, StaleAttempt
+from laneway.errors import InvalidInput
 from laneway.store.leases import Assignment, Verdict
 
 log = logging.getLogger("laneway")
@@ -74,6 +75,7 @@ class Executor:
         self._is_traced = False
         self._losses = Losses()
         self._threads = Threads()
+        self._children = ChildRuns(self, pool, requests, settings, resources)
         self._loop = asyncio.get_running_loop()
         self._turns = Turns(self._loop, self._on_loop, self._broke_off)
         self.active: dict[tuple[int, int], Run] = {}
@@ -97,13 +99,15 @@ class Executor:
             run = Run(assignment, self._registry[assignment.job_type], lane)
             self.active[run.claim.seq, run.claim.attempt] = run
             if assignment.forged:
-                self._end(run, verdicts.of_forged(run.claim))
+                self.end(run, verdicts.of_forged(run.claim))
                 continue
             if timeouts is not None and run.timeout is None:
                 run.timeout = timeouts.get(run.claim)
             if run.timeout is not None:
                 run.on_begin = partial(self._time, run, run.timeout)
-            if run.handler.isolation == "async":
+            if run.is_suspect:
+                run.place = "apart"
+            elif run.handler.isolation == "async":
                 on_loop.append(run)
                 continue
             try:
@@ -111,17 +115,21 @@ class Executor:
             except Exception as error:
                 # No more threads or memory: that is this job's failure, not the batch's.
                 log.error("job %s could not be started: %s", run.claim.job_id, summary_of(error))
-                self._end(run, verdicts.of_error(run, error))
+                self.end(run, verdicts.of_error(run, error))
         if on_loop:
             self._turns.start(on_loop)
 
     def _begin(self, run: Run) -> None:
-        if run.handler.isolation == "thread":
+        if run.place == "apart":
+            self._spawn(run, self._children.run_apart(run))
+        elif run.handler.isolation == "async":
+            self._turns.start(deque([run]))
+        elif run.handler.isolation == "thread":
             self._in_thread(run)
         else:
-            self._spawn(run, self._in_child(run))
+            self._spawn(run, self._children.run(run))
 
-    def _enter(self, run: Run) -> None:
+    def enter(self, run: Run) -> None:
         """What runs from here on, in a context of its own, belongs to the run."""
         here.set((run, self._name))
         if self._is_traced:
@@ -189,6 +197,10 @@ class Executor:
 
     def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
         self._turns.tasks.discard(task)
+        if run.place == "returned":
+            run.place = "here"
+            self._begin(run)
+            return
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         self._broke_off(run, error or RuntimeError("broke off"))
 
@@ -201,26 +213,26 @@ class Executor:
                 run.claim.job_id,
                 summary_of(error),
             )
-            self._end(run, verdicts.of_stop(run) or verdicts.of_error(run, error))
+            self.end(run, verdicts.of_stop(run) or verdicts.of_error(run, error))
 
     async def _on_loop(self, run: Run) -> None:
         handler = run.handler
         if run.is_stopped:
             # Told to stop before its turn came.
-            self._end(run, verdicts.of_stop(run))
+            self.end(run, verdicts.of_stop(run))
             return
-        self._enter(run)
-        run.begin()
+        self.enter(run)
+        run.begin(self._marker)
         try:
             payload = decode(run.payload, self._limits)
             kwargs = handler.arguments.validate(payload)
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
         except InvalidInput as error:
-            self._end(run, verdicts.of_bad_payload(run, error))
+            self.end(run, verdicts.of_bad_payload(run, error))
             return
         except BaseException as error:
             # A validator of the user's own.
-            self._end(run, verdicts.of_error(run, error))
+            self.end(run, verdicts.of_error(run, error))
             return
         line = LoopLine(run, self._requests, payload, checkpoint, self._resources, self._limits)
         verdict: Verdict | None
@@ -242,10 +254,10 @@ class Executor:
             # SystemExit or GeneratorExit of a handler ends its job, nothing else.
             verdict = self._raised(run, error)
         if run.reports and verdict is not None:
-            await self._report_first(run)
-        self._end(run, verdict)
+            await self.report_first(run)
+        self.end(run, verdict)
 
-    async def _report_first(self, run: Run) -> None:
+    async def report_first(self, run: Run) -> None:
         """What was reported before the end must be stored before it: later it would be refused."""
         if run.is_finishing:
             # All of it was stored before.
@@ -289,8 +301,8 @@ class Executor:
             self._loop.call_soon_threadsafe(call)
 
     def _call(self, run: Run) -> Verdict | None:
-        self._enter(run)
-        run.begin()
+        self.enter(run)
+        run.begin(self._marker)
         try:
             payload = decode(run.payload, self._limits)
             kwargs = run.handler.arguments.validate(payload)
@@ -322,33 +334,17 @@ class Executor:
         if run.reports and verdict is not None and not run.ended:
             self._spawn(run, self._end_after_report(run, verdict))
         else:
-            self._end(run, verdict)
+            self.end(run, verdict)
 
     async def _end_after_report(self, run: Run, verdict: Verdict) -> None:
-        await self._report_first(run)
-        self._end(run, verdict)
-
-    # In a child process -----------------------------------------------------------------------
-
-    async def _in_child(self, run: Run) -> None:
-        self._enter(run)
-        line = LoopLine(run, self._requests, None, None, self._resources, self._limits)
-        verdict = await self._pool.run(run, line)
-        finished = verdict is not None and verdict.kind == "finish"
-        if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
-            verdict = verdicts.of_stop(run)
-        elif verdict is None:
-            # The child took itself for superseded: if it is wrong, this is a failure like another.
-            verdict = verdicts.of_error(run, StaleAttempt("the handler was refused a write"))
-        if run.reports and verdict is not None and not run.ended:
-            await self._report_first(run)
-        self._end(run, verdict)
+        await self.report_first(run)
+        self.end(run, verdict)
 
     # The end ----------------------------------------------------------------------------------
 
     def leave_behind(self, run: Run) -> None:
         """The grace is over: the job ends now, whatever its handler still does."""
-        if run.handler.isolation == "process":
+        if run.handler.isolation == "process" or run.place == "apart":
             self._pool.kill(run)
             return
         if not run.ended:
@@ -386,11 +382,13 @@ class Executor:
         else:
             self._on_void(run.claim)
 
-    def _end(self, run: Run, verdict: Verdict | None) -> None:
+    def end(self, run: Run, verdict: Verdict | None) -> None:
         """The handler has returned: its room is free again."""
         if not run.ended:
             self._conclude(run, verdict)
         del self.active[run.claim.seq, run.claim.attempt]
+        if self._marker is not None and run.mark is not None:
+            self._marker.end(run.mark)
         self._rooms.give_back(run.lane, run.handler.isolation)
         self._on_room()
         if not self.active:

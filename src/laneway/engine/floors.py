@@ -59,7 +59,7 @@ class Floors:
     def learn(self, answer: ClaimAnswer) -> None:
         """Raises floors as far as the answer of a claim allows."""
         seen: dict[tuple[str, int], tuple[int, int]] = {}
-        for (seq, _, _), rank, job_type, _, _, _, fresh, _, _, _ in answer.assignments:
+        for (seq, _, _), rank, job_type, _, _, _, fresh, *_ in answer.assignments:
             if fresh:
                 # They come in the order of their seq.
                 low, _ = seen.get((job_type, rank), (seq, seq))

@@ -14,9 +14,13 @@ from laneway.store.leases import Assignment
 
 if TYPE_CHECKING:
     from laneway.engine.limits import Held
+    from laneway.engine.marker import Marker
     from laneway.tracing import Attempt
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
+Place = Literal["here", "apart", "returned"]
+# A job that was lost so often together with others, and not charged, runs apart: it may be why.
+APART_FROM = 2
 
 
 class Run:
@@ -34,8 +38,11 @@ class Run:
         "is_finishing",
         "lane",
         "line",
+        "losses",
+        "mark",
         "on_begin",
         "payload",
+        "place",
         "rank",
         "reports",
         "retries",
@@ -54,12 +61,17 @@ class Run:
         self.checkpoint = assignment.checkpoint
         self.retries = assignment.retries
         self.rank = assignment.rank
+        self.losses = assignment.losses
         self.traceparent = assignment.traceparent
         self.handler = handler
         self.timeout = handler.timeout
         self.lane = lane
         # When its handler was called; None until then.
         self.started: float | None = None
+        # Of its mark in the memory that the supervisor reads.
+        self.mark: int | None = None
+        # Apart: in a child process, whatever its handler says. Returned: no child could call it.
+        self.place: Place = "here"
         self.stop_reason: StopReason | None = None
         # How to tell the handler to stop; set by whatever runs it.
         self.stopper: Callable[[], object] | None = None
@@ -82,9 +94,11 @@ class Run:
         # What the handler waits for in a task that is not its own, and what that is.
         self.asks: dict[asyncio.Task[Any], str] = {}
 
-    def begin(self) -> None:
+    def begin(self, marker: Marker | None = None) -> None:
         """The handler is called now: from here on its time counts."""
         self.started = time.monotonic()
+        if marker is not None:
+            self.mark = marker.begin(self.claim.seq)
         if self.on_begin is not None:
             self.on_begin()
 
@@ -94,6 +108,13 @@ class Run:
             is_void = self.ended and what != "keep"
             if what == "acquire" or self.stop_reason == "fenced" or is_void:
                 task.cancel()
+
+    @property
+    def is_suspect(self) -> bool:
+        """True where it must not take others along if it takes its process along."""
+        handler = self.handler
+        is_here = handler.isolation != "process" and not handler.is_analysis
+        return is_here and self.losses >= APART_FROM
 
     @property
     def is_stopped(self) -> bool:

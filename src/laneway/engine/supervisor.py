@@ -1,8 +1,8 @@
 """N worker processes under one parent, which restarts those that die and kills those that hang.
 
 The parent runs no user code. It knows at once when a child is gone, so it gives the child's jobs
-back without waiting for their leases: all charged when the child died, only the culprit when it
-was killed because a handler blocked its event loop.
+back without waiting for their leases. Only the culprit is charged: the handler that held the event
+loop, or the only one that had begun. Otherwise all that had begun are suspects.
 """
 
 from __future__ import annotations
@@ -249,14 +249,22 @@ class Supervisor:
         child.marker.close()
 
     def _give_back(self, child: Child) -> None:
-        culprit = child.marker.read() or None if child.killed else None
-        if child.worker_id is not None and child.process.returncode != 0 and self._session:
+        culprit, began = child.marker.read() or None, child.marker.begun()
+        # A handler may end its process as if all was well.
+        has_failed = child.process.returncode != 0 or began != []
+        if child.worker_id is not None and has_failed and self._session:
             message = f"worker lost: its process {_how(child.process.returncode)}"
             if child.killed:
                 message = "worker lost: the handler blocked the event loop"
             try:
                 n = self._session.run(
-                    bury(child.worker_id, message, hung=child.killed, culprit=culprit)
+                    bury(
+                        child.worker_id,
+                        message,
+                        hung=child.killed,
+                        culprit=culprit,
+                        began=began,
+                    )
                 )
                 log.info("gave back %s jobs of worker process %s", n, child.process.pid)
             except LanewayError as error:

@@ -277,10 +277,13 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "watch": (
         "execute on lead", "execute on overdue", "select update on lease", "execute on settle",
         "select on deadlines", "select on awaiting", "select on self_finished",
+        "execute on spare",
     ),
+    "losses_of": ("select on suspects",),
+    "spare": ("select insert update on suspects",),
     "bury": (
         "select update on lease", "execute on settle", "select update on workers",
-        "execute on wake",
+        "execute on spare", "execute on wake",
     ),
     "is_in_use": (
         "select on workers", "select on ready", "select on lease", "select on key_waiters",

@@ -15,6 +15,8 @@ MIN_RANK = -2_000_000
 MAX_RANK = 2_000_000
 # Of a claim that was not asked for origins.
 _COLUMNS = 10
+# Without and with origins; remote workers are not told of losses.
+_WITH_LOSSES = (_COLUMNS + 1, _COLUMNS + 3)
 
 
 class Range(NamedTuple):
@@ -32,7 +34,8 @@ class Assignment(NamedTuple):
     """One claimed job as a worker gets it; payload and checkpoint are still JSON text.
 
     `forged`: it was approved, and what would run is no longer what was approved. `waited_s` and
-    `traceparent` only where the claim was asked for them.
+    `traceparent` only where the claim was asked for them. `losses`: how often it was lost together
+    with others and not charged.
     """
 
     claim: Claim
@@ -45,6 +48,7 @@ class Assignment(NamedTuple):
     forged: bool = False
     waited_s: float | None = None
     traceparent: str | None = None
+    losses: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,11 @@ def _claimed(rows: list[Row]) -> ClaimAnswer:
     )  # fmt: skip
     if not columns[0]:
         return ClaimAnswer(*head, [])
+    count = len(columns[0])
+    losses = columns.pop() if len(columns) in _WITH_LOSSES else None
     if len(columns) == _COLUMNS:
-        unknown = [None] * len(columns[0])
-        columns += [unknown, unknown]
+        columns += [[None] * count] * 2
+    columns.append(losses or [0] * count)
     claims = map(Claim._make, zip(*columns[:3], strict=True))
     made = map(Assignment._make, zip(claims, *columns[3:], strict=True))
     return ClaimAnswer(*head, list(made))
@@ -263,10 +269,26 @@ def resign(holder: UUID) -> Statement[None]:
     return Statement("leases/resign_leader", lambda rows: None, {"holder": holder})
 
 
-def bury(worker_id: UUID, message: str, *, hung: bool, culprit: int | None) -> Statement[int]:
-    """Ends what a dead worker process held; only its supervisor may say so."""
+def bury(
+    worker_id: UUID,
+    message: str,
+    *,
+    hung: bool,
+    culprit: int | None,
+    began: Sequence[int] | None = None,
+) -> Statement[int]:
+    """Ends what a dead worker process held; only its supervisor may say so.
+
+    `began`: the jobs whose handlers had been called; None: perhaps all.
+    """
     return Statement(
         "leases/bury_worker",
         scalar,
-        {"worker": worker_id, "hung": hung, "culprit": culprit, "message": message},
+        {
+            "worker": worker_id,
+            "hung": hung,
+            "culprit": culprit,
+            "message": message,
+            "began": None if began is None else list(began),
+        },
     )

@@ -144,8 +144,10 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "lanes/read_lanes": ("select on control", "select on worker_lanes"),
     "lanes/tune_lane": LANE_CHANGE,
     "leases/bury_worker": ("execute on bury",),
-    "leases/claim_jobs": ("execute on claim",),
-    "leases/claim_with_origins": ("execute on claim", "execute on origins"),
+    "leases/claim_jobs": ("execute on claim", "execute on losses_of"),
+    "leases/claim_with_origins": (
+        "execute on claim", "execute on losses_of", "execute on origins",
+    ),
     "leases/finish_attempt": ("execute on finish_apart",),
     "leases/guard_attempt": ("execute on guard",),
     "leases/park_jobs": ("execute on park",),

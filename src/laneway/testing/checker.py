@@ -174,7 +174,7 @@ def within_budget(history: History, final: Final) -> Iterator[Violation]:
         birth = born.get(job)
         if birth is None:
             continue
-        free = {event.attempt for event in kept.get(job, []) if event.more["outcome"] in FREE}
+        free = {event.attempt for event in kept.get(job, []) if _is_free(event)}
         runs = [claim for claim in claims if not claim.more.get("analysis")]
         tries = [claim for claim in claims if claim.more.get("analysis")]
         for starts, budget in ((runs, 1 + birth.more["max_retries"]), (tries, ANALYSES)):
@@ -191,6 +191,12 @@ def within_budget(history: History, final: Final) -> Iterator[Violation]:
             yield Violation("I8", started_job, f"attempt {attempt} was started {count} times")
         if (started_job, attempt) not in claimed:
             yield Violation("I8", started_job, f"attempt {attempt} was started without a claim")
+
+
+def _is_free(kept: Event) -> bool:
+    """Whether an attempt ended without charge; a loss says so."""
+    error = kept.more.get("error") or {}
+    return kept.more["outcome"] in FREE or "not charged" in str(error.get("message"))
 
 
 def within_slots(history: History, final: Final) -> Iterator[Violation]:

@@ -22,6 +22,7 @@ from tests.crash.rows import (
     c22_remote_restart,
     c23_upgrade,
     c24_forks,
+    c25_culprit,
     c26_fair_limits,
 )
 
@@ -63,4 +64,5 @@ ROWS = {
     ),
     "C24": Row("workers killed after their handlers forked", c24_forks.play, c24_forks.look),
     "C26": Row("few jobs beside many under one limit", c26_fair_limits.play, c26_fair_limits.look),
+    "C25": Row("jobs that take their process along", c25_culprit.play, c25_culprit.look),
 }

@@ -14,6 +14,7 @@ from tests.crash.stage import READY_S, Stage, given_up, percentile, until
 FAULTS, JOBS = 30, 4000
 EVERY_S = 1.0
 RECOVERY_S = 4.0
+LOST = ("lost", "spared")
 
 
 async def play(stage: Stage) -> None:
@@ -99,7 +100,7 @@ def _recovery(stage: Stage) -> list[float]:
     isolated = {e.job for e in history.of("claim") if e.more["lane"] == "isolated"}
     died_at = {death.more["pid"]: death.at for death in history.of("death")}
     pid_of = {event.more["worker"]: event.more["pid"] for event in history.of("worker")}
-    lost = {(e.tx, e.job) for e in history.of("write") if e.more["verb"] == "lost"}
+    lost = {(e.tx, e.job) for e in history.of("write") if e.more["verb"] in LOST}
     found = []
     for job, events in history.per_job("claim", "end", "outcome").items():
         if job in isolated:

@@ -223,8 +223,8 @@ begin
 end $$;
 
 -- Forgets slots of schedules older than 30 days, but the newest of each, control changes older
--- than a year, sessions and login links that have expired, and answers to POST requests older than 24
--- hours: at most p_limit of each. Answers how many; null: not the leader. With its owner's rights
+-- than a year, sessions and login links that have expired, answers to POST requests older than 24
+-- hours, and losses of jobs that have ended: at most p_limit of each. Answers how many; null: not the leader. With its owner's rights
 -- and by the database's clock, like retain. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
 returns integer language plpgsql volatile security definer
@@ -241,6 +241,7 @@ declare
     v_ended integer;
     v_links integer;
     v_answers integer;
+    v_suspects integer;
 begin
     if not laneway.leads(p_holder, p_epoch) then return null; end if;
     with recursive names as (
@@ -284,5 +285,13 @@ begin
         select x.ctid from laneway.idempotency x where x.made_at < v_now - interval '24 hours'
          order by x.made_at limit p_limit for update skip locked));
     get diagnostics v_answers = row_count;
-    return v_slots + v_changes + v_ended + v_links + v_answers;
+    -- The first in order of their jobs: reads no more than it may delete, and what lives is few.
+    delete from laneway.suspects s
+     where s.seq = any (array(
+        select x.seq from (select y.seq, y.lost_at from laneway.suspects y order by y.seq limit p_limit) x
+         where x.lost_at < v_now - interval '1 hour'
+           and ((select true from laneway.outcome o where o.seq = x.seq)
+                or (select true from laneway.jobs j where j.seq = x.seq) is null)));
+    get diagnostics v_suspects = row_count;
+    return v_slots + v_changes + v_ended + v_links + v_answers + v_suspects;
 end $$;

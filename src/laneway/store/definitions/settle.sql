@@ -113,7 +113,8 @@ begin
 end $$;
 
 -- Ends the attempts named by (seq, attempt), each if it is the one running, by its verdict:
--- finish, fail (may be retried), giveup (may not), snooze, release, cancel, lost, stalled, analyzed
+-- finish, fail (may be retried), giveup (may not), snooze, release, cancel, lost, spared (lost, but
+-- not charged), stalled, analyzed
 -- (the result is the analysis), confirm (finished in the handler's own transaction: if the attempt
 -- still runs, that was rolled back, and it failed with the error given).
 -- Exactly one terminal write per job. Answers only what is not a plain accepted finish:
@@ -176,7 +177,7 @@ begin
                case when g.verdict = 'cancel' or e.cancel_requested_at is not null then 'cancelled'
                     when g.verdict = 'finish' and e.job_type not like E'\x01%' then 'completed'
                     when g.verdict = 'analyzed' and e.job_type like E'\x01%' then 'analyzed'
-                    when g.verdict in ('release', 'snooze')
+                    when g.verdict in ('release', 'snooze', 'spared')
                       or (g.verdict in ('fail', 'lost', 'stalled', 'confirm') and e.retries < e.max_retries)
                     then case when e.job_type like E'\x01%' then 'pending' else 'approved' end
                     else 'failed' end as status,
@@ -189,7 +190,7 @@ begin
                                      claimed_at, started_at, finished_at, reclaimed, cancel_requested_at,
                                      cancel_by, cancel_reason, result, error)
         select j.seq, j.status, j.workspace, j.own_type, -j.rank, j.attempt, j.retries, j.lane, j.worker_id,
-               j.claimed_at, j.began, v_now, j.verdict in ('lost', 'stalled'), j.cancel_requested_at, j.cancel_by,
+               j.claimed_at, j.began, v_now, j.verdict in ('lost', 'spared', 'stalled'), j.cancel_requested_at, j.cancel_by,
                coalesce(j.cancel_reason, case when j.verdict = 'cancel' then j.error::jsonb ->> 'message' end),
                case when j.verdict <> 'analyzed' then j.result::jsonb end, j.error::jsonb
           from judged j where j.status in ('completed', 'failed', 'cancelled')
@@ -197,7 +198,7 @@ begin
         insert into laneway.attempts (seq, attempt, outcome, lane, worker_id, claimed_at, started_at, finished_at, error)
         select j.seq, j.attempt,
                case j.verdict when 'release' then 'released' when 'snooze' then 'snoozed' when 'fail' then 'failed'
-                              when 'confirm' then 'failed' else j.verdict end,
+                              when 'confirm' then 'failed' when 'spared' then 'lost' else j.verdict end,
                j.lane, j.worker_id, j.claimed_at, j.began, v_now, j.error::jsonb
           from judged j where j.status not in ('completed', 'failed', 'cancelled')
     ), waiting as materialized (
@@ -205,6 +206,9 @@ begin
                j.retries + (j.verdict in ('fail', 'lost', 'stalled', 'confirm'))::integer as retries,
                v_now + case when j.verdict in ('release', 'snooze')
                             then greatest(j.pause, laneway.free_pause(j.verdict, j.attempt - j.retries))
+                            when j.verdict = 'spared'
+                            then greatest(coalesce(j.pause, laneway.retry_delay(j.own_type, j.attempt - j.retries)),
+                                          laneway.free_pause(j.verdict, j.attempt - j.retries))
                             else coalesce(j.pause, laneway.retry_delay(j.own_type, j.retries + 1)) end as run_at
           from judged j where j.status in ('approved', 'pending')
     ), back as (

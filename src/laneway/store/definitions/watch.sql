@@ -30,6 +30,10 @@ declare
     v_attempts integer[];
     v_verdicts text[];
     v_errors   text[];
+    v_workers  uuid[];
+    v_crowded  bigint[];
+    v_crowders uuid[];
+    v_spared   bigint[];
 begin
     reclaimed := 0;
     more := false;
@@ -44,16 +48,37 @@ begin
                          offset 0 for update skip locked) l
      limit 1;
     if not found then return; end if;
-    select array_agg(x.seq), array_agg(x.attempt), array_agg(x.verdict), array_agg(x.error), array_agg(distinct x.job_type)
-      into v_seqs, v_attempts, v_verdicts, v_errors, job_types
-      from (select o.* from laneway.overdue(v_now) o
-             cross join lateral (select l.seq from laneway.lease l
+    select array_agg(x.seq), array_agg(x.attempt), array_agg(x.verdict), array_agg(x.error), array_agg(distinct x.job_type),
+           array_agg(x.worker_id)
+      into v_seqs, v_attempts, v_verdicts, v_errors, job_types, v_workers
+      from (select o.*, l.worker_id from laneway.overdue(v_now) o
+             cross join lateral (select l.seq, l.worker_id from laneway.lease l
                                   where l.seq = o.seq and l.attempt = o.attempt
                                     and case o.verdict when 'lost' then l.lease_until < v_now
                                         else coalesce(l.last_progress_at, l.claimed_at) = o.moved_at end
                                  offset 0 for update skip locked) l
              where o.lane = v_lane limit p_limit) x;
     if v_seqs is null then return; end if;
+    -- Lost together with others of the same worker: nobody knows which of them was the cause.
+    with given as materialized (
+        select * from unnest(v_seqs, v_workers, v_verdicts) as g (seq, worker, verdict) where g.verdict = 'lost'
+    ), crowd as materialized (
+        select l.worker_id, count(*) as n from laneway.lease l
+         where l.worker_id = any (array(select g.worker from given g)) group by l.worker_id
+    )
+    select array_agg(g.seq), array_agg(g.worker) into v_crowded, v_crowders
+      from given g join crowd c on c.worker_id = g.worker
+     where c.n > 1 or exists (select from laneway.suspects s where s.lost_with = g.worker and s.seq <> g.seq);
+    if v_crowded is not null then
+        v_spared := array(select laneway.spare(v_crowded, v_crowders));
+        select array_agg(case when u.seq = any (v_spared) then 'spared' else u.verdict end order by u.n),
+               array_agg(case when u.seq = any (v_spared)
+                              then jsonb_set(u.error::jsonb, '{message}', to_jsonb(
+                                       (u.error::jsonb ->> 'message') || '; not charged: others were lost with it'))::text
+                              else u.error end order by u.n)
+          into v_verdicts, v_errors
+          from unnest(v_seqs, v_verdicts, v_errors) with ordinality as u (seq, verdict, error, n);
+    end if;
     job_types := job_types || array(
         select distinct s.status from laneway.settle(v_seqs, v_attempts, v_verdicts, null, v_errors, null, null, p_now) s
          where s.answer in ('promoted', 'freed'));
@@ -82,32 +107,74 @@ language sql stable as $$
                                      < p_now - make_interval(mins => n.stale_timeout_minutes))
 $$;
 
--- Ends what a dead worker process held. One that died by itself: all are charged as lost, for any may
--- have killed it. One that was killed because its event loop hung: the culprit is charged; if none is
--- known, what ran in its threads, which alone can hang a loop from outside, and analyses. The rest goes back without
--- charge. Only its supervisor may know that it is dead.
-create or replace function laneway.bury(p_worker uuid, p_hung boolean, p_culprit bigint, p_message text)
+-- Notes that these jobs were lost together with others, and answers which of them are not charged for
+-- that: who was lost so five times before is. Thus no job is lost without end.
+create or replace function laneway.spare(p_seqs bigint[], p_workers uuid[])
+returns setof bigint language sql volatile as $$
+    insert into laneway.suspects as s (seq, losses, lost_with)
+    select g.seq, 1, g.worker from unnest(p_seqs, p_workers) as g (seq, worker) order by g.seq
+    on conflict (seq) do update
+       set losses = s.losses + 1, lost_with = excluded.lost_with, lost_at = clock_timestamp()
+     where s.losses < 5
+    returning s.seq
+$$;
+
+-- Ends what a dead worker process held. The culprit is charged: the job that the event loop was inside
+-- of, or the only one whose handler had begun. Where it is not known, all that had begun are suspects
+-- and none is charged, within the bound of laneway.spare. The others go back at once.
+-- p_began: whose handlers had begun; null: all of them. p_hung: killed because its event loop hung,
+-- which only the culprit, threads and analyses can do. Only its supervisor may know that it is dead.
+create or replace function laneway.bury(
+    p_worker uuid, p_hung boolean, p_culprit bigint, p_message text, p_began bigint[] default null)
 returns integer language plpgsql volatile as $$
 declare
-    v_seqs bigint[];
+    v_seqs     bigint[];
     v_attempts integer[];
-    v_charged boolean[];
-    v_n integer;
+    v_suspects bigint[];
+    v_culprit  bigint := p_culprit;
+    v_spared   bigint[];
+    v_note     text := '; not charged: another job was the cause';
+    v_n        integer;
 begin
-    select array_agg(x.seq), array_agg(x.attempt), array_agg(x.charged) into v_seqs, v_attempts, v_charged
-      from (select l.seq, l.attempt, not p_hung or l.seq = p_culprit
-                   or (p_culprit is null and (l.job_type like E'\x01%' or exists (
-                        select from laneway.job_types t where t.name = l.job_type and t.isolation = 'thread'))) as charged
+    select array_agg(x.seq), array_agg(x.attempt), array_agg(x.seq) filter (where x.is_suspect)
+      into v_seqs, v_attempts, v_suspects
+      from (select l.seq, l.attempt,
+                   (p_began is null or l.seq = any (p_began) or l.seq = p_culprit)
+                   and (not p_hung or l.seq = p_culprit or l.job_type like E'\x01%' or exists (
+                        select from laneway.job_types t where t.name = l.job_type and t.isolation = 'thread')) as is_suspect
               from laneway.lease l where l.worker_id = p_worker order by l.seq for update skip locked) x;
     v_n := coalesce(cardinality(v_seqs), 0);
     if v_n > 0 then
-        perform laneway.wake(array(select s.status from laneway.settle(v_seqs, v_attempts,
-            array(select case when c then 'lost' else 'release' end from unnest(v_charged) with ordinality u (c, n) order by n),
-            null,
-            array(select case when c then json_build_object('public', true, 'type', 'WorkerLost', 'message', p_message)::text end
-                    from unnest(v_charged) with ordinality u (c, n) order by n),
-            null, null) s where s.answer in ('promoted', 'freed')));
+        if v_culprit is null and cardinality(v_suspects) = 1 then v_culprit := v_suspects[1]; end if;
+        -- None had begun: it died of something else, but one of them may be why.
+        v_suspects := coalesce(v_suspects, v_seqs);
+        if v_culprit is null then
+            v_spared := array(select laneway.spare(v_suspects, array_fill(p_worker, array[cardinality(v_suspects)])));
+            v_note := format('; not charged: one of %s jobs lost together', cardinality(v_suspects));
+        end if;
+        perform laneway.wake(array(
+            select s.status
+              from (select array_agg(g.seq) as seqs, array_agg(g.attempt) as attempts,
+                           array_agg(case when g.free then 'spared' else 'lost' end) as verdicts,
+                           array_agg(json_build_object('public', true, 'type', 'WorkerLost', 'message',
+                                                       p_message || case when g.free then v_note else '' end)::text) as errors,
+                           array_agg(case when g.free and not g.waits then 0.0::double precision end) as delays
+                      from (select u.seq, u.attempt, v_culprit is null and u.seq = any (v_suspects) as waits,
+                                   case when v_culprit is not null then u.seq <> v_culprit
+                                        else u.seq <> all (v_suspects) or u.seq = any (v_spared) end as free
+                              from unnest(v_seqs, v_attempts) as u (seq, attempt)) g) b
+             cross join lateral laneway.settle(b.seqs, b.attempts, b.verdicts, null, b.errors, b.delays, null) s
+             where s.answer in ('promoted', 'freed')));
     end if;
     update laneway.workers w set stopped_at = clock_timestamp() where w.id = p_worker;
     return v_n;
 end $$;
+
+-- How often each of these jobs was lost together with others and not charged, in the order given; null:
+-- none ever was. Volatile, so that it sees what the claim before it in the same statement saw.
+create or replace function laneway.losses_of(p_seqs bigint[])
+returns integer[] language sql volatile as $$
+    select case when exists (select from laneway.suspects)
+                then array(select coalesce((select s.losses from laneway.suspects s where s.seq = u.seq), 0)
+                             from unnest(p_seqs) with ordinality as u (seq, n) order by u.n) end
+$$;

@@ -1,7 +1,7 @@
 -- Claims as claim_jobs does, and tells where each job comes from: for metrics and traces.
 select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked,
        c.seqs, c.ids, c.attempts, c.ranks, c.job_types, c.payloads, c.checkpoints, c.retries, c.freshes, c.forged,
-       o.waits, o.traces
+       o.waits, o.traces, laneway.losses_of(c.seqs)
   from laneway.claim(%(worker)s::uuid, %(lane)s::text, %(version)s::bigint, %(room)s::integer,
                      %(types)s::text[], %(groups)s::integer[], %(fresh)s::boolean[], %(los)s::integer[],
                      %(floors)s::bigint[], %(his)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer) c

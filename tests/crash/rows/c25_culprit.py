@@ -1,0 +1,48 @@
+"""C25: jobs that take their whole process along, beside 100 that run in the same processes."""
+
+from __future__ import annotations
+
+from tests.crash.stage import Stage
+
+INNOCENT = 100
+MS = 1500
+PROCESSES = 2
+MAX_RETRIES = 2
+# Uncharged losses of one job; see laneway.spare.
+MOST_FREE = 5
+WITHIN_S = 120.0
+
+
+async def play(stage: Stage) -> None:
+    worker = stage.start_worker(is_supervised=True, processes=PROCESSES)
+    await stage.ready(worker)
+    count = stage.count(INNOCENT, 20)
+    async with stage.client() as client:
+        for kind in ("culprit", "hidden_culprit"):
+            jobs = [stage.job("quick", ms=MS) for _ in range(count // 2)]
+            jobs.insert(count // 4, stage.job(kind))
+            await stage.submit(client, *jobs)
+        await stage.drain_all(WITHIN_S)
+
+
+def look(stage: Stage) -> None:
+    types: dict[str, str] = dict(
+        stage.conn.execute("select id::text, job_type from laneway.jobs").fetchall()
+    )
+    innocent = [job for job in stage.final.jobs.values() if types[job.job] == "quick"]
+    done = sum(job.status == "completed" and job.retries == 0 for job in innocent)
+    again = sum(job.attempt > 1 for job in innocent)
+    stage.result.faults += sum(job.attempt - 1 for job in innocent)
+    stage.result.must(
+        "innocent jobs completed without charge",
+        f"{done} of {len(innocent)}, {again} of them after a loss",
+        held=done == len(innocent) and again > 0,
+    )
+    for job in stage.final.jobs.values():
+        if types[job.job] != "quick":
+            bound = 1 + MAX_RETRIES + MOST_FREE
+            stage.result.must(
+                f"{types[job.job]}: failed when its budget was spent",
+                f"{job.status} after {job.attempt} starts, {job.retries} retries",
+                held=job.status == "failed" and job.retries == MAX_RETRIES and job.attempt <= bound,
+            )
