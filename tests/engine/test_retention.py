@@ -127,6 +127,29 @@ async def test_old_slots_are_forgotten_soon_however_many_there_are(shop: Worksho
     assert max(delay or 0.0 for delay in delays) < module.PRUNE_S / 10
 
 
+async def test_a_new_leader_forgets_the_log_of_another_cluster_at_once(shop: Workshop) -> None:
+    # As after a dump and restore: numbers of transactions that are still to come here.
+    shop.do(
+        "insert into laneway.events (xid, name, state) values ('9000000000', 'job.claimed', '{}')"
+    )
+    shop.do("update laneway.event_log set pruned_xid = '9000000000'")
+    shop.do(
+        "insert into laneway.watches (seq, until, born, settled)"
+        " values (0, clock_timestamp() + interval '1 hour', '9000000000', true)"
+    )
+    async with keeper(shop) as kept:
+        await kept.watchdog.run_once()
+        await kept.retention.run_once()
+    # A stream that begins now can be resumed from what it was sent.
+    since = shop.one("select laneway.seen_log()::text")
+    assert shop.one("select count(*) from laneway.events") == 0
+    resumable = (
+        "select (select pg_visible_in_snapshot(born, pg_current_snapshot()) from laneway.watches)"
+        " and (select l.pruned_xid <= pg_snapshot_xmin(%s::pg_snapshot) from laneway.event_log l)"
+    )
+    assert shop.one(resumable, since)
+
+
 async def test_old_events_and_watches_are_forgotten(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

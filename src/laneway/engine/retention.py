@@ -19,7 +19,7 @@ log = logging.getLogger("laneway")
 
 WALK_S: Final = 300.0
 SWEEP_S: Final = 60.0
-RECOUNT_S: Final = 10.0
+RECOUNT_S: Final = 30.0
 PRUNE_S: Final = 3600.0
 # Of its time a walk works a quarter and lets others work the rest.
 REST: Final = 3.0
@@ -73,9 +73,8 @@ class Retention(Service):
             if mended:
                 log.warning("%s counters of slots and limits did not match: mended", mended)
         if now >= self._events_at:
-            # Not as soon as it leads: nothing in the log is old by then that was not old before.
-            if self._events_at > 0:
-                await self._forget_events(mandate)
+            # At once, too: what a dump brought from another cluster keeps streams from resuming.
+            await self._forget_events(mandate)
             self._events_at = now + SWEEP_S
         if now >= self._prune_at:
             if await self._database.run(retention.prune_records(mandate)) >= retention.PRUNE_BATCH:
