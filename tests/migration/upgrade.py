@@ -26,7 +26,6 @@ from tests.migration.landed import ROOT, Code
 
 APP = "tests.migration.upgrade_app"
 WITHIN_S = 60.0
-READER_S = 3.0
 AFTER_S = 2.0
 SETTINGS = {
     "LANEWAY_LEADER_TTL": "1",
@@ -121,7 +120,7 @@ class Upgrade:
     # The upgrade ------------------------------------------------------------------------------
 
     async def _migrate(self) -> None:
-        """Migrates behind a report and a dump, which end after a while."""
+        """Migrates behind a report and a dump, which end when it has waited for them."""
         began = time.monotonic()
         with self._connected() as reader:
             reader.execute("begin isolation level repeatable read")
@@ -133,13 +132,20 @@ class Upgrade:
                 reader.execute(f"lock table {table} in access share mode".encode())
             await self._kill_migrations()
             migration = self._start(self.now, "-m", "laneway", "db", "migrate")
-            await asyncio.sleep(READER_S)
+            # Until they were in its way, if they are at all.
+            await self._until(
+                lambda: migration.poll() is not None or self._waits(migration) > 1,
+                "the migration ends or waits",
+            )
             reader.execute("commit")
         await self._until(lambda: migration.poll() is not None, "the migration ends")
         if migration.returncode != 0:
             raise Stuck(f"the migration failed: {self._log(migration)}")
         self.outcome.migrated_s = time.monotonic() - began
-        self.outcome.waits = self._log(migration).count("waits for its locks")
+        self.outcome.waits = self._waits(migration)
+
+    def _waits(self, migration: subprocess.Popen[bytes]) -> int:
+        return self._log(migration).count("waits for its locks")
 
     async def _kill_migrations(self) -> None:
         for pause_s in self.pauses_s:
