@@ -102,6 +102,12 @@ class Settings(BaseSettings):
     )
     connect_timeout: PositiveInt = Field(default=5, description="longest wait for a connection")
 
+    application: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=128,
+        description="name under which job types are published; the handler's module if not set",
+    )
     worker: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
         default="on", description="off keeps an embedded worker from starting"
     )

@@ -197,6 +197,7 @@ def play_worker(cast: Cast, _: None) -> None:
     assert cast.run(limits.find(["codec"])) == set()
     assert cast.run(limits.create(Limit("codec"), "worker")) is not None
     cast.publish("encode")
+    assert cast.run(workers.conflicts(["encode"])) == []
     cast.register(("ingestion",))
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]

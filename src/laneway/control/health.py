@@ -80,6 +80,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
         yield await check_leases(db)
         yield await check_blockers(db)
         yield await check_lost(db)
+        yield await check_publishers(db)
     yield await check_snapshots(db)
 
 
@@ -201,6 +202,20 @@ async def check_leases(db: Database) -> Check:
     if lapsed.oldest_s > LAPSED_S:
         return _fail(name, f"{told}: no watchdog takes them back", "laneway worker APP")
     return _ok(name, f"{told}; the watchdog takes them back")
+
+
+async def check_publishers(db: Database) -> Check:
+    """No two applications publish the same job type with different policies."""
+    name = "job types"
+    found = await db.run(workers.conflicts())
+    if not found:
+        return _ok(name, "no application contradicts another")
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return _warn(
+        name,
+        f"{found[0]}{more}: the stricter policy is in force",
+        "make the handlers equal, or laneway.forget_publisher(job_type, application) in SQL",
+    )
 
 
 async def check_blockers(db: Database) -> Check:

@@ -18,7 +18,7 @@ from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store import lanes, limits, schedules
 from laneway.store.database import Database
-from laneway.store.workers import WorkerInfo, publish, register, stop, touch
+from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
 
 log = logging.getLogger("laneway")
 
@@ -65,9 +65,22 @@ class Registrar(Service):
                 await self._database.run(lanes.adopt_type(handler.lane, handler.job_type, by))
         await self._create_limits(registry, by)
         if len(registry):
-            await self._database.run(publish(registry.records()))
+            await self._publish(registry, settings.application)
         await self._declare(registry, settings, by)
         await self._database.run(register(replace(self._worker, memory_bytes=resident_bytes())))
+
+    async def _publish(self, registry: Registry, application: str | None) -> None:
+        records = registry.records()
+        if application is not None:
+            records = [replace(one, application=application) for one in records]
+        await self._database.run(publish(records))
+        for conflict in await self._database.run(conflicts([one.name for one in records])):
+            log.warning(
+                "%s: the stricter policy stays. Make the handlers equal; of an application that is"
+                " gone, run select laneway.forget_publisher('%s', 'APPLICATION')",
+                conflict,
+                conflict.job_type,
+            )
 
     async def _create_limits(self, registry: Registry, by: str) -> None:
         """A limit that a handler names binds from the first job on, also before it was tuned."""

@@ -77,6 +77,7 @@ class Handler:
             approval=self.approval,
             max_age_s=self.max_age,
             retention=self.retention,
+            application=self.fn.__module__,
         )
 
 

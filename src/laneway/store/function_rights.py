@@ -17,6 +17,12 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "adopt_type": LANE_CHANGE,
     "analysis_of": (),
+    "strictness": (),
+    "merge_publications": (
+        "select insert update on type_publishers", "execute on strictness",
+    ),
+    "publication_conflicts": ("select on type_publishers",),
+    "forget_publisher": ("select delete on type_publishers",),
     "seal": (),
     "keep_decision": ("select on approvals", "insert on decisions"),
     "let_through": (

@@ -91,7 +91,10 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "job_types/list_types": (
         "select on job_types", "select on workers", "execute on lane_of",
     ),
-    "job_types/publish_types": ("select insert update on job_types",),
+    "job_types/find_conflicts": ("execute on publication_conflicts",),
+    "job_types/publish_types": (
+        "select insert update on job_types", "execute on merge_publications",
+    ),
     "job_types/read_types": ("select on job_types",),
     "jobs/cancel_job": ("select on jobs", "execute on cancel"),
     "jobs/count_jobs": ("execute on search_jobs",),
@@ -251,7 +254,8 @@ _CLIENT: Final = (
     "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
-    "control/wake_workers", "job_types/publish_types", "lanes/adopt_type", "lanes/create_lane",
+    "control/wake_workers", "job_types/find_conflicts", "job_types/publish_types",
+    "lanes/adopt_type", "lanes/create_lane",
     "lanes/peek_lanes", "lanes/read_lanes", "leases/bury_worker", "leases/claim_jobs",
     "leases/claim_with_origins",
     "leases/park_jobs", "leases/reclaim_leases", "leases/renew_leases", "leases/report_progress",

@@ -87,7 +87,10 @@ def drain(worker_id: UUID, by: str, *, drained: bool) -> Statement[bool | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeRecord:
-    """A job type as its handler declares it; `arguments` is JSON text."""
+    """A job type as its handler declares it; `arguments` is JSON text.
+
+    `application` publishes it; None: nothing is remembered of who did.
+    """
 
     name: str
     arguments: str
@@ -103,9 +106,10 @@ class TypeRecord:
     approval: Approval | None = None
     max_age_s: float | None = None
     retention: Retention = field(default_factory=Retention)
+    application: str | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """One value per column of laneway.job_types."""
+        """One value per column of laneway.job_types, and the application."""
         approval = self.approval or Approval()
         keep = self.retention
         return {
@@ -133,6 +137,7 @@ class TypeRecord:
             "keep_cancelled_s": _age_s(keep.cancelled),
             "keep_failed_s": _age_s(keep.failed),
             "keep_count": keep.count,
+            "application": self.application,
         }
 
 
@@ -167,4 +172,25 @@ def published(names: Sequence[str]) -> Statement[dict[str, Published]]:
         "job_types/read_types",
         lambda rows: {r[0]: Published(*r) for r in rows},
         {"names": list(names)},
+    )
+
+
+class Conflict(NamedTuple):
+    """A job type that applications publish with different policies, and the fields that differ."""
+
+    job_type: str
+    applications: list[str]
+    fields: list[str]
+
+    def __str__(self) -> str:
+        by, what = ", ".join(self.applications), ", ".join(self.fields)
+        return f"job type {self.job_type} is published by {by} with different {what}"
+
+
+def conflicts(types: Sequence[str] | None = None) -> Statement[list[Conflict]]:
+    """Job types that applications publish differently, of those named or of all."""
+    return Statement(
+        "job_types/find_conflicts",
+        lambda rows: [Conflict(*row) for row in rows],
+        {"types": None if types is None else list(types)},
     )

@@ -1,6 +1,7 @@
 -- phase: pre
 -- safe-with: 0.1.0
--- Claims enforce the approval policy in force; who waits for a limit takes turns; limits are held outside of jobs.
+-- Claims enforce the approval policy in force; who waits for a limit takes turns; limits are held
+-- outside of jobs; a policy is not loosened by another application.
 
 -- The retries of a job when a claim sent it back for its approval; null: no claim did.
 alter table laneway.approvals add column sent_back integer check (sent_back >= 0);
@@ -32,3 +33,13 @@ create table laneway.limit_holds (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index limit_holds_holder on laneway.limit_holds (holder);
 create index limit_holds_lapse on laneway.limit_holds (lease_until);
+
+-- What each application published of a job type; job_types has what is in force.
+create table laneway.type_publishers (
+    job_type      text collate "C" not null,
+    application   text collate "C" not null,
+    record        jsonb not null,
+    first_at      timestamptz not null default clock_timestamp(),
+    published_at  timestamptz not null default clock_timestamp(),
+    primary key (job_type, application)
+);

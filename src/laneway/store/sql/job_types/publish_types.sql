@@ -1,7 +1,8 @@
--- Publishes what a worker knows of its job types; the newest publication wins, unchanged rows are not rewritten.
+-- Publishes what a worker knows of its job types; loosens nothing that another application asks for.
+-- The newest publication of an application wins, unchanged rows are not rewritten.
 -- Unless it loosens, an approval that is asked for stays asked for, as it is or more strictly.
 with given as (
-    select * from jsonb_to_recordset(%(types)s::jsonb) as p (
+    select * from jsonb_to_recordset(laneway.merge_publications(%(types)s::jsonb)) as p (
         name text, arguments jsonb, lane text, priority integer, max_retries integer, timeout_s double precision,
         isolation text, stale text, retry_base_s double precision, retry_cap_s double precision,
         retry_factor double precision, retry_jitter double precision, limits text[], has_analysis boolean,

@@ -1,0 +1,101 @@
+"""Laws of publishing: an application does not loosen what another one asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laneway.domain.approval import Approval
+from laneway.store import workers
+from tests.store.approvals import record, status
+from tests.store.desk import Desk
+
+ALWAYS = Approval()
+TWO = Approval(two_person=True)
+
+
+def start(desk: Desk, application: str | None, **more: Any) -> None:
+    desk.run(workers.publish([record("t", application=application, **more)]))
+
+
+def in_force(desk: Desk, columns: str = "approval") -> Any:
+    return desk.one(f"select {columns} from laneway.job_types where name = 't'")
+
+
+@pytest.mark.parametrize("order", [("strict", "loose"), ("loose", "strict")])
+def test_stricter_policy_stays_whoever_starts_last(desk: Desk, order: tuple[str, str]) -> None:
+    says = {
+        "strict": {"approval": TWO, "has_analysis": True, "max_retries": 1, "limits": ("openai",)},
+        "loose": {"max_retries": 9, "limits": ("ollama",)},
+    }
+    for application in (*order, *order):
+        start(desk, application, **says[application])
+    assert in_force(desk, "approval, two_person, has_analysis, max_retries") == (
+        "always", True, True, 1,
+    )  # fmt: skip
+    assert sorted(in_force(desk, "limits")) == ["ollama", "openai"]
+    assert status(desk, desk.submit(created_by="ann")) == "pending"
+
+
+def test_application_may_loosen_its_own_policy(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS)
+    start(desk, "shop")
+    assert in_force(desk) == "never"
+    assert desk.run(workers.conflicts()) == []
+
+
+@pytest.mark.parametrize("unit,kept", [("EUR", 5), ("USD", 9)])
+def test_lower_threshold_of_the_same_unit_stays(desk: Desk, unit: str, kept: int) -> None:
+    start(desk, "shop", approval=Approval(below_cost=5, currency=unit), has_analysis=True)
+    start(desk, "billing", approval=Approval(below_cost=9, currency="EUR"), has_analysis=True)
+    assert in_force(desk, "approval_below, approval_unit") == (kept, "EUR")
+
+
+def test_arguments_are_those_of_the_first_application(desk: Desk) -> None:
+    def publish(application: str, arguments: str) -> None:
+        said = workers.TypeRecord(
+            name="t", arguments=arguments, lane=None, priority=None, max_retries=3,
+            timeout_s=None, isolation="async", stale="heartbeat", application=application,
+        )  # fmt: skip
+        desk.run(workers.publish([said]))
+
+    publish("shop", '{"title": "shop"}')
+    publish("billing", '{"title": "billing"}')
+    assert in_force(desk, "arguments ->> 'title'") == "shop"
+    publish("shop", '{"title": "newer"}')
+    assert in_force(desk, "arguments ->> 'title'") == "newer"
+
+
+def test_conflict_names_applications_and_fields(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS)
+    start(desk, "billing", max_retries=1)
+    (found,) = desk.run(workers.conflicts(["t"]))
+    assert found == ("t", ["billing", "shop"], ["approval", "max_retries"])
+    assert str(found).startswith("job type t is published by billing, shop with different")
+    assert desk.run(workers.conflicts(["other"])) == []
+
+
+def test_forgotten_application_counts_no_more(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS)
+    start(desk, "billing")
+    assert desk.one("select laneway.forget_publisher('t', 'shop')")
+    assert not desk.one("select laneway.forget_publisher('t', 'shop')")
+    start(desk, "billing")
+    assert in_force(desk) == "never"
+
+
+def test_remote_declaration_loosens_no_application(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS, max_retries=1)
+    desk.run(workers.publish([record("t")], loosens=False))
+    assert in_force(desk, "approval, max_retries") == ("always", 1)
+
+
+def test_applications_that_start_together_see_each_other(desk: Desk, other: Desk) -> None:
+    desk.begin()
+    start(desk, "shop", approval=ALWAYS)
+    later = other.later(lambda: start(other, "billing"))
+    desk.await_blocked(other)
+    desk.commit()
+    later.result(20)
+    assert in_force(desk) == "always"
