@@ -69,6 +69,7 @@ def test_each_verb_of_a_life_logs_one_change(desk: Desk) -> None:
     for verdict in ("snooze", "release", "fail"):
         (claim,) = scene.claim("costly")
         scene.settle(claim, verdict, delay_s=0.0)
+        desk.make_due()
     (claim,) = scene.claim("costly")
     for _ in range(2):
         desk.cancel(seq)
@@ -100,7 +101,7 @@ def test_an_event_holds_neither_payload_nor_traceback(desk: Desk) -> None:
     watch(desk, claim.seq)
     desk.settle(claim, "giveup", error='{"type": "E", "message": "m", "traceback": "t"}')
     state = desk.one("select state from laneway.events order by id desc limit 1")
-    assert state["error"] == {"type": "E", "message": "m"}
+    assert state["error"] == {"type": "E", "message": "m", "public": None}
     assert not {"payload", "result", "checkpoint", "analysis"} & state.keys()
 
 

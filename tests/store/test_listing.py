@@ -226,7 +226,8 @@ def test_a_job_shows_the_fields_of_the_contract(
             f"select attname from pg_attribute where attrelid = 'laneway.{view}'::regclass"
             " and attnum > 0 order by attnum"
         )
-        assert tuple(name for (name,) in order) == VIEW_COLUMNS
+        # Columns are only ever appended: code of the last release reads the first by position.
+        assert tuple(name for (name,) in order)[: len(VIEW_COLUMNS)] == VIEW_COLUMNS
     for seq, made in many.items():
         job = desk.run(jobs.get(desk.id_of(seq)))
         assert job is not None
@@ -257,6 +258,7 @@ def test_attempts_tell_the_whole_story_in_order(desk: Desk) -> None:
     for kind in ("release", "snooze", "fail"):
         (claim,) = desk.claimed()
         desk.settle(claim, kind, error=error(message=kind), delay_s=0)
+        desk.make_due()
     (claim,) = desk.claimed()
     history = desk.run(jobs.get_attempts(desk.id_of(seq)))
     assert [(a.attempt, a.outcome) for a in history] == [

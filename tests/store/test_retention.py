@@ -232,7 +232,9 @@ def test_waiting_jobs_over_their_age_fail_with_the_reason(desk: Desk) -> None:
         assert desk.places(seq) == ["outcome"]
         row = desk.row("outcome", seq)
         assert (row["status"], row["job_type"], row["claimed_at"]) == ("failed", "t", None)
-        assert row["error"] == {"type": "MaxAge", "message": "older than max_age of 90 s"}
+        assert row["error"] == {
+            "type": "MaxAge", "message": "older than max_age of 90 s", "public": True,
+        }  # fmt: skip
     assert desk.row("outcome", seqs[0])["priority"] == 3
     assert desk.rows("select from laneway.deadlines") == []
     assert desk.rows("select from laneway.job_keys") == []
