@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -66,7 +67,13 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _end(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    # So that the cluster is dropped then too.
+    signal.signal(signal.SIGTERM, _end)
     is_measured = "--measured" in sys.argv[1:2]
     with cluster(is_measured=is_measured) as dsn:
         ended = subprocess.run(
