@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from laneway.domain.text import json_path
+
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
 _LONGEST_KEY: Final = 100
 
 
-def deep_place(text: str, most: int) -> list[str | int]:
+def deep_path(text: str | bytes, field: str, most: int) -> str:
+    """The path of the first array or object below `most` levels; the field itself if none is."""
+    return json_path(field, _deep_place(str(text), most))
+
+
+def _deep_place(text: str, most: int) -> list[str | int]:
     """Keys and indexes down to the first array or object below `most` levels.
 
     Empty if there is none. Stops there, however long the text is.

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 from pydantic_core import to_jsonable_python
 
-from laneway.domain.json_place import deep_place
+from laneway.domain.json_place import deep_path
 from laneway.domain.text import check_text, escape_text, json_path, text_problem
 from laneway.errors import InvalidInput
 
@@ -161,8 +161,7 @@ def decode(
     except InvalidInput:
         raise
     except RecursionError:
-        place = json_path(field, deep_place(str(text), limits.max_depth))
-        raise InvalidInput(place, _depth_rule(limits)) from None
+        raise InvalidInput(deep_path(text, field, limits.max_depth), _depth_rule(limits)) from None
     except UnicodeError:
         raise InvalidInput(field, "is not valid UTF-8 text") from None
     except json.JSONDecodeError as error:
