@@ -329,8 +329,8 @@ async def test_a_crash_fails_its_own_job_only(pool: ProcessPool, how: str, messa
     attempt = Attempt(pool, "crash", {"how": how})
     failure = await attempt.failure()
     assert (failure["type"], failure["message"]) == ("ChildDied", message)
-    # What it wrote to stderr as it went comes after that.
-    assert attempt.reporter.events[0] == "about to crash"
+    # Among what it wrote to stderr as it went: the two come by different ways.
+    assert "about to crash" in attempt.reporter.events
     neighbour.stop()
     assert await neighbour.verdict() is None
     assert (await Attempt(pool, "echo").result())["pid"] in pool.pids
