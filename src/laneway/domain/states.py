@@ -131,7 +131,12 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_RUNNING, Verb.FAIL, _APPROVED, _BUDGET),
     Transition(_RUNNING, Verb.FAIL, _FAILED, _SPENT),
     Transition(_RUNNING, Verb.FAIL, _CANCELLED, f"{_CANCEL}; not retried"),
-    Transition(_RUNNING, Verb.LAPSE, _APPROVED, f"lease lapsed or work stale; {_BUDGET}"),
+    Transition(
+        _RUNNING,
+        Verb.LAPSE,
+        _APPROVED,
+        f"lease lapsed or work stale; {_BUDGET}; not charged where others were lost with it",
+    ),
     Transition(_RUNNING, Verb.LAPSE, _FAILED, f"lease lapsed or work stale; {_SPENT}"),
     Transition(
         _RUNNING, Verb.LAPSE, _CANCELLED, f"lease lapsed or work stale; {_CANCEL}; not retried"
