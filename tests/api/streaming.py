@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from laneway.api.auth import COOKIE
 from tests.api.conftest import Principal
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Heard(NamedTuple):

@@ -16,7 +16,7 @@ from laneway.api.server import IDLE_S, Serving, listen
 from tests.api.conftest import People
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: test\r\n"
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

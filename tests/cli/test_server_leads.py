@@ -10,7 +10,7 @@ import pytest
 from tests.cli.test_server import started
 from tests.store.desk import Desk
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(

@@ -19,7 +19,7 @@ from laneway.domain.token import new_secret
 from tests.conformance.processes import STARTERS, Hire, Process, Replica
 from tests.conformance.scenario import Scenario
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 SHARED = "shared"
 # The names after which lanes are told what belongs to them; a row in a lane beats the handler.
 HANDLERS = (

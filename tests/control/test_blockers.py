@@ -15,7 +15,7 @@ from laneway.control.health import Finding
 from laneway.store.database import Database
 from tests.control.scene import Scene
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 LANE = "select from laneway.worker_lanes where name = 'default' for no key update"
 GATE = "select pg_advisory_xact_lock(5577006791947779410)"
 LIMIT = "update laneway.limits set max_concurrent = 2 where name = 'openai'"

@@ -311,4 +311,4 @@ async def test_a_limit_given_back_with_an_attempt_is_had_at_once(
     second = await bank.lw.submit("waits")
     await until(asked.is_set)
     let_go.set()
-    assert await second.wait(30) == "held"
+    assert await second.wait(60) == "held"

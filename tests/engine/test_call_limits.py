@@ -160,7 +160,7 @@ async def test_a_job_may_hold_a_limit_several_times_and_several_limits(shop: Wor
             seen.append(shop.one("select limits from laneway.lease"))
 
     await shop.hire()
-    await (await shop.lw.submit("job")).wait(20)
+    await (await shop.lw.submit("job")).wait(60)
     assert sorted(seen[0]) == ["one", "two"]
     await until(lambda: is_free(shop))
 
@@ -207,7 +207,7 @@ async def test_a_job_does_not_wait_for_itself(
     behind = await shop.lw.submit("other")
     ended = await shop.ended(job)
     assert ended.status == "completed", ended.error
-    await behind.wait(20)
+    await behind.wait(60)
     await until(lambda: is_free(shop))
 
 
@@ -254,7 +254,7 @@ async def test_all_are_taken_or_none(shop: Workshop) -> None:
     submitted = await shop.lw.submit("job")
     await shop.running(submitted)
     shop.do("update laneway.limits set max_concurrent = 1 where name = 'taken'")
-    await submitted.wait(20)
+    await submitted.wait(60)
     await until(lambda: is_free(shop))
 
 
@@ -270,7 +270,7 @@ async def test_a_rate_is_waited_for(shop: Workshop) -> None:
     await shop.hire()
     jobs = [await shop.lw.submit("job") for _ in range(5)]
     for each in jobs:
-        await each.wait(30)
+        await each.wait(60)
     slices = shop.rows("select slice, started from laneway.limit_starts")
     sums = [sum(n for at, n in slices if first <= at < first + 500_000) for first, _ in slices]
     assert max(sums) <= 2
@@ -330,7 +330,7 @@ async def test_what_was_granted_to_one_who_gave_up_is_given_back(
             return "held"
 
     await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(20) == "held"
+    assert await (await shop.lw.submit("job")).wait(60) == "held"
     await until(lambda: is_free(shop))
 
 
@@ -354,7 +354,7 @@ async def test_an_answer_lost_is_no_second_holder(
             return list(shop.one("select limits from laneway.lease"))
 
     await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(20) == ["narrow"]
+    assert await (await shop.lw.submit("job")).wait(60) == ["narrow"]
     await until(lambda: is_free(shop))
 
 
@@ -375,7 +375,7 @@ async def test_a_limit_goes_back_with_the_lease(shop: Workshop) -> None:
     submitted = await shop.lw.submit("job")
     await until(inside.is_set)
     shop.lapse(submitted)
-    assert await submitted.wait(20) == "held"
+    assert await submitted.wait(60) == "held"
     let_go.set()
     await until(shop.holds_nothing)
     await until(lambda: is_free(shop))

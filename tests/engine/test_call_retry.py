@@ -49,7 +49,7 @@ async def test_call_is_tried_again_without_a_charge(shop: Workshop, isolation: s
 
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_job")
-    assert await job.wait(30) == "done!"
+    assert await job.wait(60) == "done!"
     found = await job.get()
     assert (len(calls), found.attempt, found.retries) == (3, 1, 0)
     (attempt,) = found.attempts

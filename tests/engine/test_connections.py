@@ -89,7 +89,7 @@ async def test_behind_a_pooler_nothing_is_prepared_and_nobody_listens(
     jobs = [await shop.lw.submit("job", {"n": n}) for n in range(3)]
     later = await shop.lw.submit("job", {"n": 3}, delay=0.3)
     cancelled = await shop.lw.submit("wait")
-    assert [await job.wait(10) for job in (*jobs[:2], later)] == [0, 1, 3]
+    assert [await job.wait(60) for job in (*jobs[:2], later)] == [0, 1, 3]
     await cancelled.cancel()
     assert (await shop.ended(cancelled)).status == "cancelled"
     assert set(connections(shop)) == {
@@ -105,7 +105,7 @@ async def test_behind_a_pooler_nothing_is_prepared_and_nobody_listens(
             cursor = await conn.execute("select current_setting('statement_timeout')")
             assert await cursor.fetchone() == ("0",)
     let_go.set()
-    assert await jobs[2].wait(10) == 2
+    assert await jobs[2].wait(60) == 2
     await worker.stop()
     assert shop.holds_nothing()
 
@@ -121,4 +121,4 @@ async def test_with_a_connection_of_its_own_a_worker_behind_a_pooler_listens(
 
     worker = await shop.hire()
     await until(lambda: worker.listening._listener.is_listening and worker.heartbeat.is_ready)
-    await (await shop.lw.submit("job")).wait(10)
+    await (await shop.lw.submit("job")).wait(60)

@@ -64,7 +64,7 @@ async def test_a_storm_of_lost_connections_loses_no_job_and_doubles_none(
 
     await until(strike)
     let_go.set()
-    await until(lambda: shop.count("completed") == len(jobs), timeout=30)
+    await until(lambda: shop.count("completed") == len(jobs), timeout=60)
     results = shop.rows("select result::int from laneway.outcome")
     assert sorted(n for (n,) in results) == list(range(200))
     await until(shop.holds_nothing)
@@ -214,7 +214,7 @@ async def test_a_worker_started_before_its_database_waits_for_it(
         assert not hired.done()
         await asyncio.to_thread(own_postgres.start)
         await hired
-        assert await submitted.wait(20) == "at last"
+        assert await submitted.wait(60) == "at last"
         assert len(shop.workers) == 1
 
 
@@ -262,7 +262,7 @@ async def test_after_a_crash_of_postgresql_work_goes_on_by_itself(
     shop.conn.close()
     fresh = Workshop(shop.dsn)
     async with fresh:
-        await until(lambda: fresh.count("completed") >= acked, timeout=30)
+        await until(lambda: fresh.count("completed") >= acked, timeout=60)
         assert fresh.one("select count(*) from laneway.jobs_view where status <> 'completed'") == 0
         await until(fresh.holds_nothing)
     assert_at_most_one_per_second(complaints(caplog))

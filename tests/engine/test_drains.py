@@ -61,12 +61,12 @@ async def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_until_r
     await has_learned(worker)
     second = await shop.lw.submit("job")
     held.go.set()
-    await first.wait(10)
+    await first.wait(60)
     await claims_nothing(worker)
     assert shop.status(second) == "approved"
 
     await shop.lw.operate(workers.resume, worker.id, by="ann")
-    await second.wait(10)
+    await second.wait(60)
     assert not worker.registrar.is_drained
 
 
@@ -112,7 +112,7 @@ async def test_without_notifications_it_learns_of_it_when_it_says_that_it_lives(
 
     await shop.lw.operate(workers.resume, worker.id, by="ann")
     worker.registrar.wake()
-    await job.wait(10)
+    await job.wait(60)
 
 
 async def test_a_claim_under_way_when_the_worker_learns_of_it_stands(

@@ -63,7 +63,7 @@ async def test_forked_child_does_not_keep_lease_of_killed_worker(
             await until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
             adopt(shop, job_type)
             await shop.hire()
-            assert await job.wait(20) == 2
+            assert await job.wait(60) == 2
             os.kill(forked, 0)  # it lives, and kept nothing
 
 
@@ -107,35 +107,35 @@ async def test_forked_child_that_leaves_handler_ends_there(
         for how, code in (("return", 0), ("raise", 1), ("exit", 7))
     }
     for code, job in jobs.items():
-        assert await job.wait(20) == ["parent", code]
+        assert await job.wait(60) == ["parent", code]
         ended = await job.get()
         assert (ended.status, ended.attempt) == ("completed", 1)
     # The worker goes on.
-    assert await (await shop.lw.submit("pid")).wait(20) == forker.process.pid
+    assert await (await shop.lw.submit("pid")).wait(60) == forker.process.pid
 
 
 async def test_forked_task_of_handler_does_not_run_the_loop_on(
     shop: Workshop, forker: Crew
 ) -> None:
     job = await shop.lw.submit("fork_task")
-    assert await job.wait(20) == ["parent", 0]
-    assert await (await shop.lw.submit("pid")).wait(20) == forker.process.pid
+    assert await job.wait(60) == ["parent", 0]
+    assert await (await shop.lw.submit("pid")).wait(60) == forker.process.pid
 
 
 async def test_signal_to_forked_child_does_not_reach_the_worker(
     shop: Workshop, forker: Crew
 ) -> None:
     job = await shop.lw.submit("terminate_fork")
-    assert await job.wait(20) == -signal.SIGTERM
-    assert await (await shop.lw.submit("pid")).wait(20) == forker.process.pid
+    assert await job.wait(60) == -signal.SIGTERM
+    assert await (await shop.lw.submit("pid")).wait(60) == forker.process.pid
 
 
 async def test_forked_child_holds_no_connection_or_pipe_of_its_worker(
     shop: Workshop, forker: Crew
 ) -> None:
     # So that an isolated child and its socket are there too.
-    await (await shop.lw.submit("isolated_pid")).wait(20)
-    found: Any = await (await shop.lw.submit("descriptors")).wait(20)
+    await (await shop.lw.submit("isolated_pid")).wait(60)
+    found: Any = await (await shop.lw.submit("descriptors")).wait(60)
     sockets = [line for line in found if "socket:" in line]
     # The two ends by which the worker's loop is woken from threads stay; they say nothing.
     assert len(sockets) <= 2, found

@@ -61,7 +61,7 @@ async def test_a_heartbeat_process_that_hangs_as_it_starts_is_replaced(
     submitted = await shop.lw.submit("job")
     await until(lambda: "not ready after" in caplog.text)
     monkeypatch.undo()
-    assert await submitted.wait(20) == 1
+    assert await submitted.wait(60) == 1
 
 
 async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
@@ -88,7 +88,7 @@ async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
         )
     )
     let_go.set()
-    assert await submitted.wait(10) == 1
+    assert await submitted.wait(60) == 1
 
 
 async def test_frozen_heartbeat_process_is_replaced_and_job_keeps_its_attempt(
@@ -112,7 +112,7 @@ async def test_frozen_heartbeat_process_is_replaced_and_job_keeps_its_attempt(
     await until(lambda: worker.heartbeat.pid not in (None, frozen) and worker.heartbeat.is_ready)
     assert not psutil.pid_exists(frozen)
     let_go.set()
-    assert await submitted.wait(20) == 1
+    assert await submitted.wait(60) == 1
 
 
 async def test_nothing_is_claimed_while_renewals_do_not_get_through(
@@ -153,7 +153,7 @@ async def test_nothing_is_claimed_while_renewals_do_not_get_through(
         stop.set()
         await cutting
     # Nothing is held any more that would have to be renewed: it finds out by itself.
-    assert await late.wait(20) == 1
+    assert await late.wait(60) == 1
 
 
 async def test_nothing_is_claimed_while_nobody_would_renew_it(
@@ -173,7 +173,7 @@ async def test_nothing_is_claimed_while_nobody_would_renew_it(
     monkeypatch.undo()
     for answer in said:
         worker.heartbeat._hear(*answer)
-    await submitted.wait(10)
+    await submitted.wait(60)
 
 
 async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time(
@@ -226,7 +226,7 @@ async def test_signals_to_the_whole_group_do_not_end_the_heartbeat(shop: Worksho
     heartbeat = psutil.Process(worker.heartbeat.pid)
     for number in (signal.SIGINT, signal.SIGTERM):
         heartbeat.send_signal(number)
-    await (await shop.lw.submit("job")).wait(10)
+    await (await shop.lw.submit("job")).wait(60)
     assert heartbeat.is_running()
     assert worker.heartbeat.pid == heartbeat.pid
 
@@ -244,7 +244,7 @@ async def test_a_worker_that_is_stopped_does_not_keep_its_leases(shop: Workshop)
         await until(lambda: shop.rows("select 1 from laneway.progress"))
         os.kill(crew.process.pid, signal.SIGSTOP)
         await shop.hire()
-        assert await job.wait(20) == 2
+        assert await job.wait(60) == 2
         os.kill(crew.process.pid, signal.SIGCONT)
         crew.terminate()
         await until(crew.all_gone)
@@ -266,7 +266,7 @@ async def test_a_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases
         job = await shop.lw.submit("block_loop", {"seconds": 60})
         await shop.running(job)
         await shop.hire()
-        assert await job.wait(20) == 2
+        assert await job.wait(60) == 2
         crew.kill()
         await until(crew.all_gone)
 

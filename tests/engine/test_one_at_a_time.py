@@ -56,7 +56,7 @@ async def test_one_slot_runs_one_job_at_a_time_of_every_kind(shop: Workshop) -> 
     ]
     await shop.hire_unlike({"slots": 1})
     for job in jobs:
-        await job.wait(20)
+        await job.wait(60)
     assert watch.most == 1
     # Neither lane waits until the other has nothing left.
     assert set(watch.order[:4]) == {"a", "b"}
@@ -90,7 +90,7 @@ async def test_process_exits_after_exactly_max_jobs(shop: Workshop) -> None:
 async def test_supervisor_replaces_process_after_max_jobs(shop: Workshop) -> None:
     jobs = [await shop.lw.submit("pid") for _ in range(2)]
     with Crew(shop.dsn, "--processes=1", "--max-jobs=1") as crew:
-        pids = {await job.wait(20) for job in jobs}
+        pids = {await job.wait(60) for job in jobs}
         await until(crew.is_sent_away)
     assert len(pids) == 2
 
@@ -103,7 +103,7 @@ async def test_child_is_replaced_after_max_jobs_per_child(
     assert handler is not None
     shop.lw.handlers.add(handler)
     await shop.hire()
-    pids = [await (await shop.lw.submit("isolated_pid")).wait(20) for _ in range(2)]
+    pids = [await (await shop.lw.submit("isolated_pid")).wait(60) for _ in range(2)]
     assert len(set(pids)) == 2
     assert os.getpid() not in pids
 
@@ -120,7 +120,7 @@ async def test_output_of_isolated_handler_is_kept_with_its_attempt(
     talk(shop)
     await shop.hire()
     job = await shop.lw.submit("talkative", {"lines": 3, "then": "return"})
-    await job.wait(20)
+    await job.wait(60)
     log = [line.message for line in (await job.get()).attempts[0].log]
     assert log[1:4] == ["line 0", "line 1", "line 2"]
     assert "hunter2secret" not in log[0]

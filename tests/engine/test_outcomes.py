@@ -82,7 +82,7 @@ async def test_what_a_handler_returns_is_the_result(either_shop: Workshop, isola
     handlers(either_shop)
     await either_shop.hire()
     job = await either_shop.lw.submit(f"{isolation}_add", {"a": 2, "b": 3})
-    assert await job.wait(20) == 5
+    assert await job.wait(60) == 5
     ended = await job.get()
     assert (ended.status, ended.attempt, ended.retries, ended.error) == ("completed", 1, 0, None)
     assert ended.started_at is not None
@@ -136,7 +136,7 @@ async def test_a_handler_that_exits_ends_its_job_and_not_the_worker(
     assert ended.error is not None
     assert ended.error.type == "SystemExit"
     after = await shop.lw.submit(f"{isolation}_add", {"a": 1})
-    assert await after.wait(20) == 2
+    assert await after.wait(60) == 2
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
@@ -170,7 +170,7 @@ async def test_snooze_comes_back_without_charge(shop: Workshop, isolation: str) 
     handlers(shop)
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_raise", {"how": "snooze"}, max_retries=0)
-    assert await job.wait(20) == 2
+    assert await job.wait(60) == 2
     ended = await job.get()
     assert (ended.attempt, ended.retries) == (2, 0)
     assert [a.outcome for a in ended.attempts] == ["snoozed", "completed"]
@@ -212,7 +212,7 @@ async def test_an_async_handler_over_its_timeout_fails_and_is_retried(shop: Work
 
     await shop.hire()
     submitted = await shop.lw.submit("job")
-    assert await submitted.wait(20) == "in time"
+    assert await submitted.wait(60) == "in time"
     first = (await submitted.get()).attempts[0]
     assert first.error is not None
     assert (first.outcome, first.error.type) == ("failed", "Timeout")

@@ -71,7 +71,7 @@ async def test_odd_exception_of_thread_ends_its_job_only(shop: Workshop) -> None
     await until(lambda: shop.one("select count(*) from laneway.outcome") == len(ODD))
     assert _ends(shop) == [("odd_thread", "failed", len(ODD), 1)]
     after = await shop.lw.submit("neighbour", {"waits": False})
-    assert await after.wait(20) == "done"
+    assert await after.wait(60) == "done"
     await until(lambda: worker.rooms.in_use == 0)
 
 

@@ -47,7 +47,7 @@ async def test_jobs_run_behind_a_pooler_that_nobody_named(
 
             workers = [await shop.hire(lw) for _ in range(3)]
             jobs = await asyncio.gather(*(lw.submit("double", {"n": n}) for n in range(40)))
-            assert [await job.wait(30) for job in jobs] == [2 * n for n in range(40)]
+            assert [await job.wait(60) for job in jobs] == [2 * n for n in range(40)]
             for worker in workers:
                 await worker.stop()
     assert [r.getMessage()[: len(FOUND)] for r in caplog.records] == [FOUND]
@@ -68,7 +68,7 @@ async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
             worker = await shop.hire(lw)
             await until(lambda: worker.listening._listener.is_listening)
             job = await lw.submit("echo")
-            assert await job.wait(20) == "here"
+            assert await job.wait(60) == "here"
             await worker.stop()
 
 

@@ -34,7 +34,7 @@ from laneway.errors import StaleAttempt
 from laneway.store.leases import Assignment, Report, Verdict
 from tests.engine import pool_handlers
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 REGISTRY: Registry = pool_handlers.app.registry
 
 

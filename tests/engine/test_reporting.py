@@ -46,7 +46,7 @@ async def test_progress_is_there_while_the_job_runs(either_shop: Workshop, isola
     }
     assert running.last_progress_at is not None
     let_go.set()
-    await job.wait(10)
+    await job.wait(60)
     assert (await job.get()).progress == running.progress
 
 
@@ -70,7 +70,7 @@ async def test_a_checkpoint_is_durable_when_save_returns(shop: Workshop, isolati
             seen.append(look())
 
     await shop.hire()
-    await (await shop.lw.submit(f"{isolation}_job")).wait(10)
+    await (await shop.lw.submit(f"{isolation}_job")).wait(60)
     assert seen == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
@@ -98,7 +98,7 @@ async def test_track_goes_on_behind_the_last_item_in_a_second_attempt(
 
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_job")
-    await job.wait(10)
+    await job.wait(60)
     assert seen == [(1, n) for n in range(6)] + [(2, n) for n in range(6, 10)]
     ended = await job.get()
     assert ended.progress is not None
@@ -123,7 +123,7 @@ async def test_two_tracks_and_a_state_of_its_own_keep_apart(shop: Workshop) -> N
 
     await shop.hire()
     submitted = await shop.lw.submit("job")
-    assert await submitted.wait(10) == {"mine": 1}
+    assert await submitted.wait(60) == {"mine": 1}
     assert seen == ["first 0", "first 1", "second 0", "second 1", "second 2"]
 
 
@@ -141,7 +141,7 @@ async def test_after_kill_9_the_next_attempt_goes_on_from_the_checkpoint(shop: W
         return ctx.checkpoint
 
     await shop.hire()
-    assert await job.wait(20) == crew.process.pid
+    assert await job.wait(60) == crew.process.pid
     ended = await job.get()
     assert (ended.attempt, ended.retries) == (2, 1)
     assert [a.outcome for a in ended.attempts] == ["lost", "completed"]
@@ -194,7 +194,7 @@ async def test_however_many_lines_a_handler_logs_all_are_kept(
 
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_job")
-    await job.wait(20)
+    await job.wait(60)
     (attempt,) = (await job.get()).attempts
     kept = shop.rows("select message from laneway.logs order by line")
     assert kept == [(str(n),) for n in range(5000)]
@@ -255,7 +255,7 @@ async def test_a_report_while_somebody_holds_the_row_is_stored_afterwards(
         go_on.set()
         await until(lambda: sent >= 5)
         assert shop.rows("select 1 from laneway.progress") == []
-    assert await submitted.wait(10) == "saved"
+    assert await submitted.wait(60) == "saved"
     assert (await submitted.get()).checkpoint == "held up"
     assert sent < 100
 
@@ -285,7 +285,7 @@ async def test_what_cannot_be_reported_is_refused_where_it_is_said(shop: Worksho
         return "went on"
 
     await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(10) == "went on"
+    assert await (await shop.lw.submit("job")).wait(60) == "went on"
     assert refused == ["done", "done", "total", "done", "checkpoint", "checkpoint", "level"]
 
 
@@ -297,7 +297,7 @@ async def test_the_smallest_and_largest_progress_can_be_shown(shop: Workshop) ->
 
     await shop.hire()
     submitted = await shop.lw.submit("job")
-    await submitted.wait(10)
+    await submitted.wait(60)
     assert (await submitted.get()).progress is not None
 
 
@@ -362,7 +362,7 @@ async def test_no_progress_for_too_long_is_taken_back_where_the_type_asks_for_it
     submitted = await shop.lw.submit("job")
     await shop.running(submitted)
     shop.do("update laneway.lease set claimed_at = claimed_at - interval '61 seconds'")
-    assert await submitted.wait(10) == "moved"
+    assert await submitted.wait(60) == "moved"
     ended = await submitted.get()
     assert [a.outcome for a in ended.attempts] == ["stalled", "completed"]
     assert ended.retries == 1

@@ -55,7 +55,7 @@ async def test_a_finished_step_is_not_run_again(shop: Workshop, isolation: str) 
 
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_job")
-    assert await job.wait(20) == ["A", "B"]
+    assert await job.wait(60) == ["A", "B"]
     assert ran == ["a", "b"]
     rows = shop.rows("select name, attempt, result from laneway.steps order by name")
     assert rows == [("first", 1, "A"), ("second", 2, "B")]
@@ -88,7 +88,7 @@ async def test_a_step_may_be_async_and_steps_may_run_together(shop: Workshop) ->
 
     await shop.hire()
     submitted = await shop.lw.submit("job")
-    assert await submitted.wait(20) == [n * n for n in range(10)]
+    assert await submitted.wait(60) == [n * n for n in range(10)]
     assert sorted(ran) == list(range(10))
 
 
@@ -121,7 +121,7 @@ async def test_a_result_has_its_type_at_first_and_afterwards(shop: Workshop, att
             raise ValueError("again")
 
     await shop.hire()
-    await (await shop.lw.submit("job")).wait(20)
+    await (await shop.lw.submit("job")).wait(60)
     assert seen[:4] == [Page(3, ("a", "b")), Order(due=date(2030, 1, 2)), (1, 2), (1, 2)]
     assert list(seen[4].items()) == [("a", 0.0), ("zz", [1, 2])]
     assert str(seen[4]["a"]) == "0.0"
@@ -148,7 +148,7 @@ async def test_a_first_attempt_asks_for_no_steps(
             raise ValueError("again")
 
     await shop.hire()
-    await (await shop.lw.submit("job")).wait(20)
+    await (await shop.lw.submit("job")).wait(60)
     assert asked.count("steps/read_steps") == 1
     assert asked.count("steps/keep_step") == 2
 
@@ -222,7 +222,7 @@ async def test_a_name_serves_once_per_attempt_unless_the_step_failed(shop: Works
         return result
 
     await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(20) == 2
+    assert await (await shop.lw.submit("job")).wait(60) == 2
 
 
 async def test_renamed_steps_run_again_and_reordered_ones_do_not(shop: Workshop) -> None:
@@ -241,7 +241,7 @@ async def test_renamed_steps_run_again_and_reordered_ones_do_not(shop: Workshop)
         return [await ctx.step(name, work, name) for name in ("b", "renamed", "a")]
 
     await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(20) == ["b", "renamed", "a"]
+    assert await (await shop.lw.submit("job")).wait(60) == ["b", "renamed", "a"]
     assert ran == ["a", "b", "renamed"]
     assert shop.one("select count(*) from laneway.steps") == 3
 
@@ -383,5 +383,5 @@ async def test_what_a_step_did_is_not_lost_with_a_connection(
         return await ctx.step("one", work)
 
     await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(20) == 1
+    assert await (await shop.lw.submit("job")).wait(60) == 1
     assert ran == [1]

@@ -120,9 +120,9 @@ async def test_a_released_job_is_started_at_once_by_another_worker(shop: Worksho
     await shop.running(submitted)
     await shop.hire()
     # The first has no room for it: the second is up once it is done.
-    await (await shop.lw.submit("quick")).wait(10)
+    await (await shop.lw.submit("quick")).wait(60)
     await first.stop(0.0)
-    await until(lambda: starts == [1, 2], timeout=3)
+    await until(lambda: starts == [1, 2], timeout=60)
 
 
 async def test_a_thread_that_does_not_listen_is_left_behind(shop: Workshop) -> None:
@@ -268,8 +268,8 @@ async def test_resources_are_loaded_before_the_first_job_and_freed_after_the_las
 
     first = await shop.lw.submit("async_job")
     worker = await shop.hire()
-    assert await first.wait(10) == "more than a model"
-    assert await (await shop.lw.submit("thread_job")).wait(10) == "more than a model"
+    assert await first.wait(60) == "more than a model"
+    assert await (await shop.lw.submit("thread_job")).wait(60) == "more than a model"
     await worker.stop()
     assert events == ["load", "job", "free a model"]
 

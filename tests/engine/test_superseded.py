@@ -236,7 +236,7 @@ async def test_a_heartbeat_tells_the_superseded_handler_to_stop_and_the_log_why(
 
     schedule.shop.lane("default", lease_seconds=2)
     submitted = await schedule.supersede()
-    await until(lambda: schedule.first == ["stopped"], timeout=3)
+    await until(lambda: schedule.first == ["stopped"], timeout=60)
     await schedule.stands(submitted)
     assert taken_away(caplog) == [
         f"job {submitted.id}: attempt 1 was taken away: the job was taken back, or has ended"

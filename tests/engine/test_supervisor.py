@@ -110,7 +110,7 @@ async def test_a_second_sigterm_releases_at_once(shop: Workshop) -> None:
     with Crew(shop.dsn, "--processes=2", LANEWAY_SHUTDOWN_GRACE="60") as crew:
         job = await shop.lw.submit("wait")
         await until(lambda: pid_of(shop, job))
-        await until(crew.is_sent_away, timeout=15)
+        await until(crew.is_sent_away, timeout=60)
     assert shop.status(job) == "approved"
     after = await job.get()
     assert (after.retries, after.attempts[0].outcome) == (0, "released")

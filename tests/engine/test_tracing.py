@@ -78,7 +78,7 @@ async def test_the_span_is_current_in_threads_and_their_neighbours_do_not_see_it
 
     await shop.hire()
     jobs = [await shop.lw.submit("plain") for _ in range(3)]
-    answers = [await job.wait(20) for job in jobs]
+    answers = [await job.wait(60) for job in jobs]
     assert sorted(map(str, answers)) == sorted(
         str(ids(span)[1]) for span in spans.named("process plain")
     )
@@ -88,7 +88,7 @@ async def test_a_child_process_is_told_the_trace(shop: Workshop, spans: Spans) -
     shop.lw.handlers.add(traced.traced_apart.handler)
     await shop.hire()
     job = await shop.lw.submit("traced_apart")
-    told = await job.wait(20)
+    told = await job.wait(60)
     trace_id, span_id = ids(spans.one("process traced_apart"))
     assert str(told).startswith(f"00-{trace_id:032x}-{span_id:016x}-")
 
@@ -126,7 +126,7 @@ async def test_a_tracer_that_fails_harms_neither_submits_nor_jobs(
     await shop.hire()
     jobs = [await shop.lw.submit("on_loop"), await shop.lw.submit("in_thread")]
     jobs += await shop.lw.submit_many([("on_loop", {})])
-    assert [await job.wait(20) for job in jobs] == ["done"] * 3
+    assert [await job.wait(60) for job in jobs] == ["done"] * 3
     with pytest.raises(InvalidInput):
         await shop.lw.submit("on_loop", {"no": "such argument"})
 

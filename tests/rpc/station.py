@@ -23,7 +23,7 @@ from laneway.store.database import Database
 from tests.api.conftest import Principal
 
 One = Claim | pb.Claim | pb.Assignment
-PATIENCE = 20.0
+PATIENCE = 60.0
 ACCEPTED, FENCED = pb.ANSWER_ACCEPTED, pb.ANSWER_FENCED
 CANCEL_REQUESTED, AGAIN = pb.ANSWER_CANCEL_REQUESTED, pb.ANSWER_UNSPECIFIED
 

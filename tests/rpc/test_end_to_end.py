@@ -59,7 +59,7 @@ async def test_a_job_is_sent_run_and_completed(far: Far) -> None:
 
     worker = await far.hire_remote()
     job = await far.lw.submit("shout", {"text": "anybody there?"})
-    assert await job.wait(20) == "ANYBODY THERE?"
+    assert await job.wait(60) == "ANYBODY THERE?"
     done = await job.get()
     assert (done.lane, done.attempts[0].worker) == ("far", worker.name)
     assert far.holds_nothing()
@@ -99,7 +99,7 @@ async def test_steps_checkpoints_and_limits_are_kept_across_attempts(far: Far) -
 
     await far.hire_remote()
     job = await far.lw.submit("twice")
-    assert await job.wait(20) == "kept"
+    assert await job.wait(60) == "kept"
     assert calls == ["first", "1:0", "1:1", "2:1", "2:2"]
     done = await job.get()
     assert (done.attempt, done.retries) == (2, 1)
@@ -139,7 +139,7 @@ async def test_an_analysis_runs_before_its_job(far: Far) -> None:
     job = await far.lw.submit("careful", {"n": 2}, created_by="ann")
     await until(lambda: far.status(job) == "awaiting_approval")
     await far.lw.approve(job.id, "bob")
-    assert await job.wait(20) == 2
+    assert await job.wait(60) == 2
 
 
 async def test_a_worker_that_stops_gives_back_at_no_charge(far: Far) -> None:
@@ -178,9 +178,9 @@ async def test_a_job_goes_on_when_its_replica_is_gone(
         await far.station.server.stop(0)
         await until(lambda: worker.intake.known.is_set())
         go_on.set()
-        assert await job.wait(20) == "once"
+        assert await job.wait(60) == "once"
         assert (await job.get()).attempt == 1
         more = await far.lw.submit("long")
-        assert await more.wait(20) == "once"
+        assert await more.wait(60) == "once"
         await worker.stop(0.0)
     assert far.holds_nothing()

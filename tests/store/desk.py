@@ -23,7 +23,7 @@ from laneway.store.statement import Statement
 T = TypeVar("T")
 Conn = psycopg.Connection[tuple[Any, ...]]
 PLACES = ("ready", "delayed", "key_waiters", "awaiting", "lease", "outcome")
-PATIENCE = 20.0
+PATIENCE = 60.0
 BLOCKED = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
 

@@ -25,7 +25,7 @@ from tests.address import address, through
 from tests.conftest import TEST_SETTINGS
 from tests.store.desk import Desk
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 IDLE_S = 0.5
 
 

@@ -88,6 +88,10 @@ class Observer(threading.Thread):
         self.waiting = 0
         self.violations: list[tuple[Any, ...]] = []
 
+    def has_seen_enough(self) -> bool:
+        """Whether limits were held and waited for often enough to prove anything."""
+        return self.samples > 100 and min(self.busy, self.waiting) > 20
+
     def run(self) -> None:
         with psycopg.connect(self._dsn, autocommit=True, prepare_threshold=0) as conn:
             while not self.is_over.is_set():
@@ -174,7 +178,9 @@ def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> N
     kills = reclaimed = 0
     pace = threading.Event()
     try:
-        while (elapsed := time.monotonic() - began) < (SECONDS if reclaimed else PATIENCE):
+        while (elapsed := time.monotonic() - began) < PATIENCE:
+            if elapsed > SECONDS and reclaimed and observer.has_seen_enough():
+                break
             meddle(desk, rng)
             if kills < elapsed / 0.2:
                 end(workers.pop(0))
@@ -195,11 +201,8 @@ def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> N
         f" kills {kills}, reclaimed {reclaimed}, starts {starts}, ended {ended}"
     )
     assert observer.violations == []
-    assert observer.samples > 100
-    assert min(observer.busy, observer.waiting) > 20
-    assert kills > 10
+    assert observer.has_seen_enough()
     assert reclaimed > 0, "no killed worker left anything behind: nothing was tried"
-    assert ended > 50
     assert desk.one(DEADLOCKS) == before
     assert most_in_a_period(desk) <= RATE
     # A claim of a killed worker may have committed after the last look.

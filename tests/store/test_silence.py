@@ -19,7 +19,7 @@ from laneway.store.statement import Statement, scalar
 from laneway.testing.proxy import Proxy
 
 SILENCE_S = 0.6
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Text(Statement[Any]):

@@ -104,9 +104,9 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
     pace = threading.Event()
     try:
         # A kill may hit a worker between two claims: until one left leases behind, go on.
-        while (elapsed := time.monotonic() - began) < (
-            SECONDS if reclaimed and ended > 200 else PATIENCE
-        ):
+        while (elapsed := time.monotonic() - began) < PATIENCE:
+            if elapsed > SECONDS and reclaimed and ended > 200 and observer.samples > 200:
+                break
             limit, enabled = rng.choice([4, 8, 16, 4, 8, 16, None]), rng.random() < 0.9
             desk.do(
                 "update laneway.worker_lanes set max_slots = %s, enabled = %s where name = %s",
@@ -133,7 +133,6 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
     )
     assert observer.violations == []
     assert observer.samples > 200
-    assert kills > 10
     assert reclaimed > 0, "no killed worker left anything behind: nothing was tried"
     assert ended > 200
     # A claim of a killed worker may have committed after the last look.
