@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import UUID
 
 from laneway.domain.payload import PayloadLimits, encode
+from laneway.domain.redaction import redact
 from laneway.domain.returns import UNSAID
 from laneway.domain.text import escape_text
 from laneway.engine.call_retry import Patience, call, call_blocking
@@ -139,10 +140,10 @@ class _Common:
         self, done: float | None, total: float | None, message: str | None, stage: str | None
     ) -> None:
         self._line.report(
-            stage=escape_text(stage)[:256] if stage is not None else None,
+            stage=escape_text(redact(stage))[:256] if stage is not None else None,
             done=_number("done", done),
             total=_number("total", total),
-            message=escape_text(message)[:1024] if message is not None else None,
+            message=escape_text(redact(message))[:1024] if message is not None else None,
         )
 
     def _reached(self, name: str, place: int, total: int | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
+from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput, Refused
 
@@ -69,7 +70,8 @@ class Log:
     def __call__(self, message: object, level: str = "info") -> None:
         if level not in ("debug", "info", "warning", "error"):
             raise InvalidInput("level", "must be debug, info, warning or error")
-        text = escape_text(str(message))
+        # Before it is cut: half a secret is not known as one.
+        text = escape_text(redact(str(message)))
         if len(text) > LONGEST_LINE:
             text = text[:LONGEST_LINE] + " …"
         self._line.log(level, text)

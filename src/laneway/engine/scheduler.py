@@ -16,6 +16,7 @@ from uuid import UUID
 
 from laneway.domain import cron
 from laneway.domain.cron import Timing
+from laneway.domain.redaction import redact
 from laneway.domain.schedule import BATCH, Turn, decide
 from laneway.domain.text import escape_text
 from laneway.engine.checks import Check
@@ -231,7 +232,7 @@ class Scheduler(Service):
         try:
             holds = await check.ask(self._resources, self._threads)
         except Exception as raised:
-            error = escape_text(f"{name_of(raised)}: {message_of(raised)}")[:NOTE_CHARS]
+            error = escape_text(redact(f"{name_of(raised)}: {message_of(raised)}"))[:NOTE_CHARS]
         else:
             return ("submitted", note, None) if holds else ("skipped", f"not {check.name}", None)
         log.warning("check %s: %s", check.name, error)
