@@ -37,5 +37,5 @@ def play_remote(cast: Scene) -> None:
     attempt = job.claim.job_id, job.claim.attempt
     assert cast.run(remote.find_held(stream.id, stream.principal_id, [attempt])).keys() == {attempt}
     here = [(stream.id, stream.session)]
-    assert cast.run(remote.touch(here, [1]))[0].is_current
+    assert cast.run(remote.touch(here, [1], [{}], [True]))[0].is_current
     cast.run(remote.stop(here))

@@ -15,6 +15,7 @@ from laneway.control.explain import explain
 from laneway.domain.approval import Approval, analysis_of
 from laneway.errors import NotFound
 from laneway.store import leases
+from laneway.store import workers as worker_store
 from laneway.store.database import Database
 from tests.control.scene import Scene
 
@@ -65,6 +66,41 @@ async def test_a_job_waits_while_every_worker_that_serves_it_is_drained(
     assert await codes(db, job_id) == ["workers_drained", "first_in_lane"]
     assert (await explain(db, job_id)).starts_in_s is None
     await workers.resume(db, scene.worker_id, by="ann")
+    assert await codes(db, job_id) == ["about_to_start"]
+
+
+def publish_room(scene: Scene, full_s: float | None) -> None:
+    full = {} if full_s is None else {"async": {"default": full_s}}
+    room = {"kinds": {"async": {"used": 2, "total": 2}}, "full": full}
+    scene.run(worker_store.touch(scene.worker_id, None, room))
+
+
+async def test_job_waits_while_every_worker_that_serves_it_is_full(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish()
+    job_id = scene.submit()
+    for name in ("a", "b"):
+        scene.worker_id = uuid4()
+        scene.register(name=name)
+        publish_room(scene, None)
+        assert await codes(db, job_id) == ["about_to_start"]
+        publish_room(scene, 30.0)
+    told = await explain(db, job_id)
+    assert [reason.code for reason in told.reasons] == ["workers_full", "first_in_lane"]
+    assert told.starts_in_s is None
+    (since,) = scene.conn.execute(
+        "select seen_at - interval '30 s' from laneway.workers where name = 'b'"
+    ).fetchone() or (None,)
+    assert since is not None
+    told_since = since.isoformat(timespec="seconds")
+    assert f"b (async 2 of 2, since {told_since})" in told.reasons[0].message
+    # One that was told to drain is no way out, and one of another lane neither.
+    scene.worker_id = uuid4()
+    scene.register(serves=("interactive",))
+    assert (await codes(db, job_id))[0] == "workers_full"
+    scene.worker_id = uuid4()
+    scene.register(name="free")
     assert await codes(db, job_id) == ["about_to_start"]
 
 

@@ -9,6 +9,10 @@ from dataclasses import replace
 import pytest
 
 from laneway.config import Settings
+from laneway.control import explain
+from laneway.domain.overview import RoomUse
+from laneway.store import workers
+from laneway.store.database import Database
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 from tests.rpc.dock import Dock, hello, settle
@@ -150,3 +154,22 @@ async def test_a_job_that_was_taken_back_gives_the_room_back(
     await until(lambda: hand.dispatcher.room.in_use == 0)
     (answer,) = await settle(here.replica, [job.claim])
     assert answer.answer == "fenced"
+
+
+async def test_explain_names_remote_worker_that_is_full(
+    docks: list[Dock], scene: Scene, database: Database
+) -> None:
+    here, _ = docks
+    stream = await here.connect(hello(max_in_flight=1))
+    scene.submit("t")
+    await stream.got(1)
+    job_id = scene.submit("t")
+
+    async def is_told() -> bool:
+        here.replica.presence.touch_now()
+        told = await explain.explain(database, job_id)
+        return told.reasons[0].code == "workers_full"
+
+    await until(is_told)
+    room = scene.run(workers.listing(stream.id))[0].room
+    assert room["async"] == RoomUse(1, 1)

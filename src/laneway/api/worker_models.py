@@ -108,6 +108,13 @@ class ActiveJobOut(BaseModel):
     progress: ProgressOut | None
 
 
+class RoomUseOut(BaseModel):
+    """Places of one kind in a worker process."""
+
+    used: int
+    total: int
+
+
 class WorkerOut(BaseModel):
     """A worker process."""
 
@@ -124,6 +131,9 @@ class WorkerOut(BaseModel):
     lanes: list[str] | None = Field(description="null: all")
     concurrency: int
     running: int
+    room: dict[str, RoomUseOut] = Field(
+        description="Places taken and all there are, by isolation, when it was last seen"
+    )
     memory_bytes: int | None = Field(
         description="Resident set of its process when it was last seen; null where it cannot tell"
     )

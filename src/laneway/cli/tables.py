@@ -191,14 +191,15 @@ def active(items: Iterable[ActiveJob]) -> Table:
 
 
 def workers(items: Iterable[WorkerRow]) -> Table:
-    table = columns("WORKER", "HOST", "PID", "RUNNING", "MEMORY", "UP", "SEEN", "LANES", "VIA", "",
-                   right=("PID", "RUNNING", "MEMORY", "UP", "SEEN"))  # fmt: skip
+    table = columns("WORKER", "HOST", "PID", "RUNNING", "ROOM", "MEMORY", "UP", "SEEN", "LANES",
+                    "VIA", "", right=("PID", "RUNNING", "MEMORY", "UP", "SEEN"))  # fmt: skip
     for each in items:
         table.add_row(
             visible(each.name),
             visible(each.host),
             str(each.pid),
             f"{each.running}/{each.concurrency}",
+            _room(each),
             _megabytes(each.memory_bytes),
             _ago(each.started_at),
             _ago(each.seen_at),
@@ -207,6 +208,10 @@ def workers(items: Iterable[WorkerRow]) -> Table:
             _worker_state(each),
         )
     return table
+
+
+def _room(each: WorkerRow) -> str:
+    return "\n".join(f"{kind} {use.used}/{use.total}" for kind, use in each.room.items()) or "-"
 
 
 def _megabytes(count: int | None) -> str:

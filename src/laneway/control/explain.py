@@ -223,7 +223,24 @@ def _workers(found: Facts) -> list[Reason]:
                 "is resumed",
             )
         ]
+    if len(found.full) == found.serving - found.drained:
+        return [_full(found)]
     return []
+
+
+def _full(found: Facts) -> Reason:
+    """Nobody who could run it has room."""
+    named = ", ".join(
+        f"{one.name} ({one.kind} {one.used} of {one.total}, since {_moment(one.since)})"
+        for one in found.full[:_HOLDERS]
+    )
+    more = len(found.full) - _HOLDERS
+    rest = f" and {more} more" if more > 0 else ""
+    return Reason(
+        "workers_full",
+        f"no worker that serves {found.job_type} has room for another job of the lane "
+        f"{found.lane}: {named}{rest}",
+    )
 
 
 def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
@@ -281,7 +298,7 @@ def _estimate(job: Job, found: Facts, codes: set[str]) -> float | None:
         return (
             None if found.run_s is None else round(least + found.run_s * (found.key_ahead + 1), 1)
         )
-    if not codes & {"behind_others", "slots_full", "limit"}:
+    if not codes & {"behind_others", "slots_full", "limit", "workers_full"}:
         return round(least, 1)
     if not found.per_s:
         return None

@@ -54,6 +54,13 @@ class ActiveJob(NamedTuple):
 WorkerState = Literal["live", "dead", "stopped"]
 
 
+class RoomUse(NamedTuple):
+    """Places of one kind in a worker process: taken, and all there are."""
+
+    used: int
+    total: int
+
+
 class WorkerRow(NamedTuple):
     """A worker process as operators see it."""
 
@@ -75,6 +82,8 @@ class WorkerRow(NamedTuple):
     is_live: bool
     running: int
     is_leader: bool
+    # By isolation, as it published them last; empty where it did not.
+    room: dict[str, RoomUse]
 
     @property
     def state(self) -> WorkerState:
@@ -269,6 +278,7 @@ def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
         "lanes": worker.lanes,
         "concurrency": worker.concurrency,
         "running": worker.running,
+        "room": {kind: use._asdict() for kind, use in worker.room.items()},
         "memory_bytes": worker.memory_bytes,
         "is_live": worker.is_live,
         "state": worker.state,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from laneway.domain.limit import Limit
 from laneway.engine.complaints import Complaints
 from laneway.engine.memory import resident_bytes
 from laneway.engine.registry import Registry
+from laneway.engine.rooms import Rooms
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store import lanes, limits, schedules
@@ -23,6 +25,7 @@ from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop
 log = logging.getLogger("laneway")
 
 TOUCH_S = 10.0
+FULL_S = 1.0
 
 
 class Registrar(Service):
@@ -39,11 +42,17 @@ class Registrar(Service):
         complaints: Complaints,
         worker: WorkerInfo,
         on_resumed: Callable[[], None],
+        rooms: Rooms | None = None,
     ) -> None:
+        """Without `rooms` the process runs no jobs."""
         super().__init__(complaints)
         self._database = database
         self._worker = worker
         self._on_resumed = on_resumed
+        self._rooms = rooms
+        self._is_expecting = False
+        if rooms is not None:
+            rooms.fullness.on_full = self._expect_full
         # Until it is resumed, nothing is claimed; what was claimed before it learned of it runs.
         self.is_drained = False
 
@@ -113,7 +122,8 @@ class Registrar(Service):
                 await self._database.run(schedules.create(schedule, by, settings.payload_limits))
 
     async def run_once(self) -> float | None:
-        told = await self._database.run(touch(self._worker.id, resident_bytes()))
+        room = self._rooms.published() if self._rooms is not None else None
+        told = await self._database.run(touch(self._worker.id, resident_bytes(), room))
         drained, was_drained = bool(told), self.is_drained
         self.is_drained = drained
         if drained and not was_drained:
@@ -122,6 +132,17 @@ class Registrar(Service):
             log.info("worker %s was resumed", self._worker.name)
             self._on_resumed()
         return TOUCH_S
+
+    def _expect_full(self) -> None:
+        """Publishes that there is no room if that lasts; for a moment it is so all the time."""
+        if not self._is_expecting:
+            self._is_expecting = True
+            asyncio.get_running_loop().call_later(FULL_S, self._publish_full)
+
+    def _publish_full(self) -> None:
+        self._is_expecting = False
+        if self._rooms is not None and self._rooms.fullness.longest_s() >= FULL_S / 2:
+            self.wake()
 
     async def say_goodbye(self) -> None:
         await self._database.run(stop(self._worker.id))

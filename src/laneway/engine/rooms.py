@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol, Self
 
 from laneway.config import Settings
+from laneway.engine.fullness import Fullness
 
 MOST: Final = 1000
 
@@ -42,6 +43,7 @@ class Rooms:
         self.jobs_left = max_jobs
         self._lanes: dict[str, frozenset[str]] = {}
         self._taken: Counter[tuple[str, str]] = Counter()
+        self.fullness = Fullness()
         # When each lane took room last, in claims.
         self._turns: dict[str, int] = {}
         self._turn = 0
@@ -71,7 +73,17 @@ class Rooms:
             if other != lane and isolation in kinds and not self._taken[other, isolation]:
                 others += 1
         free = max(self.sizes[isolation] - others - mine, 0 if mine else 1)
-        return min(free, self.most(lane))
+        left = min(free, self.most(lane))
+        self.fullness.note(lane, isolation, left)
+        return left
+
+    def published(self) -> dict[str, object]:
+        """What the database is told of it."""
+        used = dict.fromkeys(self.sizes, 0)
+        for (_, kind), taken in self._taken.items():
+            used[kind] += taken
+        kinds = {kind: (used[kind], size) for kind, size in self.sizes.items()}
+        return self.fullness.published(kinds, self._lanes, self.free)
 
     def most(self, lane: str) -> int:
         most = MOST if self.jobs_left is None else min(MOST, self.jobs_left)

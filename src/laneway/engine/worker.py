@@ -164,6 +164,7 @@ class Worker:
                 transport=self._transport,
             ),
             self._on_resumed,
+            self.rooms,
         )
         self.listening = Listening(
             self._dsn, settings, complaints, self._on_message, self._on_listening

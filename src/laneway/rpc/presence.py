@@ -103,7 +103,8 @@ class Presence(Service):
         streams = [(one.worker_id, one.session) for one in present]
         doubtful: list[Dispatcher] = []
         memory = [one.memory_bytes for one in present]
-        for seen in await self._database.run(remote.touch(streams, memory)):
+        rooms, news = zip(*(one.room.published() for one in present), strict=True)
+        for seen in await self._database.run(remote.touch(streams, memory, rooms, news)):
             dispatcher = by_id[seen.worker_id]
             if not seen.is_current:
                 dispatcher.give_way()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from laneway.engine.fullness import Fullness
 from laneway.engine.rooms import MOST
 
 TOTAL: Final = ""
@@ -26,6 +27,8 @@ class StreamRoom:
         self._lanes: dict[str, frozenset[str]] = {}
         self._taken: dict[str, Counter[str]] = {kind: Counter() for kind in self._sizes}
         self.in_use = 0
+        self._fullness = Fullness()
+        self._told: set[tuple[str, str]] | None = None
         # At most so many by the next claim.
         self.share = MOST
 
@@ -34,7 +37,19 @@ class StreamRoom:
         self._lanes = {lane: frozenset((*kinds, TOTAL)) for lane, kinds in lanes.items()}
 
     def free(self, lane: str, isolation: str) -> int:
-        return min(self._left(lane, isolation), self._left(lane, TOTAL))
+        left = min(self._left(lane, isolation), self._left(lane, TOTAL))
+        self._fullness.note(lane, isolation, left)
+        return left
+
+    def published(self) -> tuple[dict[str, object], bool]:
+        """What the database is told of it, and whether a lane has lost or got room since."""
+        for lane, kinds in self._lanes.items():
+            for kind in kinds - {TOTAL}:
+                self.free(lane, kind)
+        used = {k: (sum(self._taken[k].values()), size) for k, size in self._sizes.items() if k}
+        room = self._fullness.published(used, self._lanes, self.free)
+        told, self._told = self._told, self._fullness.places()
+        return room, told != self._told
 
     def most(self, lane: str) -> int:
         return min(MOST, self.share, self._left(lane, TOTAL))

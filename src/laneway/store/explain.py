@@ -29,6 +29,16 @@ class LimitFacts(NamedTuple):
         return self.room is not None and self.room <= self.before
 
 
+class FullWorker(NamedTuple):
+    """A worker that could run the job, and has no room of its kind since then."""
+
+    name: str
+    kind: str
+    used: int
+    total: int
+    since: datetime
+
+
 class Facts(NamedTuple):
     """Everything around one job that can keep it from starting.
 
@@ -36,7 +46,8 @@ class Facts(NamedTuple):
     `due_in_s` is None unless it is delayed, what is said of a lease unless it runs: `lapsed_s` is
     below 0 while it lasts. `key_holder` has its key or goes first for it; `key_ahead` wait for it
     before this one. Workers are counted `live`, of those `knowing` its type, of those `serving` its
-    lane, of those `drained` one by one. `per_s` is how many jobs of the lane ended per second of
+    lane, of those `drained` one by one and, with those that have longest been so first, `full`
+    ones. `per_s` is how many jobs of the lane ended per second of
     late, `run_s` how long those of the type ran.
     """
 
@@ -67,6 +78,7 @@ class Facts(NamedTuple):
     drained: int
     per_s: float | None
     run_s: float | None
+    full: list[FullWorker]
 
 
 def _facts(rows: list[Row]) -> Facts | None:
@@ -74,6 +86,10 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
+    full = [
+        FullWorker(**{**one, "since": datetime.fromisoformat(one["since"])})
+        for one in json.loads(rows[0][-1] or "[]")
+    ]
     told = [
         LimitFacts(
             one["name"],
@@ -85,7 +101,7 @@ def _facts(rows: list[Row]) -> Facts | None:
         )
         for one in json.loads(limits or "[]")
     ]
-    return Facts._make([*head, ahead, can_run, told, key_holder, *rows[0][14:]])
+    return Facts._make([*head, ahead, can_run, told, key_holder, *rows[0][14:-1], full])
 
 
 def facts(job_id: UUID, *, bound: int = 10_000, holders: int = 5) -> Statement[Facts | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -63,13 +64,24 @@ class Seen(NamedTuple):
 
 
 def touch(
-    streams: Sequence[tuple[UUID, UUID]], memory_bytes: Sequence[int | None]
+    streams: Sequence[tuple[UUID, UUID]],
+    memory_bytes: Sequence[int | None],
+    rooms: Sequence[Mapping[str, object]],
+    news: Sequence[bool],
 ) -> Statement[list[Seen]]:
-    """Says of workers (id, session) that they live, and of each how much memory it takes."""
+    """Says of workers (id, session) that they live, how much memory each takes, and its room.
+
+    A worker that was seen lately is written only if there is news of its room.
+    """
     return Statement(
         "remote/touch_workers",
         lambda rows: [Seen(*row) for row in rows],
-        {**_streams(streams), "memory": list(memory_bytes)},
+        {
+            **_streams(streams),
+            "memory": list(memory_bytes),
+            "rooms": [json.dumps(room) for room in rooms],
+            "news": list(news),
+        },
     )
 
 

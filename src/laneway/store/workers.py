@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.approval import Approval, seconds_of
-from laneway.domain.overview import Transport, WorkerRow
+from laneway.domain.overview import RoomUse, Transport, WorkerRow
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
-from laneway.store.statement import Statement, nothing, scalar
+from laneway.store.statement import Row, Statement, nothing, scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,15 @@ def register(worker: WorkerInfo) -> Statement[None]:
     )
 
 
-def touch(worker_id: UUID, memory_bytes: int | None = None) -> Statement[bool | None]:
-    """Says that the process lives; answers whether it was told to drain."""
+def touch(
+    worker_id: UUID, memory_bytes: int | None = None, room: Mapping[str, object] | None = None
+) -> Statement[bool | None]:
+    """Says that the process lives, and its room; answers whether it was told to drain."""
+    told = None if room is None else json.dumps(room)
     return Statement(
-        "workers/touch_worker", scalar, {"id": worker_id, "memory_bytes": memory_bytes}
+        "workers/touch_worker",
+        scalar,
+        {"id": worker_id, "memory_bytes": memory_bytes, "room": told},
     )
 
 
@@ -70,8 +75,14 @@ def sweep(holder: UUID) -> Statement[None]:
 def listing(worker_id: UUID | None = None) -> Statement[list[WorkerRow]]:
     """Those of the last hour, or one however old."""
     return Statement(
-        "workers/list_workers", lambda rows: [WorkerRow(*r) for r in rows], {"id": worker_id}
+        "workers/list_workers", lambda rows: [_worker(r) for r in rows], {"id": worker_id}
     )
+
+
+def _worker(row: Row) -> WorkerRow:
+    *head, room = row
+    kinds = {} if room is None else json.loads(room)["kinds"]
+    return WorkerRow._make([*head, {kind: RoomUse(**use) for kind, use in kinds.items()}])
 
 
 def lock(worker_id: UUID) -> Statement[None]:

@@ -24,7 +24,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                      and x.transport <> 'grpc' and x.id is distinct from l.worker_id) as is_watched,
        coalesce(p.published_at is not null, false) as is_published,
        coalesce(p.two_person, false) as two_person,
-       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s
+       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v."full"::text
   from laneway.jobs j
  cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq
@@ -41,10 +41,17 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
     select count(*)::integer as live,
            count(*) filter (where j.job_type = any (x.job_types))::integer as knowing,
            count(*) filter (where y.serves)::integer as serving,
-           count(*) filter (where y.serves and x.drain_requested_at is not null)::integer as drained
+           count(*) filter (where y.serves and x.drain_requested_at is not null)::integer as drained,
+           jsonb_agg(jsonb_build_object(
+               'name', x.name, 'kind', z.kind, 'used', x.room -> 'kinds' -> z.kind -> 'used',
+               'total', x.room -> 'kinds' -> z.kind -> 'total',
+               'since', x.seen_at - make_interval(secs => z.full_s)) order by z.full_s desc, x.name)
+               filter (where y.serves and x.drain_requested_at is null and z.full_s is not null) as "full"
       from laneway.workers x
      cross join lateral (select j.job_type = any (x.job_types) and (
         x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)) as serves) y
+     cross join lateral (select t.kind, (x.room -> 'full' -> t.kind ->> k.lane)::double precision as full_s
+                           from (select coalesce(p.isolation, 'async') as kind) t) z
      -- A server that leads is there without running anything.
      where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds' and x.concurrency > 0) v
  where j.id = %(id)s::uuid

@@ -1,13 +1,15 @@
 -- Says of each remote worker that it lives, only where the session named is its newest; answers whether it is.
 -- And whether it was told to drain, and how many leases it has, by the counters that follow them.
 with given as materialized (
-    select * from unnest(%(ids)s::uuid[], %(sessions)s::uuid[], %(memory)s::bigint[]) as g (id, session, memory)
+    select * from unnest(%(ids)s::uuid[], %(sessions)s::uuid[], %(memory)s::bigint[], %(rooms)s::jsonb[], %(news)s::boolean[])
+        as g (id, session, memory, room, is_news)
 ), touched as (
     update laneway.workers w
-       set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = coalesce(g.memory, w.memory_bytes)
+       set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = coalesce(g.memory, w.memory_bytes),
+           room = coalesce(g.room, w.room)
       from given g
      where w.id = g.id and w.session = g.session
-       and (w.stopped_at is not null or w.seen_at < clock_timestamp() - interval '5 seconds')
+       and (g.is_news or w.stopped_at is not null or w.seen_at < clock_timestamp() - interval '5 seconds')
 ), held as (
     select u.worker_id, sum(u.running)::integer as running from laneway.slot_usage u
      where u.worker_id = any (%(ids)s::uuid[]) group by u.worker_id

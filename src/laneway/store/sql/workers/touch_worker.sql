@@ -1,5 +1,6 @@
 -- The worker process lives; says nothing about its jobs, and answers whether it was told to drain.
 update laneway.workers
-   set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = %(memory_bytes)s::bigint
+   set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = %(memory_bytes)s::bigint,
+       room = coalesce(%(room)s::jsonb, room)
  where id = %(id)s::uuid
 returning drain_requested_at is not null as is_drained

@@ -1,0 +1,75 @@
+"""A worker publishes its room by kind, and since when it has none."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from laneway import Context
+from laneway.control import explain, workers
+from laneway.domain.overview import RoomUse
+from laneway.engine.rooms import Rooms
+from tests.engine.workshop import Workshop, until
+
+
+def full(rooms: Rooms) -> Any:
+    return rooms.published()["full"]
+
+
+def test_room_is_full_for_lane_that_found_none() -> None:
+    rooms = Rooms({"async": 2, "thread": 1, "process": 1})
+    rooms.serve({"a": {"async"}, "b": {"async", "thread"}})
+    assert full(rooms) == {}
+    rooms.take("a", "async", 1)
+    assert rooms.free("a", "async") == 0, "the last place is for the other lane"
+    assert set(full(rooms)["async"]) == {"a"}
+    assert rooms.free("b", "async") == 1
+    rooms.take("b", "async", 1)
+    assert rooms.free("b", "async") == 0
+    assert set(full(rooms)["async"]) == {"a", "b"}
+    assert rooms.published()["kinds"] == {
+        "async": {"used": 2, "total": 2},
+        "thread": {"used": 0, "total": 1},
+        "process": {"used": 0, "total": 1},
+    }
+    rooms.give_back("a", "async")
+    assert set(full(rooms)["async"]) == {"b"}, "as it is now, not as it was noted"
+
+
+def test_kind_that_lane_does_not_need_is_not_published_as_full() -> None:
+    rooms = Rooms({"async": 2, "thread": 1, "process": 1})
+    rooms.serve({"a": {"async"}, "b": {"thread"}})
+    rooms.take("a", "thread", 1)
+    assert rooms.free("a", "thread") == 0
+    assert full(rooms) == {}
+
+
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: str) -> None:
+    async with Workshop(dsn, concurrency=1, threads=1) as shop:
+        go, go_on = asyncio.Event(), threading.Event()
+
+        async def slow(ctx: Context) -> None:
+            await go.wait()
+
+        def slow_thread(ctx: Context) -> None:
+            go_on.wait(30)
+
+        shop.lw.handler("slow")(slow if kind == "async" else slow_thread)
+        first = await shop.lw.submit("slow")
+        worker = await shop.hire()
+        await shop.running(first)
+        second = await shop.lw.submit("slow")
+
+        async def is_told() -> bool:
+            told = await explain.explain(shop.lw.database, second.id)
+            return told.reasons[0].code == "workers_full"
+
+        await until(is_told)
+        assert (await workers.get(shop.lw.database, worker.id)).room[kind] == RoomUse(1, 1)
+        go.set()
+        go_on.set()
+        await shop.ended(second)
