@@ -173,6 +173,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", _JOB): Entry("job", "jobs:read", make="job"),
     ("DELETE", _JOB): Entry("job", "jobs:cancel", make="job"),
     ("GET", f"{_JOB}/explain"): Entry("job", "jobs:read", make="job"),
+    ("GET", f"{_JOB}/attempts"): Entry("job", "jobs:read", make="job"),
     ("GET", f"{_JOB}/stream"): Entry("job", "jobs:read", make="job", is_stream=True),
     ("GET", "/events"): Entry("anyone", "jobs:read", is_stream=True),
     ("POST", f"{_JOB}/cancel"): Entry("job", "jobs:cancel", make="job"),

@@ -180,6 +180,34 @@ async def test_long_search_stops_and_goes_on_from_its_cursor(
     assert pages == 3
 
 
+async def test_job_with_many_attempts_is_shown_with_newest_and_pages_hold_all(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    job_id = scene.submit("greet")
+    scene.conn.execute(
+        "insert into laneway.attempts (seq, attempt, outcome, error)"
+        ' select j.seq, g, \'failed\', \'{"type": "E", "message": "secret"}\''
+        " from laneway.jobs j, generate_series(1, 120) g where j.id = %s",
+        [job_id],
+    )
+    ann = people.new("ann", "operator")
+    whole = (await ask(ann, "GET", f"/jobs/{job_id}")).json()
+    assert [one["attempt"] for one in whole["attempts"]] == list(range(71, 121))
+    seen: list[int] = []
+    params: dict[str, str] = {}
+    while True:
+        page = (await ask(ann, "GET", f"/jobs/{job_id}/attempts", params=params)).json()
+        seen += [one["attempt"] for one in page["items"]]
+        assert all("log" in one for one in page["items"])
+        if page["next_cursor"] is None:
+            break
+        params = {"cursor": page["next_cursor"]}
+    assert seen == list(range(120, 0, -1))
+    viewer = people.new("vic", "viewer")
+    answer = await ask(viewer, "GET", f"/jobs/{job_id}/attempts", params={"limit": 1})
+    assert (answer.json()["items"][0]["error"]["type"], "secret" in answer.text) == ("E", False)
+
+
 async def test_a_misspelt_filter_is_refused(ask: Ask, people: People) -> None:
     eve = people.new("eve", "viewer")
     for params in ({"stauts": "failed"}, {"limit": 201}, {"limit": 0}, {"cursor": "x"}):

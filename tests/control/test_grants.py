@@ -194,6 +194,7 @@ def play_worker(cast: Cast, _: None) -> None:
     play_turns(cast)
     cast.run(lanes.create(Lane("video"), "worker"))
     cast.run(lanes.adopt_type("video", "encode", "worker"))
+    cast.run(lanes.adopt_types([("audio", "mix")], "worker"))
     assert cast.run(limits.find(["codec"])) == set()
     assert cast.run(limits.create(Limit("codec"), "worker")) is not None
     cast.publish("encode")

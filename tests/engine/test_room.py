@@ -7,11 +7,15 @@ import threading
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from laneway import Context
 from laneway.control import explain, workers
 from laneway.domain.overview import RoomUse
 from laneway.engine.rooms import Rooms
+from laneway.store.database import Database
+from laneway.store.statement import Statement
 from tests.engine.workshop import Workshop, until
 
 
@@ -73,3 +77,63 @@ async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: 
         go.set()
         go_on.set()
         await shop.ended(second)
+
+
+def left_by_counting(
+    size: int, lanes: dict[str, set[str]], taken: dict[str, int], lane: str
+) -> int:
+    """The rule as it is told: the last place of every other lane stays reserved."""
+    others = sum(count for other, count in taken.items() if other != lane)
+    others += sum(
+        1 for other, kinds in lanes.items()
+        if other != lane and "async" in kinds and not taken.get(other)
+    )  # fmt: skip
+    mine = taken.get(lane, 0)
+    return max(size - others - mine, 0 if mine else 1)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcx"), st.integers(-1, 3)), max_size=30))
+def test_room_left_follows_rule_without_looking_at_every_lane(
+    changes: list[tuple[str, int]],
+) -> None:
+    lanes = {"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}}
+    rooms = Rooms({"async": 8, "thread": 1, "process": 1})
+    rooms.serve(lanes)
+    taken: dict[str, int] = {}
+    for lane, count in changes:
+        if count > 0:
+            rooms.take(lane, "async", count)
+        elif taken.get(lane):
+            rooms.give_back(lane, "async")
+            count = -1
+        else:
+            lanes = {**lanes, "c": {"async"}}
+            rooms.serve(lanes)
+            count = 0
+        taken[lane] = taken.get(lane, 0) + count
+        for each in "abcx":
+            assert rooms.free(each, "async") == left_by_counting(8, lanes, taken, each)
+
+
+async def test_start_takes_no_more_statements_with_more_types(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    run = Database.run
+
+    async def counted(self: Database, statement: Statement[Any]) -> Any:
+        asked.append(statement.name)
+        return await run(self, statement)
+
+    async with Workshop(dsn) as shop:
+        for i in range(60):
+
+            @shop.lw.handler(f"type{i}", lane=f"lane{i % 20}")
+            async def job(ctx: Context) -> None: ...
+
+        monkeypatch.setattr(Database, "run", counted)
+        worker = await shop.hire()
+        assert asked.count("lanes/adopt_types") == 1
+        assert not {"lanes/adopt_type", "lanes/create_lane"} & set(asked)
+        assert len(worker.rooms.published()) == 2
+        assert shop.one("select laneway.lane_of('type59')") == "lane19"

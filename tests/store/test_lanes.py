@@ -174,6 +174,39 @@ def test_a_type_is_adopted_only_where_no_lane_has_it(desk: Desk) -> None:
     assert desk.version() == version, "nothing changed, so nobody need look"
 
 
+def test_types_and_their_missing_lanes_are_adopted_in_one_change(desk: Desk) -> None:
+    version = desk.version()
+    given = [("system", "polarity"), ("system", "fresh"), ("default", "plain"), ("video", "cut"),
+             ("audio", "mix"), ("video", "join"), ("audio", "cut"), ("empty", None)]  # fmt: skip
+    assert desk.run(lanes.adopt_types(given, "me")) == ["audio", "empty", "video"]
+    state = desk.run(lanes.read())
+    assert desk.version() == version + 2, "once for the lanes, once for their types"
+    assert state.lane_of("polarity") == "interactive", "a row that has it wins"
+    assert state.lane_of("plain") == "default"
+    assert (state.lanes["video"].job_types, state.lanes["audio"].job_types) == (
+        ("cut", "join"),
+        ("mix",),
+    )
+    assert (state.lanes["video"].max_slots, state.lanes["video"].updated_by) == (1, "me")
+    assert desk.run(lanes.adopt_types(given, "you")) == []
+    assert desk.version() == version + 2, "nothing changed, so nobody need look"
+
+
+@pytest.mark.parametrize("second", ["system", "maintenance"])
+def test_workers_that_start_together_adopt_types_once(desk: Desk, other: Desk, second: str) -> None:
+    other.begin()
+    other.run(lanes.adopt_types([("system", "fresh"), ("new", "first")], "one"))
+    waiting = desk.later(
+        lambda: desk.run(lanes.adopt_types([(second, "fresh"), ("new", "second")], "two"))
+    )
+    other.await_blocked(desk)
+    other.commit()
+    assert waiting.result(20) == []
+    state = desk.run(lanes.read())
+    assert state.lane_of("fresh") == "system"
+    assert state.lanes["new"].job_types == ("first", "second")
+
+
 @pytest.mark.parametrize("second", ["system", "maintenance"])
 def test_workers_that_start_together_adopt_a_type_once(
     desk: Desk, other: Desk, second: str

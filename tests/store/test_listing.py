@@ -272,6 +272,23 @@ def test_attempts_tell_the_whole_story_in_order(desk: Desk) -> None:
     assert desk.run(jobs.get_attempts(desk.id_of(seq)))[-1].outcome == "completed"
 
 
+def test_attempts_are_read_page_by_page(desk: Desk) -> None:
+    seq = desk.submit()
+    for _ in range(7):
+        (claim,) = desk.claimed()
+        desk.settle(claim, "release", delay_s=0)
+    desk.claimed()
+    job_id = desk.id_of(seq)
+
+    def numbers(**page: int) -> list[int]:
+        return [one.attempt for one in desk.run(jobs.get_attempts(job_id, **page))]
+
+    assert numbers() == list(range(1, 9))
+    assert numbers(limit=3) == [6, 7, 8], "the running one is the newest"
+    assert numbers(limit=3, before=6) == [3, 4, 5]
+    assert numbers(limit=3, before=3) == [1, 2]
+
+
 def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(desk: Desk) -> None:
     ready, delayed, leased, parked, asked = (desk.submit() for _ in range(5))
     desk.do("delete from laneway.ready where seq <> %s", ready)

@@ -13,7 +13,7 @@ from laneway.domain.audit import ActFilter
 from laneway.domain.filter import JobFilter
 from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
-from laneway.store import audit, jobs
+from laneway.store import audit, explain, jobs
 from laneway.store.history import NEWEST
 from laneway.store.statement import Statement
 from tests.store.desk import Desk
@@ -153,3 +153,31 @@ def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
             assert pages > 2
 
         spent(desk, look)
+
+
+def test_explain_reads_lanes_once_however_many_types_wait(module_dsn: str) -> None:
+    with Desk(module_dsn, prepare_threshold=0) as desk:
+
+        def look() -> None:
+            desk.do("insert into laneway.worker_lanes (name, job_types)"
+                    " select 'l' || g, array['of' || g, 'more' || g]"
+                    " from generate_series(1, 300) g")  # fmt: skip
+            desk.do("insert into laneway.jobs (seq, id, job_type, payload)"
+                    " select 900000 + g, gen_random_uuid(), 'of' || g, '{}'"
+                    " from generate_series(1, 300) g")  # fmt: skip
+            desk.do("insert into laneway.ready (seq, job_type, rank)"
+                    " select seq, job_type, -1 from laneway.jobs where seq > 900000")  # fmt: skip
+            desk.do("select setval('laneway.jobs_seq_seq', 1000000)")
+            for job_type in ("of7", "plain"):
+                job_id = desk.id_of(desk.submit(job_type))
+                before = counters(desk)
+                found = desk.run(explain.facts(job_id))
+                assert found is not None
+                assert job_type == "plain" or found.ahead == 1
+                assert Spent(before, counters(desk))["worker_lanes"] <= 20 * 310
+
+        desk.begin()
+        try:
+            look()
+        finally:
+            desk.rollback()

@@ -460,3 +460,14 @@ def test_a_broken_schema_is_refused_not_raised(schema: dict[str, object]) -> Non
 def test_a_schema_that_never_ends_is_refused_not_raised() -> None:
     schema = {"$ref": "#"}
     refused(lambda: validate_against_schema(schema, {"x": 1}))
+
+
+def test_handlers_with_same_arguments_share_their_checks_but_not_their_names() -> None:
+    def first(ctx: Any, a: Literal[1], b: list[int] = []) -> None: ...  # noqa: B006
+    def second(ctx: Any, a: Literal[1], b: list[int] = [3]) -> None: ...  # noqa: B006
+    def third(ctx: Any, a: Literal[True], b: list[int] = []) -> None: ...  # noqa: B006
+
+    one, two, three = (Arguments.of(fn).schema() for fn in (first, second, third))
+    assert (one["title"], two["title"]) != (two["title"], one["title"])
+    assert one["properties"]["a"] == two["properties"]["a"] != three["properties"]["a"]  # type: ignore[index]
+    assert [each["properties"]["b"]["default"] for each in (one, two)] == [[], [3]]  # type: ignore[index]

@@ -198,13 +198,19 @@ class DecisionOut(BaseModel):
 class JobDetailOut(JobOut):
     """A job with its attempts and what was decided about it."""
 
-    attempts: list[AttemptOut]
+    attempts: list[AttemptOut] = Field(
+        description="The newest 50, in order; `/jobs/{job_id}/attempts` has the others"
+    )
     two_person: bool = Field(description="Its submitter may not approve it")
     seal: str = Field(description="Of what is shown here: approve by it, and nothing else is")
     decisions: list[DecisionOut]
     traceparent: str | None = Field(
         description="The span that submitted it, as W3C Trace Context: to find its trace by"
     )
+
+
+class AttemptPage(Page[AttemptOut]):
+    """Attempts of a job, newest first."""
 
 
 class JobPage(Page[JobOut]):

@@ -15,6 +15,7 @@ from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import actable, readable, shown, shown_whole, shows_debug
 from laneway.api.job_models import (
     Approval,
+    AttemptPage,
     CancelOrder,
     ExplanationOut,
     JobDetailOut,
@@ -23,11 +24,13 @@ from laneway.api.job_models import (
     JobQuery,
     Rejection,
 )
+from laneway.api.paging import Cursor, Limit
 from laneway.api.problems import answers
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
 from laneway.domain.states import TERMINAL
 from laneway.store.database import Database
+from laneway.store.jobs import MOST_ATTEMPTS
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -79,6 +82,23 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
     """One job with its attempts; private error texts and logs with jobs:debug, or for one's own."""
     await readable(who, job_id)
     return Json(shown_whole(who, await approval.review(who.database, job_id)))
+
+
+@router.get(
+    "/{job_id}/attempts",
+    operation_id="list_attempts",
+    response_model=AttemptPage,
+    responses=answers(404),
+)
+async def list_attempts(
+    who: Reader, job_id: UUID, limit: Limit = MOST_ATTEMPTS, cursor: Cursor = None
+) -> Response:
+    """Attempts of a job, newest first; private error texts and logs as with the job."""
+    job = await readable(who, job_id)
+    page = await verbs.attempts(who.database, job_id, limit=limit, cursor=cursor)
+    debug = shows_debug(who, job)
+    items = [one.to_dict(debug=debug) for one in page.items]
+    return Json({"items": items, "next_cursor": page.next_cursor})
 
 
 @router.get(

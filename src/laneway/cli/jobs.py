@@ -21,7 +21,12 @@ from laneway.cli.output import (
 )
 from laneway.cli.selection import Chosen, filtered, say_unknown_lane
 
+# Attempts shown at once.
+PAGE = 50
+
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from laneway.cli.session import Desk
     from laneway.domain.job import Job
     from laneway.domain.page import Page
@@ -151,8 +156,18 @@ app.command()(figures.counts)
 
 
 @app.command("show")
-def show_(job_id: JobId, json: Json = False) -> None:
-    """Show one job: plan and cost, decisions, attempts, errors and log lines."""
+def show_(
+    job_id: JobId,
+    attempts_before: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only attempts before this one, newest first."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show one job: plan and cost, decisions, the newest attempts, errors and log lines."""
+    if attempts_before is not None:
+        _show_attempts(job_id, attempts_before, json)
+        return
     seen = session.run(lambda desk: desk.review(job_id))
     if json:
         show_json(seen.to_dict())
@@ -160,6 +175,22 @@ def show_(job_id: JobId, json: Json = False) -> None:
     from laneway.cli import approvals
 
     show(approvals.review(seen))
+    if len(seen.job.attempts) == PAGE:
+        note(f"older attempts: --attempts-before {seen.job.attempts[0].attempt}")
+
+
+def _show_attempts(job_id: UUID, before: int, json: bool) -> None:
+    page = session.run(lambda desk: desk.attempts(job_id, limit=PAGE, cursor=str(before)))
+    if json:
+        show_json_lines(each.to_dict() for each in page.items)
+    elif not page.items:
+        note(f"no attempts before {before}")
+    else:
+        from laneway.cli import tables
+
+        show(tables.attempts(page.items))
+    if page.next_cursor is not None:
+        note(f"older attempts: --attempts-before {page.next_cursor}")
 
 
 for _verb in (

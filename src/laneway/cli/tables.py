@@ -109,9 +109,12 @@ def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
     if shown.error is not None:
         parts.append(Text(f"error  {visible(shown.error.type)}: {visible(shown.error.message)}"))
         parts.extend(_lines(shown.error.traceback))
-    for each in shown.attempts:
-        parts.extend(_attempt(each))
-    return Group(*parts)
+    return Group(*parts, attempts(shown.attempts))
+
+
+def attempts(items: Iterable[Attempt]) -> RenderableType:
+    """How each attempt ended, and what it logged."""
+    return Group(*(part for each in items for part in _attempt(each)))
 
 
 def _attempt(each: Attempt) -> Iterator[RenderableType]:

@@ -234,7 +234,7 @@ class Client(LimitHolder):
         return await verb(self.database, *args, **kwargs)
 
     async def get(self, job_id: UUID | str) -> Job:
-        """The job with all its attempts."""
+        """The job with its newest attempts."""
         wanted = _id(job_id)
         job = await self.database.run(jobs.get(wanted))
         if job is None:

@@ -14,7 +14,7 @@ from laneway.control.audit import audited
 from laneway.domain import operator
 from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
-from laneway.domain.job import Job, check_priority
+from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.overview import DEPTH_BOUND
 from laneway.domain.page import Page
 from laneway.domain.states import TERMINAL, Status
@@ -32,10 +32,25 @@ _KEPT_OF_DELETED: Final = (
 
 
 async def show(db: Database, job_id: UUID) -> Job:
-    """One job with all its attempts."""
+    """One job with its newest attempts."""
     job = await _get(db, job_id)
     attempts = await db.run(store.get_attempts(job_id))
     return replace(job, attempts=tuple(attempts))
+
+
+async def attempts(
+    db: Database, job_id: UUID, *, limit: int = store.MOST_ATTEMPTS, cursor: str | None = None
+) -> Page[Attempt]:
+    """One page of the attempts of a job, newest first."""
+    operator.check_page(limit)
+    before = operator.position(cursor)
+    found = await db.run(
+        store.get_attempts(
+            job_id, limit=limit, before=None if before is None else min(before, 2**31 - 1)
+        )
+    )
+    found.reverse()
+    return Page(found, str(found[-1].attempt) if len(found) == limit else None)
 
 
 async def listing(

@@ -7,6 +7,7 @@ the published schema uses `validate_against_schema`. Both follow JSON, not Pytho
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import types
@@ -50,7 +51,15 @@ _RULE_CHARS: Final = 300
 class Arguments:
     """What one handler takes besides its Context, built once when it is registered."""
 
-    __slots__ = ("_accepts_any_name", "_adapter", "_defaults", "_is_plain", "_required", "name")
+    __slots__ = (
+        "_accepts_any_name",
+        "_adapter",
+        "_defaults",
+        "_is_plain",
+        "_required",
+        "_schema",
+        "name",
+    )
 
     def __init__(
         self, name: str, hints: Mapping[str, Any], defaults: Mapping[str, object], rest: Any
@@ -61,7 +70,7 @@ class Arguments:
         self._required = frozenset(hints) - frozenset(defaults)
         self._accepts_any_name = rest is not None
         self._is_plain = all(_is_plain(hint) for hint in (*hints.values(), rest or Any))
-        self._adapter = _adapter(name, hints, defaults, rest)
+        self._adapter, self._schema = _adapter(name, hints, defaults, rest)
 
     @classmethod
     def of(
@@ -107,7 +116,7 @@ class Arguments:
 
     def schema(self) -> dict[str, object]:
         """JSON Schema (draft 2020-12) of the payload."""
-        schema: dict[str, Any] = self._adapter.json_schema(schema_generator=_SchemaGenerator)
+        schema = copy.deepcopy(self._schema)
         properties = schema.setdefault("properties", {})
         for name, default in self._defaults.items():
             try:
@@ -230,22 +239,45 @@ def _resolve(
     return hints[parameter.name]
 
 
+_Checker = tuple[TypeAdapter[dict[str, object]], dict[str, Any]]
+# Each argument: name, hint, the hint as written (for 1 equals True), whether it has a default.
+_Shape = tuple[tuple[str, Any, str, bool], ...]
+
+
 def _adapter(
     name: str, hints: Mapping[str, Any], defaults: Mapping[str, object], rest: Any
-) -> TypeAdapter[dict[str, object]]:
-    # A TypedDict, because it validates straight into keyword arguments and, unlike a model,
-    # takes any parameter name.
-    keys = {key: NotRequired[hint] if key in defaults else hint for key, hint in hints.items()}
-    shape = _typed_dict(name, keys) if rest is None else _typed_dict(name, keys, extra_items=rest)
-    shape.__pydantic_config__ = _CONFIG if rest is None else _OPEN_CONFIG
+) -> _Checker:
+    """What checks the arguments, and their schema; shared, for making one takes a millisecond."""
+    shape = tuple((key, hint, repr(hint), key in defaults) for key, hint in hints.items())
+    make = _shared_checker if _is_hashable((shape, rest)) else _checker
     try:
-        adapter: TypeAdapter[dict[str, object]] = TypeAdapter(shape)
-        adapter.json_schema(schema_generator=_SchemaGenerator)
+        adapter, schema = make(shape, rest, repr(rest))
     except Exception as error:
         culprit = next((key for key, hint in hints.items() if not _is_jsonable(hint)), "**")
         reason = str(error).splitlines()[0][:_RULE_CHARS]
         raise InvalidInput(f"{name}({culprit})", f"its type has no JSON form: {reason}") from None
-    return adapter
+    return adapter, {**schema, "title": name}
+
+
+def _checker(shape: _Shape, rest: Any, _written: str) -> _Checker:
+    # A TypedDict, because it validates straight into keyword arguments and, unlike a model,
+    # takes any parameter name.
+    keys = {key: NotRequired[hint] if has_default else hint for key, hint, _, has_default in shape}
+    made = _typed_dict("Arguments", keys, **({} if rest is None else {"extra_items": rest}))
+    made.__pydantic_config__ = _CONFIG if rest is None else _OPEN_CONFIG
+    adapter: TypeAdapter[dict[str, object]] = TypeAdapter(made)
+    return adapter, adapter.json_schema(schema_generator=_SchemaGenerator)
+
+
+_shared_checker = lru_cache(maxsize=1024)(_checker)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_jsonable(hint: Any) -> bool:

@@ -63,15 +63,18 @@ class Registrar(Service):
         for lane in settings.lanes:
             if lane.name not in state.lanes:
                 await self._database.run(lanes.create(replace(lane, job_types=()), by))
-            for job_type in lane.job_types:
-                # A row that has the type already wins.
-                await self._database.run(lanes.adopt_type(lane.name, job_type, by))
             _tell_differences(lane, state)
-        for handler in registry:
-            if handler.lane is not None and state.lane_of(handler.job_type) != handler.lane:
-                if handler.lane not in state.lanes:
-                    await self._database.run(lanes.create(Lane(handler.lane), by))
-                await self._database.run(lanes.adopt_type(handler.lane, handler.job_type, by))
+        # A row that has a type already wins.
+        named: list[tuple[str, str | None]] = [
+            (lane.name, job_type) for lane in settings.lanes for job_type in lane.job_types
+        ]
+        named += [
+            (handler.lane, handler.job_type)
+            for handler in registry
+            if handler.lane is not None and state.lane_of(handler.job_type) != handler.lane
+        ]
+        if named:
+            await self._database.run(lanes.adopt_types(named, by))
         await self._create_limits(registry, by)
         if len(registry):
             await self._publish(registry, settings.application)

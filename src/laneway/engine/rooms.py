@@ -43,6 +43,9 @@ class Rooms:
         self.jobs_left = max_jobs
         self._lanes: dict[str, frozenset[str]] = {}
         self._taken: Counter[tuple[str, str]] = Counter()
+        # By isolation: places taken, and lanes that need one and have none.
+        self._used: Counter[str] = Counter()
+        self._idle: Counter[str] = Counter()
         self.fullness = Fullness()
         # When each lane took room last, in claims.
         self._turns: dict[str, int] = {}
@@ -61,28 +64,24 @@ class Rooms:
     def serve(self, lanes: Mapping[str, set[str]]) -> None:
         """Says which isolations each lane served may need."""
         self._lanes = {lane: frozenset(kinds) for lane, kinds in lanes.items()}
+        self._idle.clear()
+        for lane, kinds in self._lanes.items():
+            self._idle.update(kind for kind in kinds if not self._taken[lane, kind])
 
     def free(self, lane: str, isolation: str) -> int:
         """Room for jobs of this lane now; the last place of every other lane stays reserved."""
         mine = self._taken[lane, isolation]
-        others = 0
-        for (other, kind), taken in self._taken.items():
-            if kind == isolation and other != lane:
-                others += taken
-        for other, kinds in self._lanes.items():
-            if other != lane and isolation in kinds and not self._taken[other, isolation]:
-                others += 1
-        free = max(self.sizes[isolation] - others - mine, 0 if mine else 1)
+        reserved = self._idle[isolation]
+        if not mine and isolation in self._lanes.get(lane, ()):
+            reserved -= 1
+        free = max(self.sizes[isolation] - self._used[isolation] - reserved, 0 if mine else 1)
         left = min(free, self.most(lane))
         self.fullness.note(lane, isolation, left)
         return left
 
     def published(self) -> dict[str, object]:
         """What the database is told of it."""
-        used = dict.fromkeys(self.sizes, 0)
-        for (_, kind), taken in self._taken.items():
-            used[kind] += taken
-        kinds = {kind: (used[kind], size) for kind, size in self.sizes.items()}
+        kinds = {kind: (self._used[kind], size) for kind, size in self.sizes.items()}
         return self.fullness.published(kinds, self._lanes, self.free)
 
     def most(self, lane: str) -> int:
@@ -100,7 +99,7 @@ class Rooms:
         return max(left - others, 0 if taken[lane] else 1)
 
     def take(self, lane: str, isolation: str, count: int) -> None:
-        self._taken[lane, isolation] += count
+        self._change(lane, isolation, count)
         self._turn += 1
         self._turns[lane] = self._turn
         if self.jobs_left is not None:
@@ -122,7 +121,15 @@ class Rooms:
         return self.jobs_left == 0
 
     def give_back(self, lane: str, isolation: str) -> None:
-        self._taken[lane, isolation] -= 1
+        self._change(lane, isolation, -1)
+
+    def _change(self, lane: str, isolation: str, count: int) -> None:
+        was_idle = not self._taken[lane, isolation]
+        self._taken[lane, isolation] += count
+        self._used[isolation] += count
+        is_idle = not self._taken[lane, isolation]
+        if was_idle != is_idle and isolation in self._lanes.get(lane, ()):
+            self._idle[isolation] += 1 if is_idle else -1
 
     @property
     def in_use(self) -> int:

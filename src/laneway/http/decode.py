@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from laneway.domain.access import NewToken, Token
 from laneway.domain.freeze import Freeze, HeldJob, LaneWatch, Thawed
-from laneway.domain.job import Job
+from laneway.domain.job import Attempt, Job
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit, LimitStatus
 from laneway.domain.overview import (
@@ -70,6 +70,12 @@ def nothing(answer: Answer) -> None:
 def job(value: Any) -> Job:
     """As lists, verbs and events tell it."""
     return read(Job, {**value, "duplicate": bool(value.get("duplicate"))})
+
+
+def attempt(value: Any) -> Attempt:
+    """Without its log where that is not for these eyes."""
+    shown = {name: each for name, each in value.items() if each is not None}
+    return read(Attempt, shown)
 
 
 def review(value: Any) -> Review:

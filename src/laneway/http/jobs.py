@@ -10,7 +10,7 @@ from laneway.domain.approval import seconds_of
 from laneway.domain.bulk import Order
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
-from laneway.domain.job import DEFAULT_WORKSPACE, Job
+from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
 from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
@@ -117,13 +117,18 @@ def wishes(wanted: JobFilter) -> dict[str, object]:
 
 
 def get_job(job_id: UUID | str) -> Call[Job]:
-    """One job with all its attempts."""
+    """One job with its newest attempts."""
     return Call("GET", _path(job_id), lambda answer: decode.review(answer.body).job)
 
 
 def review_job(job_id: UUID | str) -> Call[Review]:
     """One job with its attempts, what was decided about it, and the seal to approve it by."""
     return Call("GET", _path(job_id), lambda answer: decode.review(answer.body))
+
+
+def list_attempts(job_id: UUID | str) -> Listing[Attempt]:
+    """The attempts of a job, newest first."""
+    return Listing(_path(job_id, "attempts"), decode.attempt)
 
 
 def explain_job(job_id: UUID | str) -> Call[Explanation]:

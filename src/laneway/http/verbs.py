@@ -131,6 +131,7 @@ class Verbs:
     count_jobs = Verb(figures.count_jobs)
     get_job = Verb(jobs.get_job)
     review_job = Verb(jobs.review_job)
+    list_attempts = ListVerb(jobs.list_attempts)
     explain_job = Verb(jobs.explain_job)
     cancel_job = Verb(jobs.cancel_job)
     approve_job = Verb(jobs.approve_job)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
 from laneway.errors import Forbidden
 from laneway.rpc.caller import Caller
@@ -36,7 +35,7 @@ async def make_known(
     """
     by = f"worker {hello.name}"
     records = [one.record for one in hello.types if one.record and _may_name(caller, one.name)]
-    is_changed = False
+    named: list[tuple[str, str | None]] = []
     for record in records:
         lane = record.lane
         known_in = state.lane_of(record.name)
@@ -44,11 +43,9 @@ async def make_known(
             continue
         if record.name in published and not _may_use(caller, known_in) and caller.job_types is None:
             continue
-        if lane not in state.lanes:
-            await database.run(lanes.create(Lane(lane), by))
-        await database.run(lanes.adopt_type(lane, record.name, by))
-        is_changed = True
-    if is_changed:
+        named.append((lane, record.name))
+    if named:
+        await database.run(lanes.adopt_types(named, by))
         state = await database.run(lanes.read())
     mine = [one for one in records if _may_use(caller, state.lane_of(one.name))]
     if mine:

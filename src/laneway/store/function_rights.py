@@ -16,6 +16,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "lane_of": ("select on worker_lanes",),
     "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "adopt_type": LANE_CHANGE,
+    "adopt_types": (*LANE_CHANGE, "insert on worker_lanes"),
     "analysis_of": (),
     "strictness": (),
     "merge_publications": (

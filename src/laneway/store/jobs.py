@@ -27,7 +27,9 @@ VIEW_COLUMNS = (
     "last_progress_at",
     "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
 )  # fmt: skip
-# Log lines that are read of each attempt, and of all attempts of a job.
+# Attempts that a job is shown with; the others are read page by page.
+MOST_ATTEMPTS = 50
+# Log lines that are read of each attempt, and of all attempts of a page.
 MOST_LINES_EACH = 200
 MOST_LINES = 1000
 # How far one search goes: rows it looks at, dearer ones counting for more. Some 50 ms.
@@ -204,12 +206,20 @@ def _attempt(row: Row) -> Attempt:
     )
 
 
-def get_attempts(job_id: UUID) -> Statement[list[Attempt]]:
-    """Each with its newest log lines, and how many it has."""
+def get_attempts(
+    job_id: UUID, *, limit: int = MOST_ATTEMPTS, before: int | None = None
+) -> Statement[list[Attempt]]:
+    """The newest before an attempt, in order; each with its newest log lines."""
     return Statement(
         "jobs/get_attempts",
         lambda rows: [_attempt(r) for r in rows],
-        {"id": job_id, "lines_each": MOST_LINES_EACH, "lines": MOST_LINES},
+        {
+            "id": job_id,
+            "limit": limit,
+            "before": before if before is not None else 2**31 - 1,
+            "lines_each": MOST_LINES_EACH,
+            "lines": MOST_LINES,
+        },
     )
 
 

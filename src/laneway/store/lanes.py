@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from laneway.domain.approval import is_analysis
@@ -19,15 +19,17 @@ class ControlState:
     version: int
     paused: bool
     lanes: dict[str, Lane]
+    _by_type: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = {name: lane.name for lane in self.lanes.values() for name in lane.job_types}
+        object.__setattr__(self, "_by_type", found)
 
     def lane_of(self, job_type: str) -> str:
         """The lane in force for a job type, or for the analyses of one."""
         if is_analysis(job_type):
             return ANALYSIS_LANE
-        for lane in self.lanes.values():
-            if job_type in lane.job_types:
-                return lane.name
-        return "default"
+        return self._by_type.get(job_type, "default")
 
 
 def _lane(row: Row) -> Lane:
@@ -101,6 +103,29 @@ def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | N
 def adopt_type(lane: str, job_type: str, by: str) -> Statement[None]:
     """Puts a type that is in no lane into this one."""
     return Statement("lanes/adopt_type", nothing, {"lane": lane, "job_type": job_type, "by": by})
+
+
+def adopt_types(
+    given: Sequence[tuple[str, str | None]], by: str, like: Lane | None = None
+) -> Statement[list[str]]:
+    """Creates missing lanes like one, and puts types (lane, type) in no lane there; in one change.
+
+    Without a type the lane is only created. Answers the lanes created.
+    """
+    new = like or Lane("new")
+    return Statement(
+        "lanes/adopt_types",
+        lambda rows: [row[0] for row in rows],
+        {
+            "lanes": [lane for lane, _ in given],
+            "job_types": [job_type for _, job_type in given],
+            "max_slots": new.max_slots,
+            "poll_interval_ms": new.poll_interval_ms,
+            "stale_timeout_minutes": new.stale_timeout_minutes,
+            "lease_seconds": new.lease_seconds,
+            "by": by,
+        },
+    )
 
 
 def move_type(lane: str, job_type: str, by: str) -> Statement[list[str]]:

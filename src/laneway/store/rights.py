@@ -139,6 +139,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on lease", "select on jobs", "select on workers", "select on progress",
     ),
     "lanes/adopt_type": ("execute on adopt_type",),
+    "lanes/adopt_types": ("execute on adopt_types",),
     "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
     "lanes/measure_lane": ("execute on measure_lane",),
     "lanes/measure_lanes": ("execute on measure",),
@@ -255,7 +256,7 @@ _CLIENT: Final = (
 )  # fmt: skip
 _WORKER: Final = (
     "control/wake_workers", "job_types/find_conflicts", "job_types/publish_types",
-    "lanes/adopt_type", "lanes/create_lane",
+    "lanes/adopt_type", "lanes/adopt_types", "lanes/create_lane",
     "lanes/peek_lanes", "lanes/read_lanes", "leases/bury_worker", "leases/claim_jobs",
     "leases/claim_with_origins",
     "leases/park_jobs", "leases/reclaim_leases", "leases/renew_leases", "leases/report_progress",

@@ -34,7 +34,7 @@ from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
-from laneway.domain.job import DEFAULT_WORKSPACE, Job
+from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
 from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import LimitStatus, Tuned
@@ -88,6 +88,9 @@ class DatabaseDesk:
 
     async def review(self, job_id: UUID) -> Review:
         return await approval.review(self._db, job_id)
+
+    async def attempts(self, job_id: UUID, *, limit: int, cursor: str | None) -> Page[Attempt]:
+        return await jobs.attempts(self._db, job_id, limit=limit, cursor=cursor)
 
     async def explain(self, job_id: UUID) -> Explanation:
         return await explain.explain(self._db, job_id)

@@ -20,7 +20,7 @@ from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
-from laneway.domain.job import Job, check_priority
+from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane, validate_lane_change
 from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
@@ -79,6 +79,11 @@ class ServerDesk:
 
     async def review(self, job_id: UUID) -> Review:
         return await self._client.review_job(job_id)
+
+    async def attempts(self, job_id: UUID, *, limit: int, cursor: str | None) -> Page[Attempt]:
+        check_page(limit)
+        position(cursor)
+        return await self._client.list_attempts(job_id).page(limit=limit, cursor=cursor)
 
     async def explain(self, job_id: UUID) -> Explanation:
         return await self._client.explain_job(job_id)

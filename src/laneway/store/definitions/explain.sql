@@ -17,10 +17,16 @@ declare
     v_needed text[];
     v_rooms integer[];
     v_shut  text[];
+    -- Types of the lane; or if v_rest, of all others, for it takes what is in none.
+    v_types text[];
+    v_rest  boolean;
 begin
     select * into v_job from laneway.jobs j where j.seq = p_seq;
     select * into v_me from laneway.ready w where w.seq = p_seq;
     v_lane := laneway.lane_of(coalesce(v_me.job_type, v_job.job_type));
+    v_rest := v_lane = 'default';
+    v_types := array(select n from laneway.worker_lanes l cross join unnest(l.job_types) n
+                      where (l.name = v_lane) <> v_rest);
     select h.seq into key_holder from laneway.key_holders h
      where h.workspace = v_job.workspace and h.concurrency_key = v_job.concurrency_key and h.seq <> p_seq;
     key_waits := exists (select from laneway.key_waiters w where w.seq = p_seq);
@@ -28,7 +34,7 @@ begin
     -- As claim does: which types of the lane need which limits, and the room of each.
     select array_agg(t.name), array_agg(n) into v_needy, v_needed
       from laneway.job_types t cross join unnest(t.limits) n
-     where laneway.lane_of(t.name) = v_lane;
+     where (t.name = any (v_types)) <> v_rest;
     if v_needy is not null then
         select array_agg(r.room order by p.n) into v_rooms
           from unnest(v_needy, v_needed) with ordinality as p (job_type, limit_name, n)
@@ -56,14 +62,21 @@ begin
         return;
     end if;
 
-    with recursive types as (
-        (select r.job_type from laneway.ready r order by r.job_type limit 1)
+    with recursive met as (
+        -- Which types wait is looked up only where the lane does not name its own.
+        (select r.job_type from laneway.ready r where v_rest or v_lane = 'analysis' order by r.job_type limit 1)
         union all
         select (select r.job_type from laneway.ready r where r.job_type > t.job_type order by r.job_type limit 1)
-          from types t where t.job_type is not null
+          from met t where t.job_type is not null
+    ), types as (
+        select m.job_type from met m
+         where case when v_lane = 'analysis' then m.job_type like E'\x01%'
+                    else m.job_type not like E'\x01%' and m.job_type <> all (v_types) end
+        union all
+        select n from unnest(v_types) n where not v_rest
     ), before as materialized (
         select a.* from (select t.job_type from types t
-                          where t.job_type is not null and laneway.lane_of(t.job_type) = v_lane) t
+                          where t.job_type is not null) t
          cross join (values (true), (false)) f (fresh)
          cross join lateral (
             select r.seq, r.job_type, r.rank from laneway.ready r

@@ -1,15 +1,20 @@
--- All attempts of a job in order, the running and the last one included, each with its newest log lines.
+-- The newest attempts of a job before one, in order, the running and the last one included.
+-- Each with its newest log lines.
 with one as materialized (
     select k.seq from laneway.jobs k where k.id = %(id)s::uuid
 ), tried as materialized (
-    select t.attempt, t.outcome, t.worker_id, t.lane, t.claimed_at, t.started_at, t.finished_at, t.error
-      from laneway.attempts t where t.seq = (select j.seq from one j)
+    select u.* from (
+    (select t.attempt, t.outcome, t.worker_id, t.lane, t.claimed_at, t.started_at, t.finished_at, t.error
+       from laneway.attempts t where t.seq = (select j.seq from one j) and t.attempt < %(before)s::integer
+      order by t.attempt desc limit %(limit)s::integer)
     union all
     select o.attempt, o.status, o.worker_id, o.lane, o.claimed_at, o.started_at, o.finished_at, o.error
       from laneway.outcome o where o.seq = (select j.seq from one j) and o.claimed_at is not null
+       and o.attempt < %(before)s::integer
     union all
     select l.attempt, 'running', l.worker_id, l.lane, l.claimed_at, coalesce(l.started_at, l.claimed_at), null, null
-      from laneway.lease l where l.seq = (select j.seq from one j)
+      from laneway.lease l where l.seq = (select j.seq from one j) and l.attempt < %(before)s::integer) u
+     order by u.attempt desc limit %(limit)s::integer
 ), newest as materialized (
     -- A handler may log without end: nobody reads more than this at once.
     select a.attempt, n.line, n.at, n.level, n.message
