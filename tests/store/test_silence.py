@@ -84,6 +84,21 @@ async def test_a_dead_connection_takes_the_idle_ones_along(
     assert await db.run(ONE) == 1
 
 
+async def test_other_pools_of_the_process_do_not_wait_for_their_dead_connections(
+    opened: Callable[..., Database], proxy: Proxy
+) -> None:
+    first, second = opened(), opened()
+    for db in (first, second):
+        await db.run(ONE)
+    assert proxy.swallow() == 2
+    with pytest.raises(DatabaseUnavailable, match="silent"):
+        await first.run(ONE)
+    assert await second.run(ONE) == 1
+    # Those made since are used again.
+    pid = Text("select pg_backend_pid()", scalar)
+    assert await second.run(pid) == await second.run(pid)
+
+
 async def test_a_statement_that_the_server_works_on_is_waited_for(
     opened: Callable[..., Database],
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from psycopg.pq.abc import PGresult
 from laneway import forks
 from laneway.domain.redaction import redact
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
-from laneway.store import bell, pooler, row_security
+from laneway.store import bell, pooler, row_security, silence
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.failures import translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
@@ -135,7 +136,8 @@ class Database:
         self.role = role
         self.size = size or settings.pool_size
         self._free = _Places(self.size, longest_wait_s)
-        self._idle: list[AsyncConn] = []
+        # With the time at which each was last known to work.
+        self._idle: list[tuple[float, AsyncConn]] = []
         self._made: weakref.WeakSet[AsyncConn] = weakref.WeakSet()
         forks.own(self)
         self._is_bound: bool | None = None
@@ -190,7 +192,7 @@ class Database:
                     # Half-read answers, open transactions, demoted servers: none is worth keeping.
                     await self._give_back(conn, is_sound=_is_refusal(error))
                     if watch.is_silent:
-                        # Those that are idle have gone the same way, and would each be waited for.
+                        silence.note(self.dsn, watch.began)
                         await self._drop_idle()
                         raise DatabaseUnavailable(SILENT) from error
                     raise
@@ -203,12 +205,12 @@ class Database:
 
     async def _drop_idle(self) -> None:
         while self._idle:
-            await self._idle.pop().close()
+            await self._idle.pop()[1].close()
 
     async def _give_back(self, conn: AsyncConn, *, is_sound: bool) -> None:
         is_idle = conn.info.transaction_status == TransactionStatus.IDLE
         if is_sound and is_idle and not self.is_closed:
-            self._idle.append(conn)
+            self._idle.append((time.monotonic(), conn))
         else:
             await conn.close()
 
@@ -216,8 +218,9 @@ class Database:
         if self.is_closed:
             raise DatabaseUnavailable("this Laneway is closed")
         while self._idle:
-            conn = self._idle.pop()
-            if not conn.closed and not _was_hung_up(conn):
+            proven_at, conn = self._idle.pop()
+            is_dead = conn.closed or silence.is_suspect(self.dsn, proven_at)
+            if not is_dead and not _was_hung_up(conn):
                 return conn
             await conn.close()
         if "dsn" not in self.__dict__:

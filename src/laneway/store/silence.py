@@ -11,6 +11,7 @@ import contextlib
 import os
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,23 @@ def hang_up(conn: AsyncConnection[Any] | Connection[Any]) -> None:
             opened.shutdown(socket.SHUT_RDWR)
 
 
+# DSN → when the last statement began whose connection went silent.
+_silent_since: dict[str, float] = {}
+
+
+def note(dsn: str, since: float) -> None:
+    """Lets every pool of this process know: other connections are likely to have gone the same way.
+
+    Else each would be waited for in its turn: one to find work, one to claim it, one to finish it.
+    """
+    _silent_since[dsn] = since
+
+
+def is_suspect(dsn: str, proven_at: float) -> bool:
+    """Whether a connection to it fell silent after this one was last known to work."""
+    return proven_at < _silent_since.get(dsn, -1.0)
+
+
 class Watch:
     """Looks after a connection while somebody uses it; `end` it then.
 
@@ -51,6 +69,7 @@ class Watch:
         self._probe = probe
         self._patience_s = settings.silence_timeout
         self._loop = asyncio.get_running_loop()
+        self.began = time.monotonic()
         self._until = self._loop.time() + settings.statement_timeout + settings.silence_timeout
         self._asking: asyncio.Task[None] | None = None
         self._timer = self._loop.call_later(self._patience_s, self._look)
