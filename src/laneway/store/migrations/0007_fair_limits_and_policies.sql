@@ -4,7 +4,7 @@
 -- outside of jobs; a policy is not loosened by another application.
 
 -- The retries of a job when a claim sent it back for its approval; null: no claim did.
-alter table laneway.approvals add column sent_back integer check (sent_back >= 0);
+alter table laneway.approvals add column sent_back integer;
 
 -- Who waits for a limit: what definitions/turns.sql says. lane_since: when its lane was last served, or began to
 -- wait; used: its starts in this round; called_at: since when others leave it room.
