@@ -82,6 +82,18 @@ class House:
         query = f"update laneway.worker_lanes set {field} = %s where name = %s"
         self.conn.execute(query.encode(), [value, lane])
 
+    def renewed(self, lane: str) -> int:
+        """How many leases of the lane have more than half of their time left."""
+        row = self.conn.execute(
+            "select count(*) from laneway.lease l join laneway.worker_lanes n on n.name = l.lane"
+            " where n.name = %s and l.lease_until > clock_timestamp()"
+            "     + make_interval(secs => n.lease_seconds / 2.0)",
+            [lane],
+        ).fetchone()
+        assert row is not None
+        count: int = row[0]
+        return count
+
     def _make_token(self, lanes: list[str]) -> str:
         who, secret = uuid4(), new_secret()
         self.conn.execute(

@@ -186,6 +186,8 @@ class Play:
         worker = self._workers.pop(0)
         worker.send(signal.SIGSTOP)
         self._paused.append(worker)
+        # A renewal may be on its way: it would be for as long as the lane says by then.
+        await until(lambda: not self._house.renewed(self._lane), "nothing is renewed any more")
 
     async def _go_on(self, what: str) -> None:
         for worker in self._paused:
