@@ -36,7 +36,6 @@ _CONFIG: Final = ConfigDict(
     # Kept as they are, so that encoding the payload refuses them instead of sending null.
     ser_json_inf_nan="constants",
 )
-
 _OPEN_CONFIG: Final = ConfigDict(**{**_CONFIG, "extra": "allow"})
 
 # Made at run time from a signature, which type checkers do not allow for.
