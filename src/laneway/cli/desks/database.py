@@ -93,7 +93,7 @@ class DatabaseDesk:
         return await jobs.attempts(self._db, job_id, limit=limit, cursor=cursor)
 
     async def explain(self, job_id: UUID) -> Explanation:
-        return await explain.explain(self._db, job_id)
+        return await explain.explain(self._db, job_id, reader=self._by)
 
     def follow(self, job_id: UUID, interval: float) -> AsyncIterator[Job]:
         """The job now and after every change seen, until it has ended."""
