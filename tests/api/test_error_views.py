@@ -94,3 +94,26 @@ async def test_laneways_own_errors_are_public(
     )
     shown = (await ask(readers["eve"], "GET", f"/jobs/{claim.job_id}")).json()
     assert shown["error"]["message"].startswith("worker lost")
+
+
+async def test_search_finds_private_message_only_for_its_readers(
+    ask: Ask, readers: dict[str, Principal], scene: Scene
+) -> None:
+    secret, shared = failed(scene, is_public=False), failed(scene, is_public=True)
+    for name, who in readers.items():
+        found = (await ask(who, "GET", "/jobs?q=customer%207")).json()["items"]
+        expected = [shared] if name == "eve" else [shared, secret]
+        assert [one["id"] for one in found] == expected, name
+        by_type = (await ask(who, "GET", "/jobs?q=Boom")).json()["items"]
+        assert len(by_type) == 2, name
+
+
+async def test_bulk_preview_counts_private_messages_only_for_their_readers(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    failed(scene, is_public=False)
+    people.role("retrier", "jobs:read", "jobs:cancel")
+    order = {"verb": "retry", "filter": {"q": "customer 7"}, "dry_run": True}
+    for role, matched in (("retrier", 0), ("operator", 1)):
+        answer = await ask(people.new(f"{role} of all", role), "POST", "/jobs/bulk", json=order)
+        assert answer.json()["matched"] == matched, role

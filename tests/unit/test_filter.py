@@ -38,11 +38,11 @@ def test_nothing_said_is_empty_and_anything_said_is_not() -> None:
 
 
 def test_what_somebody_may_reach_is_no_wish() -> None:
-    assert JobFilter(within=Reach(())).is_empty
+    assert JobFilter(within=Reach(()), private=Reach(())).is_empty
 
 
 def test_every_field_takes_what_it_is_for() -> None:
-    assert {*EVERYTHING, "within"} == set(JobFilter.__slots__)
+    assert {*EVERYTHING, "within", "private"} == set(JobFilter.__slots__)
     wanted = JobFilter(**EVERYTHING)
     assert wanted.check() is wanted
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, caller
 from laneway.api.idempotency import OnceOnly
-from laneway.api.job_access import actable_reach
+from laneway.api.job_access import actable_reach, debug_reach
 from laneway.api.job_models import JobChoice
 from laneway.api.paging import Request as Sent
 from laneway.api.problems import answers
@@ -164,7 +164,7 @@ async def order_bulk(
         await who.refuse(permission, f"bulk {order.verb}", "job")
     made = Order(
         verb=order.verb,
-        wanted=order.filter.within(_reach(who.access, permission)),
+        wanted=order.filter.within(_reach(who.access, permission), debug_reach(who.access)),
         everything=order.all,
         reason=order.reason,
         priority=order.priority,

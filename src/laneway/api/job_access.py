@@ -82,9 +82,14 @@ async def check_submits(who: Caller, wanted: Iterable[tuple[str, str]]) -> None:
             )
 
 
+def debug_reach(access: Access) -> Reach:
+    """The jobs whose tracebacks, log lines and private messages are for these eyes."""
+    return Reach((*access.reach("jobs:debug").terms, Term(owner=access.name)))
+
+
 def shows_debug(who: Caller, job: Job) -> bool:
     """Whether tracebacks and log lines are for these eyes."""
-    return job.created_by == who.access.name or covers(who.access.reach("jobs:debug"), job)
+    return covers(debug_reach(who.access), job)
 
 
 def shown(who: Caller, job: Job) -> dict[str, Any]:

@@ -259,17 +259,17 @@ class JobChoice(Request):
         default=None,
         min_length=1,
         max_length=1000,
-        description="Text in id, job type, error or payload",
+        description="Text in id, job type, payload or error, private messages with jobs:debug",
     )
     max_cost: float | None = Field(
         default=None, ge=0, le=LARGEST_AMOUNT, description="Said by its analysis, in `unit`"
     )
     unit: str | None = Field(default=None, min_length=1, max_length=128)
 
-    def within(self, reach: Reach) -> JobFilter:
-        """The filter, of jobs that somebody may reach."""
+    def within(self, reach: Reach, private: Reach) -> JobFilter:
+        """The filter, of jobs that somebody may reach and whose private errors are for them."""
         given = {name: getattr(self, name) for name in JobChoice.model_fields}
-        return JobFilter(within=reach, **given).check()
+        return JobFilter(within=reach, private=private, **given).check()
 
 
 class JobQuery(JobChoice):

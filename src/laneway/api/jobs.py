@@ -12,7 +12,7 @@ from laneway.api.answer import Json, render
 from laneway.api.auth import Caller, needs
 from laneway.api.explain_view import as_seen
 from laneway.api.idempotency import OnceOnly
-from laneway.api.job_access import actable, readable, shown, shown_whole, shows_debug
+from laneway.api.job_access import actable, debug_reach, readable, shown, shown_whole, shows_debug
 from laneway.api.job_models import (
     Approval,
     AttemptPage,
@@ -51,7 +51,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     `next_cursor` goes on from there.
     With `status=awaiting_approval`, `oldest_first=true` begins with who has waited longest.
     """
-    wanted = query.within(who.access.reach("jobs:read"))
+    wanted = query.within(who.access.reach("jobs:read"), debug_reach(who.access))
     items: list[bytes] = []
     cursor = query.cursor
     looked_back_to: datetime | None = None

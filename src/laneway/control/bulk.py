@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
@@ -117,14 +117,8 @@ _DONE: Final = {
 
 
 def _order_act(order: Order, by: str, upto: int, counted: store.Counted) -> Statement[None]:
-    wanted = {
-        one.name: value
-        for one in fields(order.wanted)
-        # `within` is what they may reach, not what they asked for.
-        if one.name != "within" and (value := getattr(order.wanted, one.name)) is not None
-    }
     after: dict[str, object] = {
-        "filter": wanted,
+        "filter": order.wanted.wishes,
         "upto": upto,
         "matched": counted.matched,
         "is_more": counted.is_more,

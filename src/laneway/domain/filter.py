@@ -27,7 +27,8 @@ class JobFilter:
     `worker` is the name or the id of the worker that runs or ran the job last. `q` is text to be
     found, in either case, in id, job type, error or payload. `max_cost` takes jobs whose analysis
     said a cost of at most that in `unit`; a job without a cost is not among them. `within` is what
-    whoever asks may reach: it is no wish, and a filter that only has it is empty.
+    whoever asks may reach, `private` the jobs whose private error messages `q` may look into, None:
+    all. Neither is a wish, and a filter that has nothing else is empty.
     """
 
     status: Status | None = None
@@ -44,12 +45,22 @@ class JobFilter:
     max_cost: float | None = None
     unit: str | None = None
     within: Reach | None = None
+    private: Reach | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether every job there is matches."""
-        wishes = (field.name for field in fields(self) if field.name != "within")
-        return all(getattr(self, name) is None for name in wishes)
+        return not self.wishes
+
+    @property
+    def wishes(self) -> dict[str, object]:
+        """What was asked for, by field."""
+        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {
+            name: value
+            for name, value in said.items()
+            if value is not None and name not in ("within", "private")
+        }
 
     def check(self) -> JobFilter:
         """This filter, or InvalidInput with the field and the rule it breaks."""

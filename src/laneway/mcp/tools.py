@@ -72,7 +72,7 @@ class Tools:
         workspace: Annotated[str, Field(max_length=128)] = "",
         since: Annotated[datetime | None, Field(description="Submitted then or later")] = None,
         q: Annotated[
-            str, Field(max_length=1000, description="Text in id, job type, error or payload")
+            str, Field(max_length=1000, description="Text in id, job type, payload or error")
         ] = "",
         limit: Annotated[int, Field(ge=1, le=200)] = 20,
         cursor: Annotated[

@@ -238,6 +238,7 @@ def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, obj
     params: dict[str, object] = {f.name: getattr(wanted, f.name) for f in fields(wanted)}
     params["status"] = wanted.status.value if wanted.status else None
     params["within"] = _terms(wanted.within)
+    params["private"] = _terms(wanted.private)
     if wanted.within is not None and wanted.workspace is None:
         # An index knows workspaces, the terms are looked at row by row.
         places = {term.workspace for term in wanted.within.terms}
@@ -270,7 +271,7 @@ def awaiting(
 ) -> Statement[Page]:
     """A page of jobs that await an approval, oldest first."""
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
-    del params["status"], params["before"]
+    del params["status"], params["before"], params["private"]
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
     params["owner"] = owners.pop() if len(owners) == 1 else None
     params["look"] = look or LOOK_AWAITING

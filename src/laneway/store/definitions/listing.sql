@@ -4,11 +4,13 @@
 -- What can be told by an index is walked by it: the status in its own table, ended jobs by workspace and status, jobs
 -- of an owner, and the time of the submit, for jobs are numbered as they come. Lane, type, worker and tag are looked
 -- at on the way; p_q in what is left. Null narrows nothing; p_older_than_s and p_newer_than_s count by this clock.
--- p_within: whose, and of which workspace and lanes, at least one must fit.
+-- p_within: whose, and of which workspace and lanes, at least one must fit. p_private: the same of jobs whose private
+-- error messages p_q may look into, null for all.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
-    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer)
+    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer,
+    p_private jsonb default null)
 returns table (seq bigint, id uuid)
 language plpgsql stable
 -- Planned for the filter at hand: what is null costs nothing.
@@ -234,7 +236,10 @@ begin
              where (p_status is null or v.status = p_status) and (p_lane is null or v.lane = p_lane)
                and (p_workspace is null or v.workspace = p_workspace) and (p_job_type is null or v.job_type = p_job_type)
                and (p_worker is null or v.worker = p_worker or v.claimed_by::text = p_worker)
-               and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, v.error, v.payload))
+               and (p_q is null or laneway.mentions(p_q, v.id, v.job_type, case
+                        when p_private is null or v.error -> 'public' = 'true'
+                             or laneway.is_within(p_private, v.created_by, v.workspace, v.lane) then v.error
+                        when jsonb_typeof(v.error) = 'object' then v.error - 'message' end, v.payload))
                and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
                and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
              order by h.n limit v_room;
