@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from laneway.domain.limit import check_limit_name
-from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError
 from laneway.store import holds
 from laneway.store.database import Database
 
@@ -100,7 +100,7 @@ class LimitHolds:
             await asyncio.sleep(RENEW_S)
             try:
                 lost = await self._database().run(holds.renew(self._held, LEASE_S))
-            except DatabaseUnavailable as error:
+            except LanewayError as error:
                 log.warning("limits held outside of jobs could not be renewed: %s", error)
                 continue
             for hold_id in lost & self._held:

@@ -57,19 +57,25 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select g from unnest(p_holds) g where g not in (select r.id from renewed r)
 $$;
 
--- Gives back what these hold, or ends their wait.
-create or replace function laneway.drop_holds(p_holds uuid[]) returns integer
+-- Gives back what these hold, or ends their wait; p_lapsed: only of those that are not being renewed.
+create or replace function laneway.drop_holds(p_holds uuid[], p_lapsed boolean default false) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     r record;
+    v_ids uuid[];
     v_n integer := 0;
 begin
+    if p_lapsed then
+        -- Looked at again behind the lock: its process may have renewed it.
+        v_ids := array(select h.id from laneway.limit_holds h
+                        where h.id = any (p_holds) and h.lease_until < clock_timestamp()
+                        order by h.id for update skip locked);
+    else
+        v_ids := array(select h.id from laneway.limit_holds h where h.id = any (p_holds) order by h.id for update);
+    end if;
     for r in
         with gone as (
-            delete from laneway.limit_holds h
-             where h.id in (select x.id from laneway.limit_holds x where x.id = any (p_holds)
-                             order by x.id for update skip locked)
-            returning h.holder, h.names)
+            delete from laneway.limit_holds h where h.id = any (v_ids) returning h.holder, h.names)
         select g.holder, array_agg(n.name) filter (where n.name is not null) as names,
                count(*) filter (where n.name is null) as waiting
           from gone g left join lateral unnest(g.names) n (name) on true group by g.holder order by g.holder
@@ -101,5 +107,5 @@ begin
     perform laneway.wake(array(
         select laneway.freed_types(array_agg(n), array_agg(1))
           from laneway.limit_holds h, unnest(h.names) n where h.id = any (v_lapsed)));
-    return laneway.drop_holds(v_lapsed);
+    return laneway.drop_holds(v_lapsed, true);
 end $$;

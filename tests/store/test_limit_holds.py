@@ -1,0 +1,37 @@
+"""Laws of limits held outside of jobs: what is given back is free, and what is renewed is held."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from laneway.store import holds
+from tests.store.desk import Desk
+
+LEASE_S = 15.0
+
+
+def held(desk: Desk) -> UUID:
+    hold_id, holder = uuid4(), holds.Holder(uuid4(), "host")
+    assert desk.run(holds.hold(hold_id, holder, ["ollama"], 0, LEASE_S)).answer == "granted"
+    return hold_id
+
+
+def test_release_waits_for_a_renewal_under_way(desk: Desk, other: Desk) -> None:
+    hold_id = held(desk)
+    other.begin()
+    assert other.run(holds.renew([hold_id], LEASE_S)) == set()
+    dropped = desk.later(lambda: desk.run(holds.drop([hold_id])))
+    other.await_blocked(desk)
+    other.commit()
+    assert dropped.result() == 1
+    held(desk)
+
+
+def test_renewed_hold_is_not_swept(desk: Desk) -> None:
+    hold_id = held(desk)
+    assert desk.run(holds.renew([hold_id], LEASE_S)) == set()
+    # As by a sweep that found it lapsed before that.
+    assert desk.one("select laneway.drop_holds(array[%s]::uuid[], true)", hold_id) == 0
+    assert desk.run(holds.renew([hold_id], LEASE_S)) == set()
+    desk.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")
+    assert desk.one("select laneway.sweep_holds()") == 1
