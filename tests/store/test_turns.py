@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 
@@ -13,6 +14,7 @@ from laneway.store import calls, lanes
 from laneway.store.leases import ClaimAnswer
 from tests.store.approvals import publish
 from tests.store.desk import Desk
+from tests.store.test_limits import sit_at
 
 LANES = {"low": "background", "high": "urgent"}
 
@@ -168,6 +170,44 @@ def test_uncontended_limit_writes_no_row_per_claim(desk: Desk) -> None:
     (running,) = start(desk, "low")
     assert start(desk, "low") == []
     assert desk.rows(version) == []
+
+
+def test_waiter_of_another_host_is_not_called(
+    desk: Desk, other: Desk, another: Callable[[], Desk]
+) -> None:
+    dead = another()
+    desk.do("update laneway.limits set scope = 'host' where name = 'narrow'")
+    for one, host in ((desk, "here"), (other, "there"), (dead, "here")):
+        sit_at(one, host)
+    for _ in range(4):
+        desk.submit("background")
+        desk.submit("urgent", priority=10)
+    (running,) = start(desk, "low")
+    # There the limit is full and stays so: that one is first in line, and of no use here.
+    assert len(start(other, "high")) == 1
+    assert start(other, "high") == start(dead, "high") == []
+    desk.settle(running, "finish")
+    assert start(desk, "low") == []
+    called = "select worker_id from laneway.limit_waiters where called_at is not null"
+    assert desk.one(called) == dead.worker
+    desk.do("update laneway.limit_waiters set called_at = called_at - interval '1 s'")
+    assert len(start(desk, "low")) == 1
+
+
+def test_who_leaves_the_line_waits_for_nobody(desk: Desk, other: Desk) -> None:
+    desk.submit("background")
+    (running,) = start(desk, "low")
+    other.begin()
+    other.do("update laneway.limit_waiters set used = 1")
+    assert claim(desk, "low").state == "ok"
+    other.commit()
+    assert start(desk, "low") == desk.rows("select 1 from laneway.limit_waiters") == []
+    desk.settle(running, "finish")
+
+
+def test_call_of_many_workers_fits_into_a_message(desk: Desk) -> None:
+    many = [uuid4() for _ in range(1000)]
+    assert desk.do("select laneway.call_workers(%s, %s)", many, desk.worker) == 1
 
 
 # -- calls -----------------------------------------------------------------------------------

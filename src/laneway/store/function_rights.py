@@ -126,8 +126,11 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on turn_weight", "execute on call_workers", "execute on call_next",
         "execute on can_come",
     ),
-    "leave_turns": ("select delete on limit_waiters", "execute on call_next"),
-    "call_next": ("select on limit_waiters", "execute on call_workers"),
+    "leave_turns": ("select update delete on limit_waiters", "execute on call_next"),
+    "call_next": (
+        "select on limit_waiters", "select on limits", "execute on site_of",
+        "execute on call_workers",
+    ),
     "call_workers": (),
     "freed_types": ("select on job_types", "select on limits", "select on limit_usage"),
     "wake": (),

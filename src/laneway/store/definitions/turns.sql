@@ -107,9 +107,11 @@ begin
     if p_yielded is not null then
         with first as materialized (
             select f.* from unnest(p_yielded) n (name)
+              join laneway.limits l on l.name = n.name
              cross join lateral (
                 select o.* from laneway.limit_waiters o
-                 where o.limit_name = n.name and (o.lane, o.worker_id, o.kind) <> (p_lane, p_worker, p_kind)
+                 where o.limit_name = n.name and o.site = laneway.site_of(l.scope, p_worker)
+                   and (o.lane, o.worker_id, o.kind) <> (p_lane, p_worker, p_kind)
                    and laneway.can_come(o, p_now)
                  order by o.rank, o.lane_since, o.since limit 1 for update skip locked) f
         ), called as (
@@ -132,10 +134,15 @@ declare
     v_left text[];
 begin
     if exists (select from laneway.limit_waiters w where w.worker_id = p_worker) then
-        with gone as (
-            delete from laneway.limit_waiters w
+        -- Others of its lane write its rows too, behind limits that this one has not locked: it waits for none of
+        -- them, and leaves when it asks next.
+        with mine as materialized (
+            select w.ctid as tid from laneway.limit_waiters w
              where w.worker_id = p_worker and w.lane = p_lane and w.kind = p_kind
                and w.limit_name <> all (coalesce(p_but, '{}'))
+               for update skip locked
+        ), gone as (
+            delete from laneway.limit_waiters w where w.ctid = any (array(select m.tid from mine m))
             returning w.limit_name)
         select array_agg(g.limit_name) into v_left from gone g;
         if v_left is not null then
@@ -144,19 +151,23 @@ begin
     end if;
 end $$;
 
--- Wakes who is first in turn for limits that have room now, unless it is the one that knows already.
+-- Wakes who is first in turn for limits that have room now where this worker is, unless it is the one that knows
+-- already. Where it is may no longer be known: then anywhere.
 create or replace function laneway.call_next(p_names text[], p_worker uuid) returns void
 language sql volatile as $$
     select laneway.call_workers(array_agg(f.worker_id), p_worker)
-      from (select distinct n.name from unnest(p_names) n (name)) n
-     cross join lateral (select w.worker_id from laneway.limit_waiters w where w.limit_name = n.name
+      from (select l.name, laneway.site_of(l.scope, p_worker) as site from laneway.limits l where l.name = any (p_names)) n
+     cross join lateral (select w.worker_id from laneway.limit_waiters w
+                          where w.limit_name = n.name and (w.site = n.site or n.site = '')
                           order by w.rank, w.lane_since, w.since limit 2) f
 $$;
 
 create or replace function laneway.call_workers(p_workers uuid[], p_but uuid) returns void
 language plpgsql volatile as $$
 declare
-    v_called text := (select string_agg(distinct w::text, ' ') from unnest(p_workers) w where w <> p_but);
+    -- A message has room for some 200; the others come at their next poll.
+    v_called text := (select string_agg(u.w::text, ' ')
+                        from (select distinct w from unnest(p_workers) w where w <> p_but limit 200) u);
 begin
     if v_called is not null then
         perform pg_notify('laneway', 'turn ' || v_called);
