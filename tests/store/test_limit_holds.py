@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from laneway.store import holds
+from laneway.store import holds, leases
 from tests.store.desk import Desk
 
 LEASE_S = 15.0
@@ -35,3 +35,13 @@ def test_renewed_hold_is_not_swept(desk: Desk) -> None:
     assert desk.run(holds.renew([hold_id], LEASE_S)) == set()
     desk.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")
     assert desk.one("select laneway.sweep_holds()") == 1
+
+
+def test_leader_learns_of_a_hold_that_lapsed(desk: Desk) -> None:
+    leader = uuid4()
+    held(desk)
+    assert not desk.run(leases.watch(leader, 10.0)).has_duties
+    desk.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")
+    assert desk.run(leases.watch(leader, 10.0)).has_duties
+    assert desk.one("select laneway.fold_finished()") == 1
+    assert not desk.run(leases.watch(leader, 10.0)).has_duties

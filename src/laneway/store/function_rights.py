@@ -287,7 +287,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "watch": (
         "execute on lead", "execute on overdue", "select update on lease", "execute on settle",
         "select on deadlines", "select on awaiting", "select on self_finished",
-        "execute on spare",
+        "select on limit_holds", "execute on spare",
     ),
     "losses_of": ("select on suspects",),
     "spare": ("select insert update on suspects",),

@@ -18,7 +18,7 @@ end $$;
 -- The watchdog's pass: renews leadership, then takes back lapsed and stalled leases of one lane, so
 -- that two passes never lock slot counters in different order. Null epoch: not the leader, nothing
 -- done. `more`: call again at once. `has_duties`: some job is too old, has waited too long for its
--- approval, or ended in a handler's transaction and was not settled.
+-- approval, or ended in a handler's transaction and was not settled; or a limit held outside of jobs lapsed.
 create or replace function laneway.watch(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
     out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean)
@@ -41,7 +41,8 @@ begin
     if epoch is null then return; end if;
     has_duties := (select true from laneway.deadlines d where d.at <= v_now limit 1)
                or (select true from laneway.awaiting a where a.expires_at <= v_now limit 1)
-               or (select true from laneway.self_finished limit 1);
+               or (select true from laneway.self_finished limit 1)
+               or (select true from laneway.limit_holds h where h.lease_until < v_now limit 1);
     -- The lane of one that can be had: those that somebody holds must not hide the others.
     select o.lane into v_lane from laneway.overdue(v_now) o
      cross join lateral (select l.seq from laneway.lease l where l.seq = o.seq and l.attempt = o.attempt
