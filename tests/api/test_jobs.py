@@ -30,8 +30,8 @@ BAD = [
     (b'{"job_type": "greet", "payload": {"a": "\\ud800"}}', "payload.a"),
     (b'{"job_type": "greet", "\\ud800": 1}', "body"),
     (b'{"job_type": "greet", "payload": {"a": 1' + b"0" * 400 + b"}}", "payload.a"),
-    (b'{"job_type": "greet", "payload": ' + b"1" * 5000 + b"}", "body"),
-    (b'{"job_type": "greet", "payload": ' + b"[" * 200_000, "body"),
+    (b'{"job_type": "greet", "payload": ' + b"1" * 5000 + b"}", "body.payload"),
+    (b'{"job_type": "greet", "payload": ' + b"[" * 200_000, "body.payload[0]…"),
     (b'{"job_type": "greet", "priority": "1"}', "body.priority"),
     (b'{"job_type": "greet", "delay": 1, "run_at": "2030-01-01T00:00:00Z"}', "delay"),
     (b'{"job_type": "greet", "run_at": "2030-01-01T00:00:00"}', "body.run_at"),
@@ -95,7 +95,9 @@ async def test_bad_input_names_the_field(ask: Ask, people: People) -> None:
     for body, field in BAD:
         answer = await ask(ann, "POST", "/jobs", content=body, headers=headers)
         assert answer.status_code == 422, answer.text
-        assert answer.json()["errors"][0]["field"] == field
+        found = answer.json()["errors"][0]["field"]
+        # A deep path is cut.
+        assert found == field or (field.endswith("…") and found.startswith(field[:-1]))
 
 
 async def test_arguments_are_checked_as_they_were_published(

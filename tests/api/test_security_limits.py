@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import psycopg
@@ -83,13 +84,14 @@ async def test_no_page_is_longer_than_200_and_pages_are_only_found_by_cursors(
         assert taken["limit"]["schema"]["maximum"] <= 200
         assert "cursor" in taken, path
         target = path.replace("{name}", "system" if "lanes" in path else "x")
+        target = target.replace("{job_id}", str(uuid4()))
         for limit in (0, 201, 10**30, "x"):
             answer = await ask(admin, "GET", target, params={"limit": limit})
             assert answer.status_code == 422, (path, limit)
             assert "limit" in answer.json()["errors"][0]["field"]
         for cursor in ("x' or 1=1", "9" * 600, "-1; drop table laneway.jobs"):
             answer = await ask(admin, "GET", target, params={"cursor": cursor})
-            assert answer.status_code in (200, 422), (path, cursor)
+            assert answer.status_code in (200, 404, 422), (path, cursor)
     assert lists >= 8
 
 

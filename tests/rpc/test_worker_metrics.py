@@ -28,7 +28,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_process_whose_port_is_taken_works_without_telling(
     app: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(remote, "run_worker_process", lambda make, grace: 0)
+    monkeypatch.setattr(remote, "run_worker_process", lambda *given: 0)
     link = make_link("127.0.0.1:1", TOKEN)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -49,6 +49,8 @@ CONTRACT_FIELDS = [
     "lease_until",
     "last_progress_at",
     "cancel_requested_at",
+    "cancel_reason",
+    "cancelled_by",
     "started_at",
     "finished_at",
     "attempts",
