@@ -16,6 +16,7 @@ import gc
 import inspect
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -103,6 +104,9 @@ class Server:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores it, and programs under test would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # xdist's workers inherit the environment
         os.environ[_SHARED] = tempfile.mkdtemp(prefix="lw-", dir=_quickest_place())
         Path(os.environ[_SHARED]).chmod(0o711)
