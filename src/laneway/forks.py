@@ -32,17 +32,30 @@ class Owner(Protocol):
 
 
 class Fds:
-    """An owner of descriptors that stay open until `let_go`."""
+    """An owner of descriptors until `let_go`.
+
+    An event loop closes some of them earlier, by itself. Their numbers may mean files of the
+    application then, which are not ours to replace.
+    """
 
     def __init__(self, *fds: int) -> None:
-        self._fds = fds
+        self._fds = {fd: _file_of(fd) for fd in fds}
         own(self)
 
     def fds(self) -> Iterable[int]:
-        return self._fds
+        return [fd for fd, file in self._fds.items() if file and file == _file_of(fd)]
 
     def let_go(self) -> None:
-        self._fds = ()
+        self._fds = {}
+
+
+def _file_of(fd: int) -> tuple[int, int] | None:
+    """Device and number of the open file; None: there is none."""
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 # True in a process that was forked while a worker ran in its parent.
@@ -111,11 +124,13 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    if _owners:
-        _cut_off()
-    if _loops:
-        _let_go()
-    _after_fork_in_parent()
+    try:
+        if _owners:
+            _cut_off()
+        if _loops:
+            _let_go()
+    finally:
+        _after_fork_in_parent()
 
 
 def _let_go() -> None:
@@ -135,6 +150,8 @@ def _let_go() -> None:
     for loop in _loops:
         # Wherever control comes back to the loop, here it ends.
         if loop is not None and not loop.is_closed():
+            # A loop in debug mode refuses calls of other threads; here there is no other.
+            loop.set_debug(False)
             loop.call_soon(end)
 
 

@@ -61,6 +61,7 @@ class Listener:
             try:
                 if await self._is_shared(conn):
                     # Notifications would reach others; whoever waits for them polls instead.
+                    kept.let_go()
                     await conn.close()
                     await asyncio.Event().wait()
                 await conn.execute(SQL("listen {}").format(self._channel))
