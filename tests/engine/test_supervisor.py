@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -150,3 +153,26 @@ async def test_an_unsupervised_worker_drains_on_sigterm_and_hurries_on_the_secon
         await until(crew.all_gone)
     assert crew.process.returncode == 0
     assert shop.status(long) == "approved"
+
+
+EXITS = "import sys, time; open(sys.argv[1], 'a').write(f'{time.monotonic()}\\n')"
+SUPERVISES = """
+import sys
+from laneway.config import Settings
+from laneway.engine.supervisor import Supervisor
+sys.exit(Supervisor(sys.argv[1:], 1, None, Settings()).run())
+"""
+
+
+async def test_child_that_ends_before_it_works_is_not_replaced_at_once(tmp_path: Path) -> None:
+    """Such as an application that calls sys.exit(0) as it is imported."""
+    starts = tmp_path / "starts"
+    starts.touch()
+    child = [sys.executable, "-c", EXITS, str(starts)]
+    with subprocess.Popen([sys.executable, "-c", SUPERVISES, *child]) as supervisor:
+        try:
+            await until(lambda: len(starts.read_text().splitlines()) >= 2)
+        finally:
+            supervisor.terminate()
+    first, second, *_ = map(float, starts.read_text().splitlines())
+    assert second - first > 0.9

@@ -231,7 +231,9 @@ class Supervisor:
             for other in self._children:
                 other.process.terminate()
                 other.until = time.monotonic() + KILL_S + self._grace_s
-        if time.monotonic() - child.started < YOUNG_S and not child.killed and code != 0:
+        # One that has run all the jobs it may is replaced at once, however quick they were.
+        is_spent = code == 0 and child.worker_id is not None
+        if time.monotonic() - child.started < YOUNG_S and not child.killed and not is_spent:
             self._failures += 1
             pause = min(LONGEST_PAUSE_S, 0.5 * 2 ** min(self._failures, 10))
             self._resume_at = time.monotonic() + pause
