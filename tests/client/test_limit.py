@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
 from laneway.client import Client
-from laneway.errors import InvalidInput
+from laneway.errors import InvalidInput, Refused
 from laneway.store import calls, holds
+from laneway.store.statement import Statement
 from tests.engine.workshop import until
 from tests.store.desk import Desk
 
@@ -115,6 +117,46 @@ async def test_hold_is_renewed_while_the_block_runs(
     client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
+    async with client.limit("narrow"):
+        desk.do(LAPSED)
+        await until(
+            lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
+        )
+
+
+def test_hold_is_renewed_in_a_later_event_loop(
+    plain_client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
+
+    async def leave_it_held() -> None:
+        await plain_client.limit_holds.take(["narrow"], 0, 20)
+
+    async def hold() -> None:
+        desk.do("delete from laneway.limit_holds")
+        async with plain_client.limit("narrow"):
+            desk.do(LAPSED)
+            await until(
+                lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
+            )
+        await plain_client.database.close()
+
+    asyncio.run(leave_it_held())
+    asyncio.run(hold())
+
+
+async def test_renewing_goes_on_after_any_failure(
+    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renew, refused = holds.renew, iter([Refused("not now")])
+
+    def fail_once(*given: Any) -> Statement[set[UUID]]:
+        for error in refused:
+            raise error
+        return renew(*given)
+
+    monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
+    monkeypatch.setattr(holds, "renew", fail_once)
     async with client.limit("narrow"):
         desk.do(LAPSED)
         await until(

@@ -26,11 +26,16 @@ LONGEST_S: Final = 0.25
 
 
 class LimitHolds:
-    """The limits that this process holds outside of jobs. Belongs to one event loop."""
+    """The limits that this process holds outside of jobs. Belongs to one event loop at a time."""
 
     def __init__(self, database: Callable[[], Database]) -> None:
         self._database = database
         self._holder = holds.Holder(uuid4(), socket.gethostname())
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Starts without holds: those of an earlier loop are given back there, or lapse."""
         self._held: set[UUID] = set()
         self._renewing: asyncio.Task[None] | None = None
         # One asks at a time for the same limits: first come, first served.
@@ -44,6 +49,10 @@ class LimitHolds:
         taken = tuple(sorted({check_limit_name(name) for name in names}))
         if not -32768 <= priority <= 32767:
             raise InvalidInput("priority", "must be between -32768 and 32767")
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            self._begin()
         hold_id = uuid4()
         try:
             async with (
@@ -57,7 +66,7 @@ class LimitHolds:
             raise
         self._held.add(hold_id)
         if self._renewing is None:
-            self._renewing = asyncio.get_running_loop().create_task(self._renew())
+            self._renewing = loop.create_task(self._renew())
         return hold_id
 
     async def give(self, hold_id: UUID) -> None:
