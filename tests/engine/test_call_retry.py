@@ -104,6 +104,35 @@ async def test_cancel_ends_the_pause_between_tries(shop: Workshop, isolation: st
     await until(lambda: shop.status(job) == "cancelled")
 
 
+@pytest.mark.parametrize("isolation", ["async", "thread"])
+async def test_job_that_waits_for_its_next_try_is_not_stalled(
+    shop: Workshop, isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.engine.call_retry.MOVE_S", 0.05)
+    hour = RetryPolicy(base=3600, cap=3600)
+
+    def broken() -> None:
+        raise ConnectionError("busy")
+
+    @shop.lw.handler("async_job", stale="progress")
+    async def async_job(ctx: Context) -> None:
+        await ctx.retry(broken, policy=hour)
+
+    @shop.lw.handler("thread_job", stale="progress")
+    def thread_job(ctx: SyncContext) -> None:
+        ctx.retry(broken, policy=hour)
+
+    await shop.hire()
+    await shop.lw.submit(f"{isolation}_job")
+    moved: set[Any] = set()
+
+    def has_moved_on() -> bool:
+        moved.update(shop.rows("select last_progress_at from laneway.lease"))
+        return len(moved - {(None,)}) >= 3
+
+    await until(has_moved_on)
+
+
 # -- how long -------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,8 @@ from laneway.errors import InvalidInput, LanewayError
 LONGEST_RETRY_AFTER_S: Final = 3600.0
 # A plain handler that waits learns this often whether it should stop.
 TICK_S: Final = 0.1
+# An empty report counts as progress, without which a job may be taken back after a minute.
+MOVE_S: Final = 15.0
 # What a handler says about its job is no failure of the call.
 _VERDICTS: Final = (Snooze, Cancel, PublicError, LanewayError)
 
@@ -108,8 +110,14 @@ async def call(
             if wait_s is None:
                 raise
             _note(line, error, n, patience, wait_s)
-        # The task is cancelled here if the job should stop.
-        await asyncio.sleep(wait_s)
+        until = time.monotonic() + wait_s
+        while True:
+            line.report()
+            left_s = max(0.0, until - time.monotonic())
+            # The task is cancelled here if the job should stop.
+            await asyncio.sleep(min(left_s, MOVE_S))
+            if left_s <= MOVE_S:
+                break
 
 
 def call_blocking(
@@ -135,14 +143,16 @@ def call_blocking(
                 raise
             _note(line, error, n, patience, wait_s)
         until = time.monotonic() + wait_s
+        moves_at = 0.0
         while (left_s := until - time.monotonic()) > 0:
             check()
+            if time.monotonic() >= moves_at:
+                line.report()
+                moves_at = time.monotonic() + MOVE_S
             time.sleep(min(left_s, TICK_S))
 
 
 def _note(line: Line, error: Exception, n: int, patience: Patience, wait_s: float) -> None:
-    # An empty update counts as progress: a job that waits here is not stalled.
-    line.report()
     line.log(
         "warning",
         f"try {n} of {patience.tries} failed with {type(error).__name__}; next in {wait_s:.1f} s",
