@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from fastapi import FastAPI
 
@@ -117,3 +119,27 @@ async def test_bulk_preview_counts_private_messages_only_for_their_readers(
     for role, matched in (("retrier", 0), ("operator", 1)):
         answer = await ask(people.new(f"{role} of all", role), "POST", "/jobs/bulk", json=order)
         assert answer.json()["matched"] == matched, role
+
+
+async def test_explain_shows_error_with_ids_as_it_is(
+    ask: Ask, readers: dict[str, Principal], scene: Scene
+) -> None:
+    text = f"no customers {uuid4()}, {uuid4()}"
+    claim = scene.running(created_by="ann", max_retries=0)
+    scene.settle(claim, "giveup", error=error_json("Boom", text, is_public=True))
+    shown = (await ask(readers["ann"], "GET", f"/jobs/{claim.job_id}/explain")).json()
+    assert text in shown["reasons"][0]["message"]
+
+
+async def test_explain_names_sessions_only_to_who_sees_workers(
+    ask: Ask, readers: dict[str, Principal], scene: Scene, dsn: str
+) -> None:
+    job_id = scene.submit(created_by="ann")
+    with psycopg.connect(dsn, application_name="payroll") as silent:
+        silent.execute("select pg_advisory_xact_lock(5577006791947779410)")
+        silent.execute("select pg_sleep(1)")
+        for name, is_named in (("ann", False), ("eve", True)):
+            reasons = (await ask(readers[name], "GET", f"/jobs/{job_id}/explain")).json()["reasons"]
+            (message,) = (one["message"] for one in reasons if one["code"] == "locked")
+            assert ("payroll" in message) is is_named, name
+            assert message.endswith("no claim gets past it")
