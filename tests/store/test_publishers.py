@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from laneway.config import Settings
 from laneway.domain.approval import Approval
 from laneway.store import workers
 from tests.store.approvals import record, status
@@ -99,3 +102,12 @@ def test_applications_that_start_together_see_each_other(desk: Desk, other: Desk
     desk.commit()
     later.result(20)
     assert in_force(desk) == "always"
+
+
+def test_thousands_of_types_are_published_in_one_statement(desk: Desk) -> None:
+    shape = json.dumps({"properties": {f"p{n}": {"title": "x" * 60} for n in range(8)}})
+    many = [replace(record(f"t{n}", application="shop"), arguments=shape) for n in range(4000)]
+    # As long as a worker gives it.
+    desk.do(f"set statement_timeout = {int(Settings().statement_timeout * 1000)}")
+    desk.run(workers.publish(many))
+    assert desk.one("select count(*) from laneway.job_types where name ~ '^t[0-9]+$'") == 4000

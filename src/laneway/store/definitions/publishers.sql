@@ -13,7 +13,8 @@ language plpgsql volatile as $$
 declare
     r record;
     v_strict jsonb;
-    v_merged jsonb := '[]';
+    -- An array, because each value that is added to a jsonb copies it whole.
+    v_merged jsonb[] := '{}';
 begin
     perform pg_advisory_xact_lock(5577006791947779411);
     insert into laneway.type_publishers as p (job_type, application, record)
@@ -55,9 +56,9 @@ begin
                     'approval_expires_s', r.strictest -> 'approval_expires_s');
             end if;
         end if;
-        v_merged := v_merged || case when r.others > 0 then v_strict else r.own end;
+        v_merged := array_append(v_merged, case when r.others > 0 then v_strict else r.own end);
     end loop;
-    return v_merged;
+    return to_jsonb(v_merged);
 end $$;
 
 -- Job types that applications publish with different policies: all, or those named.
