@@ -66,6 +66,19 @@ def test_two_that_ask_at_once_get_one_leader(desk: Desk, other: Desk) -> None:
     assert waiting.result(20).epoch is None
 
 
+def test_candidate_that_comes_second_after_a_resignation_waits(desk: Desk, other: Desk) -> None:
+    """It still sees the end of the old leader, which is at minus infinity."""
+    watch(desk)
+    desk.run(leases.resign(desk.worker))
+    other.begin()
+    assert watch(other, uuid4()).epoch == 2
+    waiting = desk.later(lambda: watch(desk, uuid4()))
+    other.await_blocked(desk)
+    other.commit()
+    answer = waiting.result(20)
+    assert (answer.epoch, answer.next_s) == (None, None)
+
+
 def test_who_does_not_lead_takes_nothing_back(desk: Desk) -> None:
     claim = desk.running()
     desk.do(LAPSE)

@@ -1,11 +1,12 @@
 -- Takes overdue leases back only while this holder leads: the epoch is renewed in the same transaction.
 -- next_s: until the next lease lapses if nobody renews it; to who does not lead, until the leader's own does.
--- Both are read as they were before.
+-- Both are read as they were before; who resigned has no end that older servers could subtract from.
 select w.epoch, w.reclaimed, w.job_types, w.more, w.has_duties is true,
        case when w.epoch is not null
             then (select extract(epoch from min(l.lease_until) - clock_timestamp()) from laneway.lease l
                    where l.lease_until >= statement_timestamp())
-            else (select extract(epoch from r.held_until - clock_timestamp()) from laneway.leader r where r.name = 'leader')
+            else (select extract(epoch from r.held_until - clock_timestamp()) from laneway.leader r
+                   where r.name = 'leader' and isfinite(r.held_until))
             end::double precision as next_s,
        extract(epoch from clock_timestamp())::double precision as clock_s
   from laneway.watch(%(holder)s::uuid, %(ttl)s::double precision, %(limit)s::integer) w
