@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import time
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ import pytest
 
 from laneway import Context
 from laneway.engine.heartbeat import Heartbeat
-from laneway.engine.heartbeat_child import Beater, Teller
+from laneway.engine.heartbeat_child import HUNG, Beater, Teller
 from laneway.engine.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import Answer
@@ -356,3 +357,32 @@ def test_a_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> Non
     bench.beater.forget([(1, 1)])
     bench.beater._renew([(1, 1)])
     assert bench.beater._held == {}
+
+
+HANGS = """
+import threading
+from laneway.engine import heartbeat_child
+from laneway.errors import DatabaseUnavailable
+
+heartbeat_child.HANGS_S = 0.2
+calls = []
+
+def renew(pairs, job_ids, within_s):
+    calls.append(pairs)
+    if len(calls) == 1:
+        beater.forget(pairs)
+        raise DatabaseUnavailable("down")
+    threading.Event().wait()
+
+beater = heartbeat_child.Beater(renew, 1 / 3, heartbeat_child.Teller())
+beater.hold([(1, 1)], 30.0)
+beater.beat_now()
+threading.Thread(target=beater.run, daemon=True).start()
+beater.watch()
+"""
+
+
+def test_heartbeat_process_that_hangs_without_leases_is_replaced() -> None:
+    """Else the worker would claim nothing any more: it cannot know that it may again."""
+    ran = subprocess.run([sys.executable, "-c", HANGS], check=False, timeout=60)
+    assert ran.returncode == HUNG

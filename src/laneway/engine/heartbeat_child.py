@@ -36,6 +36,8 @@ SHORTEST_S = 0.25
 # How long a renewal may take before the worker should claim no more.
 SLOW_S = 3.0
 PROBE_S = 2.0
+# Longer than what ends by itself takes: statements and attempts to connect have their timeouts.
+HANGS_S = 60.0
 ALIVE_S = 0.2
 
 # Renews pairs, held under these job ids if any, within so many seconds; answers those not plainly
@@ -253,7 +255,8 @@ class Beater:
         for pair in lost:
             self._teller.tell("lost", *pair)
         asked = self._asked
-        if lost and asked is not None and now - asked > min(lost.values()) / 2:
+        waited_s = 0.0 if asked is None else now - asked
+        if waited_s > min(HANGS_S, min(lost.values(), default=float("inf")) / 2):
             # The connection hangs; whoever is started in our place makes a new one.
             self._teller.finish(1.0)
             os._exit(HUNG)
