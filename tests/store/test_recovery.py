@@ -115,8 +115,10 @@ async def test_a_job_in_no_state_is_shown_found_and_mended(db: Database, desk: D
     check = await health.check_lost(db)
     assert (check.finding, check.next) == (Finding.FAIL, "laneway db repair")
     assert check.message.startswith(f"2 jobs are in no state, the first is {desk.id_of(lost[0])}")
-    assert await health.repair(db) == (0, 2)
-    assert await health.repair(db) == (0, 0)
+    assert await health.repair(db, by="ann") == (0, 2)
+    assert await health.repair(db, by="ann") == (0, 0)
+    ((who, after),) = desk.rows("select actor, after from laneway.audit where kind = 'database'")
+    assert (who, after) == ("ann", {"jobs": [str(desk.id_of(seq)) for seq in lost]})
     assert (await health.check_lost(db)).finding is Finding.OK
     for seq in lost:
         assert desk.places(seq) == ["outcome"]

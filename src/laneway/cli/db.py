@@ -71,7 +71,7 @@ def repair(json: Json = False) -> None:
 
     async def mend() -> tuple[int, int]:
         async with open_database(session.settings(), role="repair") as db:
-            return await health.repair(db)
+            return await health.repair(db, by=session.principal())
 
     counters, jobs = asyncio.run(mend())
     if json:

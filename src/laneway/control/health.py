@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from laneway.control import server_settings
+from laneway.control.audit import audited
 from laneway.domain.dsn import redact_dsn
 from laneway.errors import LanewayError
 from laneway.store import health, migrate, workers
@@ -243,12 +244,19 @@ async def check_lost(db: Database) -> Check:
     return _fail(name, f"{told}: tables were truncated or restored in part", "laneway db repair")
 
 
-async def repair(db: Database) -> tuple[int, int]:
-    """Mends counters and ends lost jobs as failed; answers how many of each."""
-    counters = await db.run(health.recount_usage())
-    ended = 0
-    while found := await db.run(health.end_lost(limit=REPAIR_BATCH)):
+async def repair(db: Database, *, by: str) -> tuple[int, int]:
+    """Mends counters and ends lost jobs as failed, a batch per act; answers how many of each."""
+    # By itself: claims wait for counters that are being mended.
+    async with audited(db, by, "database.repaired", "database") as deed:
+        counters = await deed.run(health.recount_usage())
+        deed.is_act, deed.after = counters > 0, {"counters": counters}
+    ended, is_more = 0, True
+    while is_more:
+        async with audited(db, by, "database.repaired", "database") as deed:
+            found = await deed.run(health.end_lost(limit=REPAIR_BATCH))
+            deed.is_act, deed.after = bool(found), {"jobs": [str(one) for one in found]}
         ended += len(found)
+        is_more = len(found) == REPAIR_BATCH
     return counters, ended
 
 
