@@ -357,6 +357,14 @@ async def test_there_is_no_estimate_where_somebody_must_act_or_nothing_tells(
     assert await starts_in(db, ids[1]) is None
 
 
+async def test_due_job_that_was_delayed_has_a_reason(db: Database, scene: Scene) -> None:
+    scene.register()
+    scene.publish()
+    job_id = scene.submit(delay=3600.0)
+    scene.conn.execute("update laneway.delayed set run_at = clock_timestamp() - interval '1 s'")
+    assert await codes(db, job_id) == ["about_to_start"]
+
+
 async def test_a_delayed_job_starts_when_its_time_comes(db: Database, scene: Scene) -> None:
     scene.register()
     scene.publish()

@@ -24,6 +24,10 @@ def lapse(desk: Desk, *claims: Claim) -> None:
         " where seq = any (%s)",
         [claim.seq for claim in claims],
     )
+    reclaim(desk)
+
+
+def reclaim(desk: Desk) -> None:
     while desk.run(leases.watch(uuid4(), 60.0, limit=2)).epoch is None:
         desk.do("delete from laneway.leader")
     while desk.one("select count(*) from laneway.overdue(clock_timestamp())"):
@@ -65,12 +69,26 @@ def test_job_lost_alone_is_charged(desk: Desk) -> None:
     assert charged(desk, claim) == [True]
 
 
+def test_job_lost_from_a_worker_that_lives_on_is_charged(desk: Desk) -> None:
+    lost, kept = running(desk, 2)
+    desk.do("update laneway.lease set lease_until = lease_until + interval '1 min'")
+    lapse(desk, lost)
+    assert charged(desk, lost) == [True]
+    assert [answer.answer for answer in desk.heartbeat([kept])] == []
+
+
 def test_jobs_lost_together_are_not_charged(desk: Desk) -> None:
     """Also those that lapse first and last, and those that a later pass takes back."""
     claims = running(desk, 5)
-    lapse(desk, claims[0])
-    lapse(desk, *claims[1:4])
-    lapse(desk, claims[4])
+    for claim, lease_s in zip(claims, (30, 60, 60, 60, 90), strict=True):
+        desk.do(
+            "update laneway.lease set lease_seconds = %s,"
+            " lease_until = clock_timestamp() + make_interval(secs => %s) where seq = %s",
+            lease_s, lease_s, claim.seq,
+        )  # fmt: skip
+    for _ in range(3):
+        desk.do("update laneway.lease set lease_until = lease_until - interval '31 s'")
+        reclaim(desk)
     assert charged(desk, *claims) == [False] * 5
     assert desk.slots_agree()
 

@@ -244,7 +244,7 @@ def _full(found: Facts) -> Reason:
 
 
 def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
-    if found.ahead is None:
+    if found.ahead is None and is_blocked:
         return []
     if found.ahead:
         many = f"{BOUND:,}+" if found.ahead > BOUND else f"{found.ahead:,}"

@@ -63,13 +63,20 @@ begin
     -- Lost together with others of the same worker: nobody knows which of them was the cause.
     with given as materialized (
         select * from unnest(v_seqs, v_workers, v_verdicts) as g (seq, worker, verdict) where g.verdict = 'lost'
-    ), crowd as materialized (
-        select l.worker_id, count(*) as n from laneway.lease l
-         where l.worker_id = any (array(select g.worker from given g)) group by l.worker_id
+    ), renewed as materialized (
+        select l.seq, l.worker_id, l.lease_seconds, l.lease_until - make_interval(secs => l.lease_seconds) as at
+          from laneway.lease l where l.worker_id = any (array(select g.worker from given g))
+    ), earliest as materialized (
+        select r.worker_id, array_agg(r.at order by r.at) as times from
+               (select r.*, row_number() over (partition by r.worker_id order by r.at) as place from renewed r) r
+         where r.place <= 2 group by r.worker_id
     )
+    -- A worker renews each lease several times before it lapses. Another lease that was renewed half a lease later
+    -- than this one shows that the worker lived on: then this one was lost alone.
     select array_agg(g.seq), array_agg(g.worker) into v_crowded, v_crowders
-      from given g join crowd c on c.worker_id = g.worker
-     where c.n > 1 or exists (select from laneway.suspects s where s.lost_with = g.worker and s.seq <> g.seq);
+      from given g join renewed r on r.seq = g.seq join earliest e on e.worker_id = g.worker
+     where e.times[2] <= r.at + make_interval(secs => r.lease_seconds / 2.0)
+        or exists (select from laneway.suspects s where s.lost_with = g.worker and s.seq <> g.seq);
     if v_crowded is not null then
         v_spared := array(select laneway.spare(v_crowded, v_crowders));
         select array_agg(case when u.seq = any (v_spared) then 'spared' else u.verdict end order by u.n),
