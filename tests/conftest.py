@@ -104,9 +104,13 @@ class Server:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell's background job ignores it, and programs under test would inherit that.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Background jobs of a shell and nohup ignore these, and programs under test would inherit that.
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
     if not hasattr(config, "workerinput"):  # xdist's workers inherit the environment
         os.environ[_SHARED] = tempfile.mkdtemp(prefix="lw-", dir=_quickest_place())
         Path(os.environ[_SHARED]).chmod(0o711)

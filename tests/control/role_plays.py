@@ -158,8 +158,10 @@ def play_worker(cast: Cast, _: None) -> None:
     play_keys(cast)
     play_scheduler(cast)
     play_leader(cast, cast.run(leases.watch(cast.worker_id, 10.0)).epoch)
+    # Its worker has renewed none of the others since: it was not lost alone.
     cast.conn.execute(
-        "update laneway.lease set lease_until = clock_timestamp() - interval '1 s' where seq = %s",
+        "update laneway.lease set lease_seconds = 3600, lease_until ="
+        " clock_timestamp() + case when seq = %s then -1 else 60 end * interval '1 s'",
         [silent.seq],
     )
     assert cast.run(leases.watch(cast.worker_id, 10.0)).reclaimed == 1

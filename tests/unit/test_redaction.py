@@ -93,3 +93,9 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     began = time.thread_time()
     Redaction()(text)
     assert time.thread_time() - began < 3.0
+
+
+def test_password_that_is_a_common_word_does_not_spoil_names() -> None:
+    struck = Redaction(["postgresql://ann:secret@db/app"])("client_secret=hunter2Hunter3 secret")
+    assert "hunter2" not in struck
+    assert "secret" not in struck

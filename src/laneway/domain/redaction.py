@@ -75,17 +75,20 @@ class Redaction:
 
     def __init__(self, dsns: Iterable[str | None] = ()) -> None:
         self._known: tuple[str, ...] = ()
+        self._words: tuple[re.Pattern[str], ...] = ()
         self.remember(dsns)
 
     def remember(self, dsns: Iterable[str | None]) -> None:
         """Strike out the passwords of these connection strings too, wherever they stand."""
         found = {secret for dsn in dsns if dsn for secret in _passwords(dsn)}
         self._known = tuple(sorted(found.union(self._known), key=len, reverse=True))
+        self._words = tuple(re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in self._known)
 
     def __call__(self, text: str) -> str:
         text = shortened(text, LONGEST_TEXT)
-        for secret in self._known:
-            text = text.replace(secret, HIDDEN)
+        # Whole words first: a password like "secret" must not spoil the names that patterns know.
+        for pattern in self._words:
+            text = pattern.sub(HIDDEN, text)
         if "-----BEGIN" in text:
             text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}\2", text)
         text = _RUN.sub(_without_tokens, text)
@@ -96,7 +99,10 @@ class Redaction:
             text = _SCHEME.sub(_without_credential, text)
         if "--" in text:
             text = _OPTION.sub(_without_option, text)
-        return "".join(_without_values(text))
+        text = "".join(_without_values(text))
+        for secret in self._known:
+            text = text.replace(secret, HIDDEN)
+        return text
 
 
 # The redactor of this process: errors, log lines and progress pass it before they are stored.
