@@ -54,6 +54,7 @@ TEST_SETTINGS = {
 _SHARED = "LANEWAY_TEST_DATA_DIR"
 _OF_PROCESS = "pg-"
 _GRACE = 3.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 T = TypeVar("T")
 
@@ -229,7 +230,12 @@ def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
     before = _children()
     if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
         request.getfixturevalue("leaves_no_task")
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     yield
+    for number, handler in handlers.items():
+        # A command run inside the test may have had it ignored, for itself and what it starts.
+        if handler is not None and signal.getsignal(number) != handler:
+            signal.signal(number, handler)
     leaked = _until_empty(lambda: sorted(_children() - before, key=lambda child: child.pid))
     if leaked:
         told = [_describe(child) for child in leaked]
