@@ -1,0 +1,3 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Definitions changed since the last landing: this number is their version.
