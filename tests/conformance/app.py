@@ -165,6 +165,22 @@ async def limited(ctx: Context, tag: str = "") -> None:
             note("out", ctx)
 
 
+async def patient(ctx: Context, times: int, tag: str = "") -> dict[str, int]:
+    calls = 0
+
+    async def call() -> dict[str, int]:
+        nonlocal calls
+        calls += 1
+        note("call", ctx)
+        if calls <= times:
+            raise NoLuck(f"no luck in call {calls}")
+        return {"calls": calls}
+
+    with running(ctx):
+        found: dict[str, int] = await ctx.retry(call, tries=3, policy=SOON)
+        return found
+
+
 async def planned(ctx: Context, cost: float, tag: str = "") -> dict[str, float]:
     with running(ctx):
         return {"spent": cost}
@@ -180,7 +196,7 @@ async def plan(ctx: Context, cost: float) -> Analysis:
 PLAIN = (echo, fail, again, snooze, give_up, hold, deaf, resume, steps, report, sleep, not_json)
 
 for lane in LANES:
-    for handler in (*PLAIN, typed, limited):
+    for handler in (*PLAIN, typed, limited, patient):
         lw.handler(f"{lane}.{handler.__name__}", lane=lane, retry=SOON)(handler)
     lw.handler(f"{lane}.slow", lane=lane, retry=SOON, timeout=0.3)(slow)
     lw.handler(f"{lane}.planned", lane=lane, retry=SOON, approval=True)(planned).analyze(plan)

@@ -2,6 +2,8 @@
 
 import { setImmediate as aTurn } from "node:timers/promises";
 
+import { pause } from "./backoff.js";
+import { Patience, type RetryOptions } from "./call_retry.js";
 import { InvalidInput, StaleAttempt, Stopped } from "./errors.js";
 import { decode, encode, safeText } from "./json.js";
 import type { CallLimits } from "./limits.js";
@@ -16,6 +18,8 @@ const LONGEST_LINE = 8192;
 const STEP_NAME_BYTES = 200;
 const TRACKED = "_tracked";
 const TURN_MS = 20;
+// An empty report counts as progress, without which a job may be taken back after a minute.
+const MOVE_MS = 15_000;
 
 /** Log lines, kept with the attempt. */
 export interface JobLog {
@@ -145,6 +149,14 @@ export class Context<P = unknown> {
   }
 
   /**
+   * Calls fn until it succeeds, with a growing pause or the one that `Retry-After` asks for. It spends
+   * no retry of the job and stops where the handler should stop.
+   */
+  retry<T>(fn: () => T | PromiseLike<T>, options: RetryOptions = {}): Promise<T> {
+    return awaitedOrNot(this.#retry(fn, options));
+  }
+
+  /**
    * Goes through items with progress, a checkpoint and a place to stop at each of them. A later
    * attempt goes on behind the last item stored, so a crash may repeat the last few.
    */
@@ -198,6 +210,34 @@ export class Context<P = unknown> {
     } catch (error) {
       this.#used.delete(name);
       throw error;
+    }
+  }
+
+  async #retry<T>(fn: () => T | PromiseLike<T>, options: RetryOptions): Promise<T> {
+    const patience = new Patience(options);
+    for (let n = 1; ; n += 1) {
+      this.check();
+      try {
+        return await fn();
+      } catch (error) {
+        this.check();
+        const waitMs = patience.waitMs(error, n);
+        if (waitMs === undefined) throw error;
+        const kind = error instanceof Error ? error.name : typeof error;
+        const next = `next in ${(waitMs / 1000).toFixed(1)} s`;
+        this.log.warning(`try ${n} of ${patience.tries} failed with ${kind}; ${next}`);
+        await this.#pause(waitMs);
+      }
+    }
+  }
+
+  /** Waits so long, moving all the while; throws once the handler should stop. */
+  async #pause(ms: number): Promise<void> {
+    const until = performance.now() + ms;
+    for (let left = ms; left > 0; left = until - performance.now()) {
+      this.#report({});
+      await pause(Math.min(left, MOVE_MS), this.signal);
+      this.check();
     }
   }
 

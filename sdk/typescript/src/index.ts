@@ -1,5 +1,6 @@
 export type { Logger } from "./complaints.js";
 export type { Tls, Token } from "./connection.js";
+export type { RetryOptions } from "./call_retry.js";
 export { Context } from "./context.js";
 export type { JobLog, Progress } from "./context.js";
 export {

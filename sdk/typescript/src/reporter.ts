@@ -40,6 +40,8 @@ interface Keeping {
 interface Pending {
   claim: Claim;
   report: Report;
+  /** Reported at all: an empty report counts as progress too. */
+  isMoved: boolean;
   steps: Keeping[];
   lines: Line[];
   waiters: Waiter[];
@@ -65,6 +67,7 @@ export class Reporter extends Loop {
   report(claim: Claim, report: Report): void {
     const news = this.#of(claim);
     news.report = { ...news.report, ...report };
+    news.isMoved = true;
     this.#beDueIn(INTERVAL_MS);
   }
 
@@ -112,7 +115,7 @@ export class Reporter extends Loop {
     const key = keyOf(claim);
     let news = this.#pending.get(key);
     if (news === undefined) {
-      news = { claim, report: {}, steps: [], lines: [], waiters: [] };
+      news = { claim, report: {}, isMoved: false, steps: [], lines: [], waiters: [] };
       this.#pending.set(key, news);
     }
     return news;
@@ -175,6 +178,7 @@ export class Reporter extends Loop {
       return;
     }
     newer.report = { ...older.report, ...newer.report };
+    newer.isMoved ||= older.isMoved;
     newer.steps.unshift(...older.steps);
     newer.lines.unshift(...older.lines);
     newer.waiters.unshift(...older.waiters);
@@ -227,7 +231,7 @@ export class Reporter extends Loop {
 }
 
 function isSaid(news: Pending): boolean {
-  return Object.keys(news.report).length + news.steps.length + news.lines.length > 0;
+  return news.isMoved || news.steps.length + news.lines.length > 0;
 }
 
 function asUpdate({ claim, report, steps, lines }: Pending): Update {
@@ -251,7 +255,7 @@ function letGo(news: Pending, error: Error): void {
 
 /** It is stored: putting it back must not send it again. */
 function empty(news: Pending): void {
-  Object.assign(news, { report: {}, steps: [], lines: [], waiters: [] });
+  Object.assign(news, { report: {}, isMoved: false, steps: [], lines: [], waiters: [] });
 }
 
 /** Takes the lines that are too many for one call, and whoever waits for them, out of it. */
@@ -264,7 +268,7 @@ function cut(news: Pending): Pending | undefined {
   const { claim, waiters } = news;
   const lines = news.lines.splice(fit);
   news.waiters = [];
-  return { claim, report: {}, steps: [], lines, waiters };
+  return { claim, report: {}, isMoved: false, steps: [], lines, waiters };
 }
 
 function sizeOf({ report, steps, lines }: Pending): number {

@@ -16,6 +16,7 @@ import {
 } from "../src/index.js";
 
 const TICK_MS = 10;
+const SOON = { baseMs: 50, capMs: 50, factor: 1, jitter: 0 };
 
 interface Payload {
   tag?: string;
@@ -137,6 +138,17 @@ const handlers: Record<string, Handler<Payload>> = {
     });
   },
 
+  patient: async (ctx, { times }) => {
+    let calls = 0;
+    const call = (): { calls: number } => {
+      calls += 1;
+      note("call", ctx);
+      if (calls <= times) throw new NoLuck(`no luck in call ${calls}`);
+      return { calls };
+    };
+    return ctx.retry(call, { tries: 3, policy: SOON });
+  },
+
   planned: (_, { cost }) => ({ spent: cost }),
 };
 
@@ -188,8 +200,7 @@ const worker = new Worker({
 });
 for (const lane of said("LANES").split(",")) {
   for (const [name, handler] of Object.entries(handlers)) {
-    const soon = { baseMs: 50, capMs: 50, factor: 1, jitter: 0 };
-    const all = { lane, maxRetries: 3, retry: soon, ...options[name] };
+    const all = { lane, maxRetries: 3, retry: SOON, ...options[name] };
     worker.handle(`${lane}.${name}`, all, noted(handler));
   }
 }

@@ -62,6 +62,16 @@ describe("A context", () => {
     assert.equal((await server.results.first()).finish?.result, "null");
   });
 
+  it("an empty report counts as progress and is sent", async () => {
+    const server = await aServer();
+    await aWorker(server)
+      .handle("work", (ctx) => ctx.progress({}))
+      .start();
+    server.assign("work");
+    await server.results.first();
+    assert.equal(server.updates.all.length, 1);
+  });
+
   it("a word that progress does not know fails the attempt", async () => {
     const server = await aServer();
     await aWorker(server)
