@@ -120,15 +120,10 @@ async def _authenticate(request: Request) -> tuple[Access, bool]:
     if not secret:
         raise Unauthenticated("a bearer token or a session is needed")
     key = token_key(secret) if is_token else session_key(secret)
-    # Who was welcome a moment ago does not suffer from what others try from there.
-    if not gatekeeper.has_met(key):
-        throttle.check(address_of(request))
-    try:
-        find = gatekeeper.by_token if is_token else gatekeeper.by_session
-        access = await find(secret)
-    except Unauthenticated:
-        throttle.fail(address_of(request))
-        raise
+    find = gatekeeper.by_token if is_token else gatekeeper.by_session
+    access = await throttle.check(
+        address_of(request), lambda: find(secret), is_known=gatekeeper.has_met(key)
+    )
     throttle.count(key)
     return access, not is_token
 

@@ -16,7 +16,8 @@ from laneway.api.problems import answers, refusals
 from laneway.control import sessions as verbs
 from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor
-from laneway.errors import InvalidInput, Unauthenticated
+from laneway.errors import InvalidInput
+from laneway.store.database import Database
 
 router = APIRouter(tags=["access"])
 
@@ -76,7 +77,6 @@ async def log_in(
     check_origin(request)
     throttle: Throttle = request.app.state.throttle
     address = address_of(request)
-    throttle.check(address)
     try:
         async with asyncio.timeout(_PATIENCE_S):
             sent = await request.body()
@@ -92,11 +92,12 @@ async def log_in(
         address=address,
     )
     link = form.get("link", [""])[0]
-    try:
-        opened = await verbs.open_session(request.app.state.database, link, by=actor, replaces=had)
-    except Unauthenticated:
-        throttle.fail(address)
-        raise
+    database: Database = request.app.state.database
+    opened = await throttle.check(
+        address,
+        lambda: verbs.open_session(database, link, by=actor, replaces=had),
+        is_known=False,
+    )
     if had is not None:
         request.app.state.gatekeeper.forget_session(had)
     answer = RedirectResponse(location(request, "/docs"), 303)

@@ -6,17 +6,22 @@ Kept in this process and bounded: with several replicas a caller has as much at 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from asyncio import Semaphore
+from collections.abc import Awaitable, Callable, Hashable
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, TypeVar
 
 from laneway.config import Settings
-from laneway.errors import RateLimited
+from laneway.errors import RateLimited, Unauthenticated
 
 # Of callers or addresses, each a number: less than a megabyte.
 MOST_KEPT: Final = 10_000
 # Many addresses together may fail so many times as often as one of them.
 _TOGETHER: Final = 20
+# Secrets looked up at once where many were wrong; the pool has ten connections.
+_SUSPECTS: Final = 2
+
+T = TypeVar("T")
 
 
 class Buckets:
@@ -65,6 +70,7 @@ class Throttle:
         self._requests = Buckets(rate, 2 * rate) if rate else None
         self._failures = Buckets(tries / 60, tries) if tries else None
         self._all_failures = Buckets(tries / 60 * _TOGETHER, tries * _TOGETHER) if tries else None
+        self._suspects = Semaphore(_SUSPECTS)
 
     def count(self, who: Hashable) -> None:
         """One request of a caller who is known."""
@@ -74,13 +80,31 @@ class Throttle:
         if wait:
             raise RateLimited("too many requests with this token or session", wait)
 
-    def check(self, address: str | None) -> None:
-        """Refuses to look at yet another secret from there."""
+    async def check(
+        self, address: str | None, look_up: Callable[[], Awaitable[T]], *, is_known: bool
+    ) -> T:
+        """Look up a secret; only a wrong one is ever refused for those that were wrong before.
+
+        Where many were wrong, few that are not known yet are looked up at once: guessing costs
+        others little, and a valid secret waits for a moment instead of being refused.
+        """
+        wait = 0.0 if is_known else self._wait(address)
+        try:
+            if not wait:
+                return await look_up()
+            async with self._suspects:
+                return await look_up()
+        except Unauthenticated:
+            self.fail(address)
+            if wait:
+                message = "too many wrong tokens or links came from this address"
+                raise RateLimited(message, wait) from None
+            raise
+
+    def _wait(self, address: str | None) -> float:
         if self._failures is None or self._all_failures is None:
-            return
-        wait = max(self._failures.wait(_place(address)), self._all_failures.wait(None))
-        if wait:
-            raise RateLimited("too many wrong tokens or links came from this address", wait)
+            return 0.0
+        return max(self._failures.wait(_place(address)), self._all_failures.wait(None))
 
     def fail(self, address: str | None) -> None:
         """Counts a secret that nobody has."""

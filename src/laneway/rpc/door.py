@@ -76,13 +76,11 @@ class Door:
         token = token_of(context)
         digest = digest_of(token)
         key = token_key(token)
-        if not self._gatekeeper.has_met(key):
-            self._throttle.check(address)
-        try:
-            access = await self._gatekeeper.by_token(token)
-        except Unauthenticated:
-            self._throttle.fail(address)
-            raise
+        access = await self._throttle.check(
+            address,
+            lambda: self._gatekeeper.by_token(token),
+            is_known=self._gatekeeper.has_met(key),
+        )
         self._throttle.count(key)
         try:
             if digest is None:
