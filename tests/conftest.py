@@ -33,6 +33,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
+from laneway.domain.redaction import redact
 from laneway.embedded.postgres import EmbeddedPostgres
 
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
@@ -236,6 +237,8 @@ def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         # A command run inside the test may have had it ignored, for itself and what it starts.
         if handler is not None and signal.getsignal(number) != handler:
             signal.signal(number, handler)
+    # A password of one test may be a word of the next.
+    redact.forget()
     leaked = _until_empty(lambda: sorted(_children() - before, key=lambda child: child.pid))
     if leaked:
         told = [_describe(child) for child in leaked]

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from laneway.domain.verdicts import Cancel, Retry, Snooze
+from laneway.engine.child_wire import HEAD
 from laneway.engine.context import Context, SyncContext
 from laneway.engine.registry import Registry, make_handler
 
@@ -58,6 +59,27 @@ def echo(ctx: SyncContext, value: Any = None) -> Any:
 
 @handler("limited_echo", memory_mb=256)
 def limited_echo(ctx: SyncContext) -> int:
+    return os.getpid()
+
+
+def _babble() -> None:
+    """Writes on the wire to the pool what is no message."""
+    os.write(int(sys.orig_argv[-1]), HEAD.pack(3) + b"{}}")
+
+
+@handler("babble")
+def babble(ctx: SyncContext) -> None:
+    _babble()
+    threading.Event().wait()
+
+
+@handler("babble_at_signal")
+def babble_at_signal(ctx: SyncContext, path: str) -> int:
+    def speak(*args: object) -> None:
+        _babble()
+        open(path, "x").close()
+
+    signal.signal(signal.SIGUSR1, speak)
     return os.getpid()
 
 

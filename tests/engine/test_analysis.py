@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from laneway import Analysis, Approval, Cancel, Context, JobHandle, Snooze, SyncContext
+from laneway.domain.claim import Claim
 from laneway.errors import InvalidInput, JobFailed, Refused
 from laneway.store.own import finish
 from tests.engine.crew import Crew
@@ -303,7 +304,9 @@ async def test_an_analysis_cannot_finish_or_approve_its_own_job(shop: Workshop) 
         except Refused as error:
             refusals.append(error)
         try:
-            await shop.lw.database.run(finish(ctx._line.claim, "1", 0.0))
+            seq = shop.one("select seq from laneway.jobs where id = %s", ctx.job_id)
+            mine = Claim(seq, ctx.job_id, ctx.attempt)
+            await shop.lw.database.run(finish(mine, "1", 0.0))
         except InvalidInput as error:
             refusals.append(error)
         return Analysis()

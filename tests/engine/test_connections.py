@@ -98,7 +98,7 @@ async def test_behind_a_pooler_nothing_is_prepared_and_nobody_listens(
         "laneway settle",
         "laneway worker",
     }
-    for database in (worker._claims, worker._settles, worker._rest, shop.lw.database):
+    for database in (*worker.databases, shop.lw.database):
         async with database.connection() as conn:
             cursor = await conn.execute("select count(*) from pg_prepared_statements")
             assert await cursor.fetchone() == (0,)
@@ -120,5 +120,5 @@ async def test_with_a_connection_of_its_own_a_worker_behind_a_pooler_listens(
     async def job(ctx: Context) -> None: ...
 
     worker = await shop.hire()
-    await until(lambda: worker.listening._listener.is_listening and worker.heartbeat.is_ready)
+    await until(lambda: worker.listening.is_listening and worker.heartbeat.is_ready)
     await (await shop.lw.submit("job")).wait(60)

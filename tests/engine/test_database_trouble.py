@@ -93,7 +93,7 @@ async def test_a_verdict_whose_connection_is_lost_is_accepted_when_it_is_said_ag
         return end
 
     worker = await shop.hire()
-    run, add = worker._settles.run, worker.completer.add
+    run, add = worker.databases.settle.run, worker.completer.add
     kinds: list[str] = []
     lost: set[str] = set()
 
@@ -112,7 +112,7 @@ async def test_a_verdict_whose_connection_is_lost_is_accepted_when_it_is_said_ag
         return answer
 
     monkeypatch.setattr(worker.completer, "add", note)
-    monkeypatch.setattr(worker._settles, "run", run_and_lose)
+    monkeypatch.setattr(worker.databases.settle, "run", run_and_lose)
     expected = {
         "finish": ("completed", ["completed"]),
         "fail": ("completed", ["failed", "completed"]),

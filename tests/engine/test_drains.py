@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from laneway.control import workers
 from laneway.domain.overview import WorkerRow
 from laneway.engine.memory import resident_bytes
 from laneway.engine.worker import Worker
-from laneway.store.leases import ClaimAnswer
+from laneway.store.notify import CHANNEL, wake_message
+from laneway.store.statement import Statement
 from tests.engine.workshop import Workshop, until
 
 
@@ -31,7 +33,7 @@ class Held:
 async def listening(shop: Workshop) -> Worker:
     worker = await shop.hire()
     await until(lambda: worker.heartbeat.is_ready)
-    await until(lambda: worker.listening._listener.is_listening)
+    await until(lambda: worker.listening.is_listening)
     return worker
 
 
@@ -43,8 +45,12 @@ async def has_learned(worker: Worker) -> None:
 
 
 async def claims_nothing(worker: Worker) -> None:
-    for loop in worker._loops.values():
+    for loop in worker.loops.values():
         assert await loop.run_once() is None
+
+
+def heard(shop: Workshop) -> list[str]:
+    return [note.payload for note in shop.conn.notifies(timeout=0)]
 
 
 async def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_until_resumed(
@@ -83,18 +89,17 @@ async def test_others_take_the_jobs_of_a_drained_worker(shop: Workshop) -> None:
 
 
 async def test_a_drained_worker_tells_others_of_delayed_jobs_that_came_due(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop,
 ) -> None:
     Held(shop)
     worker = await listening(shop)
     await shop.lw.operate(workers.drain, worker.id, by="ann")
     await has_learned(worker)
-    told: list[set[str]] = []
-    monkeypatch.setattr(worker.poller, "_on_foreign_work", told.append)
     await shop.lw.submit("job", delay=3600)
+    shop.do(f"listen {CHANNEL}")
     shop.do("update laneway.delayed set run_at = clock_timestamp()")
     worker.poller.wake()
-    await until(lambda: told == [{"job"}])
+    await until(lambda: wake_message({"job"}) in heard(shop))
 
 
 async def test_without_notifications_it_learns_of_it_when_it_says_that_it_lives(
@@ -120,17 +125,20 @@ async def test_a_claim_under_way_when_the_worker_learns_of_it_stands(
 ) -> None:
     held = Held(shop)
     worker = await listening(shop)
-    (loop,) = worker._loops.values()
-    follow = loop._follow
+    (loop,) = worker.loops.values()
+    claim = worker.databases.claim
+    run = claim.run
 
-    async def late(answer: ClaimAnswer, *rest: object) -> float | None:
-        if answer.assignments:
+    async def late(statement: Statement[Any]) -> Any:
+        answer = await run(statement)
+        if getattr(answer, "assignments", None):
             # The claim has committed; its answer arrives after the news.
             await shop.lw.operate(workers.drain, worker.id, by="ann")
             await until(lambda: worker.registrar.is_drained)
-        return await follow(answer, *rest)  # type: ignore[arg-type]
+        return answer
 
-    monkeypatch.setattr(loop, "_follow", late)
+    monkeypatch.setattr(claim, "run", late)
+    await loop.run_once()  # a claim that was sent before is answered
     job = await shop.lw.submit("job")
     await until(lambda: held.inside == 1)
     assert worker.registrar.is_drained

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -147,7 +147,7 @@ async def test_nothing_is_claimed_while_renewals_do_not_get_through(
     try:
         await until(lambda: not worker.heartbeat.is_ready)
         late = await shop.lw.submit("job", {"naps": False})
-        (loop,) = worker._loops.values()
+        (loop,) = worker.loops.values()
         assert await loop.run_once() is not None
         assert shop.status(late) == "approved"
     finally:
@@ -163,17 +163,15 @@ async def test_nothing_is_claimed_while_nobody_would_renew_it(
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    said: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(Heartbeat, "_hear", lambda self, *answer: said.append(answer))
+    monkeypatch.setattr(Heartbeat, "child", "tests.engine.hung")
     worker = await shop.hire()
     submitted = await shop.lw.submit("job")
-    await until(lambda: said)
-    (loop,) = worker._loops.values()
+    hung = await until(lambda: worker.heartbeat.pid)
+    (loop,) = worker.loops.values()
     assert await loop.run_once() is not None
     assert shop.status(submitted) == "approved"
     monkeypatch.undo()
-    for answer in said:
-        worker.heartbeat._hear(*answer)
+    os.kill(hung, signal.SIGKILL)
     await submitted.wait(60)
 
 
@@ -201,7 +199,7 @@ async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time
     pid = worker.heartbeat.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    await asyncio.wait_for(stopped.wait(), 6)
+    await until(stopped.is_set)
     ended = await shop.ended(submitted)
     assert ended.error is not None
     assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
@@ -281,8 +279,10 @@ class Script:
     def __init__(self) -> None:
         self.answers: list[Answer] = []
         self.error: Exception | None = None
+        self.during: Callable[[], None] = lambda: None
 
     def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+        self.during()
         if self.error is not None:
             raise self.error
         return self.answers
@@ -297,9 +297,18 @@ class Notes(Teller):
 
 
 class Bench:
+    """A beater of one process, whose clock the test moves."""
+
     def __init__(self) -> None:
+        self.now = 1000.0
         self.script, self.notes = Script(), Notes()
-        self.beater = Beater(self.script.renew, 1 / 3, self.notes)
+        self.beater = Beater(self.script.renew, 1 / 3, self.notes, clock=lambda: self.now)
+
+    def lost(self) -> list[Pair]:
+        """What is given up at this time."""
+        self.notes.told.clear()
+        self.beater.give_up_lost()
+        return [(seq, attempt) for _, seq, attempt in self.notes.told]  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -309,27 +318,37 @@ def bench() -> Bench:
 
 def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
     bench.beater.hold([(1, 1)], 30.0)
-    bench.beater._renew([(1, 1)])
-    held = bench.beater._held[1, 1]
-    assert 9 < held.due_at - time.monotonic() <= 10
-    assert 29 < held.lost_at - time.monotonic() <= 30
+    bench.now += 10
+    bench.beater.renew([(1, 1)])
     assert bench.notes.told == []
+    bench.now += 7
+    assert bench.beater.due() == []
+    bench.now += 3
+    assert bench.beater.due() == [(1, 1)]
+    bench.now += 19.9
+    assert bench.lost() == []
+    bench.now += 0.1
+    assert bench.lost() == [(1, 1)]
 
 
 def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
     bench.beater.hold([(1, 1), (2, 1)], 30.0)
     bench.script.answers = [Answer(1, 1, "fenced")]
-    bench.beater._renew([(1, 1), (2, 1)])
+    bench.beater.renew([(1, 1), (2, 1)])
     assert bench.notes.told == [("fenced", 1, 1)]
-    assert list(bench.beater._held) == [(2, 1)]
+    bench.now += 10
+    assert bench.beater.due() == [(2, 1)]
 
 
 def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> None:
     bench.beater.hold([(1, 1)], 30.0)
+    bench.now += 10
     bench.script.answers = [Answer(1, 1, "cancel_requested")]
-    bench.beater._renew([(1, 1)])
+    bench.beater.renew([(1, 1)])
     assert bench.notes.told == [("cancel_requested", 1, 1)]
-    assert (1, 1) in bench.beater._held
+    bench.now += 29
+    assert bench.lost() == []
+    assert bench.beater.due() == [(1, 1)]
 
 
 @pytest.mark.parametrize("trouble", ["busy", "unavailable"])
@@ -337,26 +356,28 @@ def test_what_could_not_be_renewed_is_asked_again_soon_and_lost_in_time(
     bench: Bench, trouble: str
 ) -> None:
     bench.beater.hold([(1, 1)], 30.0)
-    lost_at = bench.beater._held[1, 1].lost_at
+    bench.now += 10
     if trouble == "busy":
         bench.script.answers = [Answer(1, 1, "busy")]
     else:
         bench.script.error = DatabaseUnavailable("away")
-    bench.beater._renew([(1, 1)])
-    held = bench.beater._held[1, 1]
-    assert held.due_at - time.monotonic() < 1
-    assert held.lost_at == lost_at
-    bench.beater._held[1, 1] = held._replace(lost_at=time.monotonic())
-    bench.beater._give_up()
-    assert ("lost", 1, 1) in bench.notes.told
-    assert bench.beater._held == {}
+    bench.beater.renew([(1, 1)])
+    bench.now += 0.2
+    assert bench.beater.due() == [(1, 1)]
+    bench.now += 19.7
+    assert bench.lost() == []
+    bench.now += 0.1
+    assert bench.lost() == [(1, 1)]
+    assert bench.beater.due() == []
 
 
 def test_a_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> None:
     bench.beater.hold([(1, 1)], 30.0)
-    bench.beater.forget([(1, 1)])
-    bench.beater._renew([(1, 1)])
-    assert bench.beater._held == {}
+    bench.script.during = lambda: bench.beater.forget([(1, 1)])
+    bench.beater.renew([(1, 1)])
+    bench.now += 3600
+    assert bench.beater.due() == []
+    assert bench.lost() == []
 
 
 HANGS = """

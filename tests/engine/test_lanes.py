@@ -164,7 +164,7 @@ async def test_slots_and_polls_are_tuned_without_a_restart(shop: Workshop, gate:
     shop.lane("tuned", max_slots=3)
     await until(lambda: len(gate.inside) == 3)
     shop.lane("tuned", max_slots=1)
-    await until(lambda: worker._state.lanes["tuned"].max_slots == 1)
+    await worker.loops["tuned"].run_once()
     assert len(gate.inside) == 3
     shop.lane("tuned", max_slots=0)
     gate.open.set()
@@ -235,7 +235,8 @@ async def test_lanes_that_claim_together_do_not_take_the_same_room_twice(
     await shop.lw.submit_many([(f"job_{lane}", {}) for lane in "abcd" for _ in range(10)])
     worker = await shop.hire()
     await until(lambda: len(gate.inside) == 8)
-    await until(lambda: not worker._tools.claiming.locked())
+    for loop in worker.loops.values():
+        await loop.run_once()
     assert gate.most == 8
     gate.open.set()
     await until(lambda: shop.count("completed") == 40)

@@ -13,6 +13,7 @@ import pytest
 
 from laneway import Context, SyncContext
 from laneway.config import Settings
+from laneway.engine import lane_loop
 from tests.engine.workshop import SOON, Workshop, until
 
 
@@ -65,7 +66,7 @@ async def test_a_claim_answered_after_its_lease_is_not_run(
 
     shop.conn.execute("update laneway.worker_lanes set lease_seconds = 2 where name = 'default'")
     worker = await shop.hire()
-    run, held_up = worker._claims.run, False
+    run, held_up = worker.databases.claim.run, False
 
     async def slowly(statement: Any) -> Any:
         nonlocal held_up
@@ -76,9 +77,9 @@ async def test_a_claim_answered_after_its_lease_is_not_run(
             _block(2.2)
         return answer
 
-    monkeypatch.setattr(worker._claims, "run", slowly)
+    monkeypatch.setattr(worker.databases.claim, "run", slowly)
     job = await shop.lw.submit("late")
-    assert await job.wait(timeout=30) == 2
+    assert await job.wait(60) == 2
     assert attempts == [2]
 
 
@@ -122,17 +123,26 @@ async def test_lanes_from_the_settings_leave_a_type_where_its_row_has_it(
     ]
 
 
-async def test_a_full_completer_holds_claims_back(shop: Workshop) -> None:
+async def test_a_full_completer_holds_claims_back(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @shop.lw.handler("quick")
     async def quick(ctx: Context) -> None: ...
 
     worker = await shop.hire()
-    job = await shop.lw.submit("quick")
-    await job.wait(timeout=20)
-    worker.completer._in_flight = 10_000
+    run, may_settle = worker.databases.settle.run, asyncio.Event()
+
+    async def held_up(statement: Any) -> Any:
+        await may_settle.wait()
+        return await run(statement)
+
+    monkeypatch.setattr(worker.databases.settle, "run", held_up)
+    monkeypatch.setattr(lane_loop, "MOST_UNSETTLED", 0)
+    ended = await shop.lw.submit("quick")
+    await until(lambda: worker.completer.backlog == 1)
     waiting = await shop.lw.submit("quick")
-    with pytest.raises(TimeoutError):
-        await waiting.wait(timeout=0.5)
-    worker.completer._in_flight = 0
-    await waiting.wait(timeout=20)
-    await asyncio.sleep(0)
+    assert await worker.loops["default"].run_once() == lane_loop.NOT_READY_S
+    assert [shop.status(job) for job in (ended, waiting)] == ["running", "approved"]
+    may_settle.set()
+    for job in (ended, waiting):
+        await job.wait(60)

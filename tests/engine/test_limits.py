@@ -62,7 +62,7 @@ def limit(shop: Workshop, name: str, most: int | None) -> None:
 async def ready(worker: Worker) -> None:
     await until(lambda: worker.heartbeat.is_ready)
     if worker.settings.can_listen:
-        await until(lambda: worker.listening._listener.is_listening)
+        await until(lambda: worker.listening.is_listening)
 
 
 def is_given_back(shop: Workshop) -> bool:
@@ -129,7 +129,7 @@ async def test_a_limit_that_is_raised_counts_within_a_poll_interval(
     worker = await shop.hire()
     await ready(worker)
     await shop.lw.submit_many([("job", {})] * 9)
-    loop = worker._loops["default"]
+    loop = worker.loops["default"]
     await until(lambda: loop.is_full)
     assert floor.inside == []
     shop.do("update laneway.limits set max_concurrent = 2 where name = 'x'")
@@ -178,7 +178,7 @@ async def test_a_limit_freed_here_wakes_a_worker_elsewhere_that_knows_other_type
         worker = await sleepy.hire(other)
         await ready(worker)
         second = await other.submit("there")
-        loop = worker._loops["default"]
+        loop = worker.loops["default"]
         await until(lambda: loop.is_full)
         assert sleepy.status(second) == "approved"
         floor.door.set()

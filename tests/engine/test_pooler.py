@@ -66,7 +66,7 @@ async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
                 return "here"
 
             worker = await shop.hire(lw)
-            await until(lambda: worker.listening._listener.is_listening)
+            await until(lambda: worker.listening.is_listening)
             job = await lw.submit("echo")
             assert await job.wait(60) == "here"
             await worker.stop()
@@ -104,7 +104,7 @@ async def test_pooler_met_later_is_found_by_its_first_error(
 ) -> None:
     with pgbouncer(dsn, default_pool_size=1, **SWALLOWS) as pooled:
         # As if the first connection had been direct.
-        monkeypatch.setitem(pooler._found, pooled, False)
+        monkeypatch.setitem(pooler.known, pooled, False)
         first, second = (Database(pooled, Settings.load(database_url=pooled)) for _ in range(2))
         await first.run(health.read_server())
         with pytest.raises(DatabaseUnavailable, match="LANEWAY_POOLER=true"):

@@ -24,7 +24,6 @@ from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.engine import process_pool
-from laneway.engine.child_wire import HEAD
 from laneway.engine.lines import LoopLine
 from laneway.engine.process_pool import ProcessPool
 from laneway.engine.registry import Registry, make_handler
@@ -652,15 +651,20 @@ def test_all_this_works_on_uvloop() -> None:
 
 
 async def test_a_child_that_speaks_nonsense_is_killed(pool: ProcessPool) -> None:
-    await Attempt(pool, "echo").result()
-    (child,) = pool._children
-    child._reader.feed_data(HEAD.pack(3) + b"{}}")
-    attempt = Attempt(pool, "patient")
-    attempt.start()
-    await attempt.until("waiting")
-    attempt.stop()
-    assert await attempt.verdict() is None
-    assert not child.is_alive
+    told = await Attempt(pool, "babble").failure()
+    assert told["type"] == "ChildDied"
+    assert pool.pids == []
+
+
+async def test_a_job_given_to_a_child_that_spoke_nonsense_before_gets_another(
+    pool: ProcessPool, tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    child = await Attempt(pool, "babble_at_signal", {"path": str(said)}).result()
+    os.kill(child, signal.SIGUSR1)
+    await until(said.exists)
+    assert (await Attempt(pool, "echo").result())["pid"] != child
+    assert child not in pool.pids
 
 
 def _script(tmp_path: Path, text: str) -> subprocess.Popen[str]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -18,6 +19,9 @@ from laneway.engine.retention import Retention
 from laneway.engine.watchdog import Watchdog
 from laneway.store.database import Database
 from tests.engine.workshop import QUICK, Workshop, until
+
+# Nobody loses the lead because the machine is slow.
+TTL = 600.0
 
 
 class Keeper:
@@ -35,14 +39,14 @@ class Keeper:
         for n in range(1, 1000):
             delay = await self.retention.run_once()
             assert delay is not None
-            if self.retention._place is None and delay > 0:
+            if not self.retention.is_walking and delay > 0:
                 return n
         raise AssertionError("it never comes to rest")
 
 
 @asynccontextmanager
 async def keeper(shop: Workshop) -> AsyncIterator[Keeper]:
-    settings = Settings.load(database_url=shop.dsn, **QUICK)
+    settings = Settings.load(database_url=shop.dsn, **{**QUICK, "leader_ttl": TTL})
     database = Database(shop.dsn, settings, role="tests keeper", size=1)
     try:
         yield Keeper(database, settings)
@@ -72,7 +76,7 @@ async def test_the_leader_removes_what_policy_no_longer_keeps(
     end_many(shop, 300, days=6)
     end_many(shop, 600, days=8)
     async with keeper(shop) as kept:
-        assert await kept.retention.run_once() == QUICK["leader_ttl"] / 2
+        assert await kept.retention.run_once() == TTL / 2
         assert shop.one("select count(*) from laneway.jobs") == 1600
         await kept.watchdog.run_once()
         assert await kept.rounds() >= 3
@@ -81,7 +85,8 @@ async def test_the_leader_removes_what_policy_no_longer_keeps(
         end_many(shop, 5, days=8)
         await kept.rounds()
         assert shop.one("select count(*) from laneway.outcome") == 305
-        monkeypatch.setattr(kept.retention, "_walk_at", 0.0)
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + module.WALK_S)
+        monkeypatch.setattr(module, "time", later)
         await kept.rounds()
         assert shop.one("select count(*) from laneway.outcome") == 300
 
@@ -93,7 +98,7 @@ async def test_a_walk_rests_between_its_steps(shop: Workshop) -> None:
         began = time.monotonic()
         delay = await kept.retention.run_once()
         took = time.monotonic() - began
-        assert kept.retention._place is not None
+        assert kept.retention.is_walking
         assert delay is not None
         assert 0 < delay <= module.REST * took
 

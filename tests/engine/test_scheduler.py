@@ -30,6 +30,20 @@ from tests.engine.workshop import Workshop, until
 HOUR = timedelta(hours=1)
 
 
+class Called(Scheduler):
+    """A scheduler that knows whether something is due that it may serve."""
+
+    def __init__(
+        self, database: Database, holder: UUID, checks: dict[str, Check], *rest: Any
+    ) -> None:
+        super().__init__(database, Complaints(), holder, checks, *rest)
+        self.database, self.holder, self.checks = database, holder, checks
+
+    async def is_due(self) -> bool:
+        statement = schedules.find_due(self.holder, self.checks.keys())
+        return bool((await self.database.run(statement)).due)
+
+
 class Office:
     """Schedulers of several processes at one database, called by hand."""
 
@@ -40,12 +54,11 @@ class Office:
         # Half an hour away, so that no slot comes round while a test runs.
         self.minute = (datetime.now(UTC).minute + 30) % 60
 
-    def scheduler(self, *checks: Check, holder: UUID | None = None) -> Scheduler:
+    def scheduler(self, *checks: Check, holder: UUID | None = None) -> Called:
         settings = Settings.load(database_url=self.shop.dsn)
         database = Database(self.shop.dsn, settings, role="worker", size=1)
-        made = Scheduler(
+        made = Called(
             database,
-            Complaints(),
             holder or uuid4(),
             {check.name: check for check in checks},
             SimpleNamespace(level=3),
@@ -55,7 +68,7 @@ class Office:
         self._stack.push_async_callback(made.cancel)
         return made
 
-    def leader(self) -> Scheduler:
+    def leader(self) -> Called:
         """A scheduler whose process leads."""
         holder = uuid4()
         self.shop.do("delete from laneway.leader")
@@ -103,19 +116,14 @@ async def office(shop: Workshop) -> AsyncIterator[Office]:
         yield Office(shop, stack)
 
 
-async def settle(scheduler: Scheduler) -> float | None:
+async def settle(scheduler: Called) -> float | None:
     """Rounds until there is nothing left to do; the last one's answer."""
     for _ in range(200):
         delay = await scheduler.run_once()
         await scheduler.checked()
-        if delay != 0 and not await _is_due(scheduler):
+        if delay != 0 and not await scheduler.is_due():
             return delay
     raise AssertionError("it never comes to rest")
-
-
-async def _is_due(scheduler: Scheduler) -> bool:
-    statement = schedules.find_due(scheduler._holder, scheduler._checks.keys())
-    return bool((await scheduler._database.run(statement)).due)
 
 
 # -- what is fired ------------------------------------------------------------------------------
@@ -184,7 +192,7 @@ async def test_many_processes_that_all_hold_the_lead_fire_each_slot_once(office:
     """As if fencing were not there: the key of the slots is enough."""
     for i in range(5):
         await office.add(f"s{i}", late=3 * HOUR, missed="catch_up")
-    holder = office.leader()._holder
+    holder = office.leader().holder
     crowd = [office.scheduler(holder=holder) for _ in range(8)]
     await asyncio.gather(*(settle(each) for each in crowd))
     assert len(office.slots()) == 20
@@ -363,7 +371,7 @@ async def test_one_process_runs_a_check_at_a_time(office: Office) -> None:
 
     await office.add(late=4 * HOUR, check_name="is_full", missed="catch_up")
     crowd = [office.scheduler(check(counted)) for _ in range(6)]
-    while await _is_due(crowd[0]):
+    while await crowd[0].is_due():
         await asyncio.gather(*(each.run_once() for each in crowd))
         await asyncio.gather(*(each.checked() for each in crowd))
     assert (most, asked) == (1, 5)

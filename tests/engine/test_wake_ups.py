@@ -35,7 +35,7 @@ async def ready(shop: Workshop) -> None:
     worker = await shop.hire()
     await until(lambda: worker.heartbeat.is_ready)
     if worker.settings.can_listen:
-        await until(lambda: worker.listening._listener.is_listening)
+        await until(lambda: worker.listening.is_listening)
 
 
 async def test_a_submit_starts_its_job_at_once(sleepy: Workshop) -> None:
@@ -138,11 +138,11 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
             " where datname = current_database() and application_name = 'laneway listen'"
         )
         assert lost == 1
-        await until(lambda: not worker.listening._listener.is_listening)
+        await until(lambda: not worker.listening.is_listening)
         # Submitted while nobody listens: found as soon as somebody does again.
         missed = await sleepy.lw.submit("job")
         await missed.wait(60)
-        await until(lambda: worker.listening._listener.is_listening)
+        await until(lambda: worker.listening.is_listening)
         await (await sleepy.lw.submit("job")).wait(60)
 
 
@@ -151,7 +151,7 @@ async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> Non
     worker = await shop.hire_unlike({"watchdog_interval": 1.5, "leader_ttl": 2.5})
     await until(lambda: worker.heartbeat.is_ready and worker.watchdog.is_leader)
     asked = 0
-    for database in (worker._claims, worker._settles, worker._rest):
+    for database in worker.databases:
         run = database.run
 
         async def counted(statement: object, run: object = run) -> object:

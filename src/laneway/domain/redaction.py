@@ -84,6 +84,10 @@ class Redaction:
         self._known = tuple(sorted(found.union(self._known), key=len, reverse=True))
         self._words = tuple(re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in self._known)
 
+    def forget(self) -> None:
+        """Forget the passwords of all connection strings."""
+        self._known, self._words = (), ()
+
     def __call__(self, text: str) -> str:
         text = shortened(text, LONGEST_TEXT)
         # Whole words first: a password like "secret" must not spoil the names that patterns know.

@@ -15,7 +15,7 @@ from laneway.store.leases import Answer, Verdict
 
 log = logging.getLogger("laneway")
 
-_LONGEST: Final = 200
+LONGEST: Final = 200
 _FAILED: Final = frozenset({"fail", "giveup", "confirm"})
 
 
@@ -74,8 +74,8 @@ class Failures:
 def _error(verdict: Verdict) -> str:
     """Its type and message on one line, shortened."""
     told = json.loads(verdict.error) if verdict.error else {"type": "Error", "message": ""}
-    text = visible(f"{told['type']}: {told['message'][:_LONGEST]}")
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+    text = visible(f"{told['type']}: {told['message'][:LONGEST]}")
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def _wait_s(run: Run, verdict: Verdict) -> float:

@@ -82,6 +82,11 @@ class Heartbeat(Service):
         return self._process.pid if self._process is not None else None
 
     @property
+    def held(self) -> int:
+        """How many leases it renews."""
+        return len(self._held)
+
+    @property
     def is_ready(self) -> bool:
         """Whether what is claimed now would be renewed in time."""
         return self.is_answering and self._gets_through

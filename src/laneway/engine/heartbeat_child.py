@@ -81,13 +81,19 @@ class Beater:
     """The claims held, when each is due, and when each is lost."""
 
     def __init__(
-        self, renew: Renew, fraction: float, teller: Teller, silence_s: float = float("inf")
+        self,
+        renew: Renew,
+        fraction: float,
+        teller: Teller,
+        silence_s: float = float("inf"),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = renew
+        self._clock = clock
         self._fraction = fraction
         self._teller = teller
         self._silence_s = silence_s
-        self._heard = time.monotonic()
+        self._heard = self._clock()
         self._held: dict[Pair, Held] = {}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -99,7 +105,7 @@ class Beater:
 
     def hear(self) -> None:
         """The worker's event loop turns."""
-        self._heard = time.monotonic()
+        self._heard = self._clock()
 
     def hold(
         self,
@@ -108,7 +114,7 @@ class Beater:
         age_s: float = 0.0,
         job_ids: Sequence[bytes] = (),
     ) -> None:
-        began = time.monotonic() - age_s
+        began = self._clock() - age_s
         held = Held(began + lease_s * self._fraction, began + lease_s, lease_s)
         with self._lock:
             if job_ids:
@@ -136,42 +142,54 @@ class Beater:
     def gets_through(self) -> bool:
         """Whether renewals are answered, as far as is known."""
         asked = self._asked
-        return self._is_well and (asked is None or time.monotonic() - asked < SLOW_S)
+        return self._is_well and (asked is None or self._clock() - asked < SLOW_S)
 
     def run(self) -> None:
         while True:
             due = self._wait_for_due()
             if not due:
                 self._probe()
-            for start in range(0, len(due), CHUNK):
-                self._renew(due[start : start + CHUNK])
+            self.renew(due)
+
+    def due(self) -> list[Pair]:
+        """The leases to renew now: those that will be due soon go with those that are."""
+        with self._lock:
+            return self._due()
+
+    def _due(self) -> list[Pair]:
+        now = self._clock()
+        return [
+            pair
+            for pair, h in self._held.items()
+            if h.due_at <= now + h.lease_s * self._fraction / 4
+        ]
+
+    def renew(self, pairs: list[Pair]) -> None:
+        """Renews these, and tells which of them are not ours any more or are to be cancelled."""
+        for start in range(0, len(pairs), CHUNK):
+            self._renew(pairs[start : start + CHUNK])
 
     def _wait_for_due(self) -> list[Pair]:
-        """Sleeps until a lease is due; what will be soon goes with it.
+        """Sleeps until a lease is due.
 
         After a failure no longer than until another try: while nothing gets through, the worker
         claims nothing, and nothing would become due.
         """
-        again_at = float("inf") if self._is_well else time.monotonic() + AGAIN_S
+        again_at = float("inf") if self._is_well else self._clock() + AGAIN_S
         with self._lock:
             while True:
                 soonest = min((h.due_at for h in self._held.values()), default=float("inf"))
                 soonest = min(soonest, again_at)
-                wait_s = soonest - time.monotonic()
+                wait_s = soonest - self._clock()
                 if wait_s <= 0:
                     break
                 self._wakes_at = soonest
                 self._changed.wait(min(wait_s, 3600))
             self._wakes_at = 0.0
-            now = time.monotonic()
-            return [
-                pair
-                for pair, h in self._held.items()
-                if h.due_at <= now + h.lease_s * self._fraction / 4
-            ]
+            return self._due()
 
     def _probe(self) -> None:
-        self._asked = time.monotonic()
+        self._asked = self._clock()
         try:
             self._ask([], [], PROBE_S)
         except LanewayError:
@@ -186,7 +204,7 @@ class Beater:
             self._teller.tell("through")
 
     def _renew(self, pairs: list[Pair]) -> None:
-        if time.monotonic() - self._heard > self._silence_s or is_frozen(os.getppid()):
+        if self._clock() - self._heard > self._silence_s or is_frozen(os.getppid()):
             self._put_off(pairs, AGAIN_S)
             return
         with self._lock:
@@ -195,7 +213,7 @@ class Beater:
             lost_at = min((self._held[pair].lost_at for pair in pairs), default=0.0)
         if not pairs:
             return
-        self._asked = asked = time.monotonic()
+        self._asked = asked = self._clock()
         try:
             # So that there is time for another try.
             answers = self._ask(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
@@ -229,7 +247,7 @@ class Beater:
 
     def _put_off(self, pairs: list[Pair], wait_s: float) -> None:
         """Nobody renewed these: asks again soon, while they are not lost."""
-        due_at = time.monotonic() + wait_s
+        due_at = self._clock() + wait_s
         with self._lock:
             for pair in pairs:
                 if pair in self._held:
@@ -243,11 +261,12 @@ class Beater:
             with self._lock:
                 first = min((h.lost_at for h in self._held.values()), default=float("inf"))
             # Leases last 2 s or more, so a look per half second sees a new one in time.
-            time.sleep(min(0.5, max(0.01, first - time.monotonic())))
-            self._give_up()
+            time.sleep(min(0.5, max(0.01, first - self._clock())))
+            self.give_up_lost()
 
-    def _give_up(self) -> None:
-        now = time.monotonic()
+    def give_up_lost(self) -> None:
+        """Lets go of leases that were not renewed in time, and tells the worker."""
+        now = self._clock()
         with self._lock:
             lost = {pair: h.lease_s for pair, h in self._held.items() if h.lost_at <= now}
             for pair in lost:

@@ -28,6 +28,11 @@ class Listening(Service):
         self._listener = Listener(dsn, settings, on_message)
         self._on_ready = on_ready
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether notifications arrive."""
+        return self._listener.is_listening
+
     def _ready(self) -> None:
         self._complaints.over(self.name)
         self._on_ready()

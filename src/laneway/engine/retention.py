@@ -53,6 +53,11 @@ class Retention(Service):
         self._recount_at = 0.0
         self._round_at = self._sweep_at = self._prune_at = self._walk_at = self._events_at = 0.0
 
+    @property
+    def is_walking(self) -> bool:
+        """Whether a walk over what has ended is under way."""
+        return self._place is not None
+
     async def run_once(self) -> float | None:
         mandate = self._watchdog.mandate
         if mandate is None:

@@ -67,12 +67,12 @@ class Service:
             except DatabaseUnavailable as error:
                 failures += 1
                 self._complaints.tell(self.name, error)
-                delay = self._backoff(failures)
+                delay = backoff_s(failures, self.longest_backoff_s)
             except Exception as error:
                 failures += 1
                 self._complaints.tell(self.name, f"{type(error).__name__}: {error}")
                 log.debug("%s failed", self.name, exc_info=True)
-                delay = self._backoff(failures)
+                delay = backoff_s(failures, self.longest_backoff_s)
             if not self._goes_on():
                 return
             if failures:
@@ -94,6 +94,7 @@ class Service:
     def _goes_on(self) -> bool:
         return not self._is_stopping
 
-    def _backoff(self, failures: int) -> float:
-        longest = min(self.longest_backoff_s, 0.1 * 2.0 ** min(failures - 1, 10))
-        return longest * random.uniform(0.5, 1.0)
+
+def backoff_s(failures: int, longest_s: float) -> float:
+    """The pause after so many failures in a row, jittered."""
+    return min(longest_s, 0.1 * 2.0 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)

@@ -16,6 +16,11 @@ class Threads:
         self._made = 0
         self._lock = threading.Lock()
 
+    @property
+    def idle(self) -> int:
+        """How many threads wait for work."""
+        return self._idle
+
     def run(self, fn: Callable[[], None]) -> None:
         """Runs fn in a thread at once; how many may run is decided by the room, not here."""
         with self._lock:

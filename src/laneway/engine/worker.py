@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import Self
+from typing import NamedTuple, Self
 from uuid import UUID, uuid4
 
 from laneway import __version__, forks
@@ -53,6 +53,14 @@ from laneway.store.workers import WorkerInfo
 log = logging.getLogger("laneway")
 
 
+class Databases(NamedTuple):
+    """One connection for each kind of statement: none waits for another kind."""
+
+    claim: Database
+    settle: Database
+    rest: Database
+
+
 class Worker:
     """Runs the handlers of a registry; `start`, then `stop`."""
 
@@ -86,23 +94,27 @@ class Worker:
         self._complaints = Complaints()
         self._counting = Counting()
         self._state = lanes.ControlState(0, False, {})
-        self._loops: dict[str, LaneLoop] = {}
+        self.loops: dict[str, LaneLoop] = {}
         self.is_running = False
 
     # Building ---------------------------------------------------------------------------------
 
     def _build(self, marker: Marker | None) -> None:
         settings, complaints, checks = self.settings, self._complaints, self.registry.checks
-        self._claims = Database(self._dsn, settings, role="claim", size=1)
-        self._settles = Database(self._dsn, settings, role="settle", size=1)
-        self._rest = Database(self._dsn, settings, role="worker", size=1)
-        self._counting.watch(self._claims, self._settles, self._rest)
-        self._neighbours = Neighbours(self._rest)
+        self.databases = Databases(
+            claim=Database(self._dsn, settings, role="claim", size=1),
+            settle=Database(self._dsn, settings, role="settle", size=1),
+            rest=Database(self._dsn, settings, role="worker", size=1),
+        )
+        self._counting.watch(*self.databases)
+        rest = self.databases.rest
+        self._neighbours = Neighbours(rest)
         self.rooms = Rooms.of(settings, self._max_jobs)
         renewal = renewed_in(self._dsn, settings)
         self.heartbeat = Heartbeat(renewal, settings, complaints, self._on_heartbeat)
-        self.completer = Completer(DatabaseLedger(self._settles), complaints, self._on_settled)
-        self._requests = Requests(DatabaseLedger(self._rest), complaints, self._on_report)
+        settle = DatabaseLedger(self.databases.settle)
+        self.completer = Completer(settle, complaints, self._on_settled)
+        self._requests = Requests(DatabaseLedger(rest), complaints, self._on_report)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
         self.executor = Executor(
@@ -120,7 +132,7 @@ class Worker:
         )
         self._tools = Tools(
             self.id,
-            self._claims,
+            self.databases.claim,
             self.rooms,
             self.executor,
             self.completer,
@@ -133,7 +145,7 @@ class Worker:
             lambda: self.registrar.is_drained,
         )
         self.poller = Poller(
-            self._rest,
+            rest,
             complaints,
             self._job_types,
             lambda: self._state,
@@ -141,16 +153,14 @@ class Worker:
             self._on_work,
             self._neighbours.tell,
         )
-        self.watchdog = Watchdog(self._rest, settings, complaints, self.id, self._on_reclaimed)
-        self.retention = Retention(
-            self._rest, settings, complaints, self.watchdog, self._on_reclaimed
-        )
+        self.watchdog = Watchdog(rest, settings, complaints, self.id, self._on_reclaimed)
+        self.retention = Retention(rest, settings, complaints, self.watchdog, self._on_reclaimed)
         self.scheduler = Scheduler(
-            self._rest, complaints, self.id, checks, self.resources, self._on_reclaimed
+            rest, complaints, self.id, checks, self.resources, self._on_reclaimed
         )
         self.watchdog.on_elected = self.scheduler.wake
         self.registrar = Registrar(
-            self._rest,
+            rest,
             complaints,
             WorkerInfo(
                 id=self.id,
@@ -201,7 +211,7 @@ class Worker:
         self.poller.start()
         if missing := (self._only or frozenset()) - self._state.lanes.keys():
             log.warning("there is no lane %s: nothing is served there", ", ".join(sorted(missing)))
-        log.info("worker %s serves %s", self.name, ", ".join(sorted(self._loops)) or "no lane")
+        log.info("worker %s serves %s", self.name, ", ".join(sorted(self.loops)) or "no lane")
 
     async def _introduce(self) -> None:
         await asyncio.to_thread(check, self._dsn, __version__)
@@ -254,7 +264,7 @@ class Worker:
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
                 if given_back:
-                    await self._rest.run(wake(wake_message(given_back)))
+                    await self.databases.rest.run(wake(wake_message(given_back)))
                 await self.scheduler.resign()
                 await self.watchdog.resign()
                 await self.registrar.say_goodbye()
@@ -271,11 +281,11 @@ class Worker:
         log.info("worker %s stopped", self.name)
 
     async def _stop_claiming(self) -> None:
-        stops = [asyncio.ensure_future(loop.stop()) for loop in self._loops.values()]
+        stops = [asyncio.ensure_future(loop.stop()) for loop in self.loops.values()]
         if stops:
             await asyncio.wait(stops, timeout=STOP_S)
         # What a claim that hangs may still bring lapses and is taken back.
-        for loop in self._loops.values():
+        for loop in self.loops.values():
             await loop.cancel()
         await asyncio.gather(*stops, return_exceptions=True)
 
@@ -285,14 +295,14 @@ class Worker:
         await self.heartbeat.stop()
         await self._pool.close()
         await self._neighbours.close()
-        for database in (self._claims, self._settles, self._rest):
+        for database in self.databases:
             await database.close()
 
     # What the parts tell each other -----------------------------------------------------------
 
     async def refresh(self) -> None:
         """Reads the lanes and serves them as they now are."""
-        state = await self._rest.run(lanes.read())
+        state = await self.databases.rest.run(lanes.read())
         if not self.is_running:
             # A lane that appears while the worker stops is for others.
             return
@@ -300,30 +310,30 @@ class Worker:
         self.scheduler.wake()
         mine = served(self._state, self.registry.runnable, self._only)
         self.rooms.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
-        for lane, loop in list(self._loops.items()):
+        for lane, loop in list(self.loops.items()):
             if lane not in mine:
                 loop.serve([])
         for lane, handlers in mine.items():
-            if lane in self._loops:
-                self._loops[lane].serve(handlers)
+            if lane in self.loops:
+                self.loops[lane].serve(handlers)
             else:
-                self._loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._complaints)
+                self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._complaints)
                 loop.start()
 
     def _job_types(self) -> list[str]:
         if self.registrar.is_drained:
             # So that others are told of what it promotes.
             return []
-        return sorted(job_type for loop in self._loops.values() for job_type in loop.job_types)
+        return sorted(job_type for loop in self.loops.values() for job_type in loop.job_types)
 
     def _on_work(self, job_types: set[str]) -> None:
-        for loop in self._loops.values():
+        for loop in self.loops.values():
             if not loop.job_types.isdisjoint(job_types):
                 loop.wake()
 
     def _on_room(self) -> None:
         # The first to be woken is the first to claim.
-        for loop in sorted(self._loops.values(), key=lambda one: self.rooms.last_turn(one.lane)):
+        for loop in sorted(self.loops.values(), key=lambda one: self.rooms.last_turn(one.lane)):
             if loop.is_hungry:
                 loop.wake()
         self._look_whether_spent()
@@ -352,12 +362,12 @@ class Worker:
     def _on_turn(self) -> None:
         """Room under a limit is left to a lane or call of this process."""
         self._requests.limits.hint()
-        for loop in self._loops.values():
+        for loop in self.loops.values():
             if loop.is_full:
                 loop.wake()
 
     def _on_listening(self) -> None:
-        for loop in self._loops.values():
+        for loop in self.loops.values():
             loop.wake()
 
     def _on_resumed(self) -> None:
@@ -379,7 +389,7 @@ class Worker:
         if woken:
             self._on_work(woken)
             self._neighbours.tell(woken)
-        for loop in self._loops.values():
+        for loop in self.loops.values():
             if loop.is_full:
                 loop.wake()
         self._look_whether_spent()

@@ -25,12 +25,12 @@ WHICH_PROCESS: Final = b"select pg_catalog.pg_backend_pid()"
 _REFUSED_OPTIONS: Final = "unsupported startup parameter"
 _ROUNDS: Final = 5
 # DSN → whether a pooler stands between.
-_found: dict[str, bool] = {}
+known: dict[str, bool] = {}
 
 
 def is_pooled(dsn: str, settings: Settings) -> bool:
     """Whether to do without prepared statements and settings of the session."""
-    return _found.get(dsn, False) if settings.pooler is None else settings.pooler
+    return known.get(dsn, False) if settings.pooler is None else settings.pooler
 
 
 def without_session(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,20 +47,20 @@ def shows(error: BaseException) -> bool:
 
 def note(dsn: str, *, quietly: bool = False) -> None:
     """From now on this process does without a session here."""
-    if not _found.get(dsn) and not quietly:
+    if not known.get(dsn) and not quietly:
         log.warning(
             "a pooler stands between Laneway and PostgreSQL: Laneway prepares no statements there,"
             " and where it pools by transaction jobs start at the next poll"
             " (LANEWAY_LISTEN_DSN=<a direct connection> keeps wake-ups)"
         )
-    _found[dsn] = True
+    known[dsn] = True
 
 
 async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> AsyncConnection[Any]:
     """A connection with these options, or without what a pooler that is met cannot keep."""
-    if may_ask and _found.get(dsn):
+    if may_ask and known.get(dsn):
         options = without_session(options)
-    may_ask = may_ask and dsn not in _found
+    may_ask = may_ask and dsn not in known
     try:
         conn = await AsyncConnection.connect(dsn, **options)
     except psycopg.OperationalError as error:
@@ -80,9 +80,9 @@ async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Asy
 
 def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Connection[Any]:
     """The same for a thread beside a worker, which says it."""
-    if may_ask and _found.get(dsn):
+    if may_ask and known.get(dsn):
         options = without_session(options)
-    may_ask = may_ask and dsn not in _found
+    may_ask = may_ask and dsn not in known
     try:
         conn = psycopg.connect(dsn, **options)
     except psycopg.OperationalError as error:
@@ -103,7 +103,7 @@ def _compare(
     dsn: str, conn: AsyncConnection[Any] | Connection[Any], row: Any, *, quietly: bool = False
 ) -> None:
     if row[0] == conn.info.backend_pid:
-        _found.setdefault(dsn, False)
+        known.setdefault(dsn, False)
     else:
         note(dsn, quietly=quietly)
         conn.prepare_threshold = None
