@@ -111,7 +111,7 @@ async def _serve(
                 " or run `laneway principals create`, before others can reach it"
             )
         if settings.grpc == "on":
-            rpc = _make_rpc(dsn, settings, app)
+            rpc = make_rpc(dsn, settings, app)
             where = rpc.listen(settings.grpc_host, settings.grpc_port)
             await rpc.start()
             say(f"serving remote workers on {where}")
@@ -150,7 +150,7 @@ async def _stop_when_told(
     await asyncio.gather(*stops)
 
 
-def _make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
+def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
     """What serves remote workers, with the guards of the API's door."""
     try:
         from laneway.rpc.replica import Replica

@@ -17,9 +17,12 @@ from laneway.rpc.hello import Hello, ServedType
 from laneway.rpc.outbox import Beat, OutAssignment
 from laneway.rpc.replica import Replica
 from laneway.store.leases import Answer, Verdict
+from laneway.store.notify import CHANNEL
 from laneway.store.workers import TypeRecord
+from tests.control.scene import Scene
 from tests.engine.workshop import until
 
+PATIENCE = 60.0
 ANN = Caller(uuid4(), "ann")
 
 
@@ -91,6 +94,11 @@ class Hand:
         del self.jobs[: len(ended)]
         return await settle(self.replica, [one.claim for one in ended], kind)
 
+    def stop_reading(self) -> None:
+        """Its connection breaks, of which the replica has not heard yet."""
+        assert self._reading is not None
+        self._reading.cancel()
+
     async def hang_up(self) -> None:
         """Its connection breaks."""
         if self._reading is not None:
@@ -101,12 +109,17 @@ class Hand:
     async def over(self) -> None:
         """Returns once its stream has ended by itself."""
         assert self._reading is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await self._reading
 
 
 async def settle(replica: Replica, claims: Sequence[Claim], kind: str = "finish") -> list[Answer]:
     return await replica.settle([Verdict(claim, kind, "null") for claim in claims], 20.0)
+
+
+def notify(scene: Scene, message: str) -> None:
+    """Tells it to all who listen."""
+    scene.conn.execute("select pg_notify(%s, %s)", [CHANNEL, message])
 
 
 class Dock:
@@ -118,6 +131,8 @@ class Dock:
 
     async def __aenter__(self) -> Self:
         await self.replica.start()
+        if self.replica.settings.can_listen:
+            await until(lambda: self.replica.listening.is_listening)
         return self
 
     async def __aexit__(

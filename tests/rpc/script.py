@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Self
@@ -39,6 +40,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         self.tokens: set[str] = set()
         # What a call is answered, by its name; an exception's arguments end it instead.
         self.refusals: dict[str, tuple[grpc.StatusCode, str]] = {}
+        self.refused: Counter[str] = Counter()
         self.answer: Callable[[pb.Claim], pb.Answer] = lambda claim: ACCEPTED
         self.statuses: list[str] = []
         self.limits = pb.AcquireLimitsResponse(answer=ACCEPTED)
@@ -149,5 +151,6 @@ class Scripted(pb_grpc.DispatchServiceServicer):
     async def _note(self, request: Any, context: Any, method: str) -> None:
         self.tokens.update(v for k, v in context.invocation_metadata() if k == "authorization")
         if method in self.refusals:
+            self.refused[method] += 1
             await context.abort(*self.refusals[method])
         self.asked.append(request)

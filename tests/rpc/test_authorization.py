@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from laneway.config import Settings
-from laneway.control.throttle import Throttle
 from laneway.rpc._generated import dispatch_pb2 as pb
 from tests.api.conftest import People, Principal
 from tests.control.scene import Scene
@@ -57,6 +56,12 @@ REFUSED = {
 TABLES = ("lease", "progress", "logs", "steps", "outcome", "attempts", "ready", "limit_usage")
 
 
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """So many wrong tokens come from nowhere else."""
+    return settings.model_copy(update={"failed_logins_per_minute": 0})
+
+
 class Theft:
     """Ann's worker runs a job in the lane interactive; others come with tokens of their own."""
 
@@ -65,8 +70,6 @@ class Theft:
         self.ann = people.new("ann", "remote_worker")
         self.bob = people.new("bob", "remote_worker")
         self.mine = station.call(self.ann)
-        # So many wrong tokens come from nowhere else.
-        station.door._throttle = Throttle(Settings.load(failed_logins_per_minute=0))
         self.tokens = {
             "whole": self.ann.token,
             "other lane": people.token(self.ann.id, lanes=["maintenance"]),

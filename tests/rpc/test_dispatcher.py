@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -16,11 +18,12 @@ from laneway.rpc.outbox import Outbox, Parcel
 from laneway.rpc.portion import FIRST, Portion
 from laneway.store.database import run_sync
 from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, Range, claim
-from laneway.store.remote import Finished
 from laneway.store.statement import Statement
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import Dock, hello
+from tests.rpc.dock import Dock, hello, notify
+
+STEPS = "remote/read_steps"
 
 
 @pytest.fixture
@@ -36,7 +39,9 @@ def leases(scene: Scene) -> int:
 
 
 def attempts(scene: Scene) -> list[tuple[Any, ...]]:
-    return scene.conn.execute("select outcome, attempt from laneway.attempts order by 1").fetchall()
+    return scene.conn.execute(
+        "select outcome, attempt from laneway.attempts order by 1, 2"
+    ).fetchall()
 
 
 async def test_a_job_submitted_before_or_after_the_stream_opened_is_sent(
@@ -49,7 +54,7 @@ async def test_a_job_submitted_before_or_after_the_stream_opened_is_sent(
     assert job.id == str(early)
     assert (job.claim.attempt, job.job_type, job.payload) == (1, "t", '{"n": 1}')
     assert job.lease_ms == 30_000
-    assert 20_000 < job.lease_left_ms <= 30_000
+    assert 0 < job.lease_left_ms <= 30_000
     late = scene.submit("t")
     dock.replica.poller.wake()
     await hand.got(2)
@@ -116,56 +121,66 @@ async def test_what_was_not_sent_is_released_at_once_when_the_stream_ends(
     assert retries == [(0,)] * 3
 
 
-async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_sent(
-    dock: Dock, scene: Scene
-) -> None:
-    hand = await dock.connect_deaf()
-    began, may_go_on = asyncio.Event(), asyncio.Event()
-
-    async def slow_steps(claims: object) -> dict[int, Finished]:
-        began.set()
-        await may_go_on.wait()
-        return {}
-
-    hand.dispatcher._steps = slow_steps  # type: ignore[method-assign]
-    hand.read()
+async def tried_once(dock: Dock, scene: Scene) -> None:
+    """A job that was begun before: its steps are read before it is sent again."""
     scene.submit("t")
+    first = await dock.connect()
+    await first.got(1)
+    await first.hang_up()
+    await first.end("release")
+
+
+async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_sent(
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tried_once(dock, scene)
+    began, may_go_on = asyncio.Event(), asyncio.Event()
+    run = dock.replica.database.run
+
+    async def slow(statement: Statement[Any]) -> Any:
+        if statement.name == STEPS:
+            began.set()
+            await may_go_on.wait()
+        return await run(statement)
+
+    monkeypatch.setattr(dock.replica.database, "run", slow)
+    hand = await dock.connect()
     await began.wait()
     await hand.dispatcher.close()
     may_go_on.set()
     await hand.over()
     await until(lambda: leases(scene) == 0)
     assert not hand.jobs
-    assert attempts(scene) == [("released", 1)]
+    assert attempts(scene) == [("released", 1), ("released", 2)]
 
 
 async def test_what_was_being_prepared_is_released_however_late_that_is_broken_off(
-    dock: Dock, scene: Scene
+    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand = await dock.connect_deaf()
+    await tried_once(dock, scene)
     began, is_told = asyncio.Event(), asyncio.Event()
+    run = dock.replica.database.run
 
-    async def slow_steps(claims: object) -> dict[int, Finished]:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            # As the driver does, which waits until the server has heard of it.
-            await is_told.wait()
-            raise
-        return {}
+    async def slow(statement: Statement[Any]) -> Any:
+        if statement.name == STEPS:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                # As the driver does, which waits until the server has heard of it.
+                await is_told.wait()
+                raise
+        return await run(statement)
 
-    hand.dispatcher._steps = slow_steps  # type: ignore[method-assign]
-    hand.read()
-    scene.submit("t")
+    monkeypatch.setattr(dock.replica.database, "run", slow)
+    hand = await dock.connect()
     await began.wait()
-    assert hand._reading is not None
-    hand._reading.cancel()
+    hand.stop_reading()
     await hand.dispatcher.close()
     assert leases(scene) == 1
     is_told.set()
     await until(lambda: leases(scene) == 0)
-    assert attempts(scene) == [("released", 1)]
+    assert attempts(scene) == [("released", 1), ("released", 2)]
 
 
 async def test_what_was_sent_stays_with_its_worker_when_the_stream_ends(
@@ -206,7 +221,9 @@ async def test_a_new_stream_knows_what_the_last_claim_of_an_older_one_brought(
     await older.hang_up()
     session = older.dispatcher.session
     job_id = scene.submit("t")
-    version = dock.replica._state.version
+    row = scene.conn.execute("select version from laneway.control").fetchone()
+    assert row is not None
+    (version,) = row
     ranges = [Range("t", 1, True, MIN_RANK, 0, MAX_RANK)]
     with psycopg.connect(dsn) as conn:
         run_sync(conn, claim(older.id, "default", version, 1, ranges, [1], session=session))
@@ -338,7 +355,7 @@ async def test_a_cancelled_job_makes_its_worker_beat(dock: Dock, scene: Scene) -
     scene.submit("t")
     hand = await dock.connect()
     await hand.got(1)
-    dock.replica._on_message(f"cancel {hand.id}")
+    notify(scene, f"cancel {hand.id}")
     await until(lambda: hand.beats)
 
 
@@ -346,13 +363,20 @@ async def test_a_claim_that_fails_keeps_the_stream(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("laneway.rpc.rotation.RETRY_S", 0.01)
+    portions: list[int] = []
+    shrink = Portion.shrink
+
+    def noted(portion: Portion) -> None:
+        shrink(portion)
+        portions.append(portion.most)
+
+    monkeypatch.setattr(Portion, "shrink", noted)
     hand = await dock.connect()
     scene.conn.execute("alter table laneway.ready rename to hidden")
     dock.replica.rotation.tell(["t"])
     await until(lambda: "dispatcher: " in caplog.text)
     # Perhaps it was too much at once: it is tried with less.
-    portion = dock.replica._shared.floors["default"].portion
-    await until(lambda: portion.most < FIRST)
+    await until(lambda: portions and portions[-1] < FIRST)
     scene.conn.execute("alter table laneway.hidden rename to ready")
     scene.submit("t")
     await hand.got(1)
@@ -390,8 +414,8 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
         "select laneway.submit('t', to_jsonb(repeat('x', 100000))) from generate_series(1, 300)"
     )
     hand = await dock.connect_deaf(hello(max_in_flight=1000))
-    await until(lambda: hand.dispatcher._outbox.is_full)
-    await until(lambda: not dock.replica.rotation._rounds)
+    await until(lambda: not hand.dispatcher.takes_jobs)
+    await until(lambda: dock.replica.rotation.is_idle)
     # The first claim cannot know how large they are.
     assert leases(scene) == FIRST
     # Only that its reader has taken some tells that there is room again.
@@ -433,8 +457,9 @@ async def test_a_reader_that_takes_nothing_gets_nothing_more_and_loses_what_grow
         await anext(hand.dispatcher.batches())
     await until(lambda: not hand.dispatcher.takes_jobs)
     assert leases(scene) == 1
-    monkeypatch.setattr("laneway.rpc.outbox.LEAST_LEFT", 2.0)
-    hand.dispatcher._stale_at = 0.0
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600)
+    monkeypatch.setattr("laneway.rpc.outbox.time", later)
+    monkeypatch.setattr("laneway.rpc.dispatcher.time", later)
     hand.dispatcher.release_stale()
     await until(lambda: attempts(scene) == [("released", 1)])
     assert not leases(scene)

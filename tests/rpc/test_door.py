@@ -13,7 +13,6 @@ import pytest
 
 from laneway.config import Settings
 from laneway.control import gatekeeper
-from laneway.control.throttle import Buckets, Throttle
 from laneway.domain.permissions import Access, Grant
 from laneway.domain.token import new_secret
 from laneway.errors import Forbidden
@@ -23,6 +22,18 @@ from tests.api.conftest import People
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 from tests.rpc.station import PATIENCE, Station, assigned
+
+
+@pytest.fixture
+def bounds() -> dict[str, int]:
+    """Settings of the station's door; parametrized where they matter."""
+    return {}
+
+
+@pytest.fixture
+def settings(settings: Settings, bounds: dict[str, int]) -> Settings:
+    return settings.model_copy(update=bounds)
+
 
 CLAIM = frozenset({"workers:claim"})
 
@@ -115,12 +126,11 @@ async def test_a_refusal_is_audited(
     assert acts() == [("vic", "grpc", "Heartbeat", "refused")]
 
 
+@pytest.mark.parametrize("bounds", [{"failed_logins_per_minute": 2}])
 async def test_who_guesses_tokens_is_slowed_down_and_others_are_not(
     station: Station, people: People
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    tight = Settings.load(failed_logins_per_minute=2)
-    station.door._throttle = Throttle(tight)
     assert await station.call(ann).beat() == []
     codes = []
     for _ in range(4):
@@ -179,8 +189,6 @@ async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
     station: Station, people: People, bounds: dict[str, int], most: str
 ) -> None:
     door, ann = station.door, people.new("ann", "remote_worker")
-    door._most = bounds.get("max_remote_workers", 100)
-    door._most_each = bounds.get("max_remote_workers_per_principal", 100)
     first = await station.call(ann).connected()
     second = await station.call(ann).connected()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -189,17 +197,28 @@ async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
     assert most in str(refused.value.details())
     if "max_remote_workers_per_principal" in bounds:
         await station.call(people.new("bob", "remote_worker")).connected()
+    connected = door.count
     first.cancel()
-    await until(lambda: door.count < 3 and door._taken[ann.id] < 2)
+    await until(lambda: door.count == connected - 1)
     await station.call(ann).connected()
     assert not second.done()
 
 
+@pytest.fixture
+def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laneway.rpc.door.HELLOS_PER_S", 0.001)
+
+
+@pytest.mark.usefixtures("rarely")
+@pytest.mark.parametrize("bounds", [{"max_remote_workers_per_principal": 1}])
 async def test_who_connects_too_often_is_told_to_wait(station: Station, people: People) -> None:
-    station.door._hellos = Buckets(0.001, 1)
     ann, bob = people.new("ann", "remote_worker"), people.new("bob", "remote_worker")
-    await station.call(ann).connected()
+    for _ in range(2):
+        stream = await station.call(ann).connected()
+        stream.cancel()
+        await until(lambda: station.door.count == 0)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await station.call(ann).connected()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "too often" in str(refused.value.details())
     await station.call(bob).connected()

@@ -15,7 +15,7 @@ from laneway.store import workers
 from laneway.store.database import Database
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import Dock, hello, settle
+from tests.rpc.dock import Dock, hello, notify, settle
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def test_a_worker_told_to_drain_stays_so_when_it_connects_again(
         " where id = %s",
         [hand.id],
     )
-    here.replica._on_message(f"drain {hand.id}")
+    notify(scene, f"drain {hand.id}")
     await until(lambda: hand.dispatcher.is_drained)
     again = await there.connect(hand.said)
     assert again.dispatcher.is_drained

@@ -22,7 +22,7 @@ from laneway.store.leases import Verdict
 from laneway.store.statement import Statement
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import ANN, Dock, Hand, declared, hello, settle
+from tests.rpc.dock import ANN, Dock, Hand, declared, hello, notify, settle
 
 CLAIM = "remote/claim_jobs"
 
@@ -49,13 +49,12 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 async def settled_down(dock: Dock) -> None:
     """Returns once nobody claims, and what the streams were opened for is looked for."""
-    await until(lambda: dock.replica.listening._listener.is_listening)
     await dock.replica.poller.run_once()
     await settled_rounds(dock)
 
 
 async def settled_rounds(dock: Dock) -> None:
-    await until(lambda: not dock.replica.rotation._rounds)
+    await until(lambda: dock.replica.rotation.is_idle)
 
 
 def _have(hands: list[Hand], count: int) -> bool:
@@ -75,9 +74,9 @@ async def test_a_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
     said.clear()
     for n in range(1, 6):
         scene.submit("t")
-        dock.replica._on_message("wake t")
+        notify(scene, "wake t")
         await until(partial(_have, hands, n))
-        await until(lambda: not dock.replica.rotation._rounds)
+        await until(lambda: dock.replica.rotation.is_idle)
     assert said[CLAIM] == 5
     # In turn: no worker gets a second job while another has none.
     assert max(len(hand.jobs) for hand in hands) == 1
@@ -111,7 +110,7 @@ async def test_a_backlog_is_shared_by_all_who_have_room(dock: Dock, scene: Scene
     await settled_down(dock)
     for _ in range(12):
         scene.submit("t")
-    dock.replica._on_message("wake t")
+    notify(scene, "wake t")
     await until(lambda: sum(len(hand.jobs) for hand in hands) == 12)
     assert sum(1 for hand in hands if hand.jobs) >= 3
 
@@ -123,7 +122,7 @@ async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
     await settled_down(dock)
     scene.submit("a")
     scene.submit("b")
-    dock.replica._on_message("wake a\x1fb")
+    notify(scene, "wake a\x1fb")
     await one.got(1)
     await other.got(1)
 
@@ -134,12 +133,12 @@ async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
     hands = [await dock.connect(hello(max_in_flight=1)) for _ in range(3)]
     for _ in range(4):
         scene.submit("t")
-    dock.replica._on_message("wake t")
+    notify(scene, "wake t")
     for hand in hands:
         await hand.got(1)
-    await until(lambda: not dock.replica.rotation._rounds)
+    await until(lambda: dock.replica.rotation.is_idle)
     said.clear()
-    dock.replica._on_message("wake t")
+    dock.replica.rotation.tell(["t"])
     assert said[CLAIM] == 0
     await hands[1].end()
     await hands[1].got(1)
@@ -154,7 +153,7 @@ async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
     await dock.replica.poller.cancel()
     for _ in range(3):
         scene.submit("t")
-    dock.replica._on_message("wake t")
+    notify(scene, "wake t")
     for _ in range(3):
         (_,) = await hand.got(1)
         await hand.end()
@@ -164,7 +163,7 @@ async def test_the_highest_priority_goes_first_whoever_is_next(dock: Dock, scene
     hand = await dock.connect(hello(max_in_flight=1))
     await settled_down(dock)
     wanted = [scene.submit("t", priority=one) for one in (1, 5, 3)]
-    dock.replica._on_message("wake t")
+    notify(scene, "wake t")
     seen = []
     for _ in range(3):
         (job,) = await hand.got(1)
@@ -321,7 +320,7 @@ async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
     scene.submit("t")
     hand = await dock.connect(hello(max_in_flight=1))
     (job,) = await hand.got(1)
-    dock.replica._release([job.claim])
+    dock.replica.completer.add(Verdict(job.claim, "release"))
     answers = [(await settle(dock.replica, [job.claim]))[0].answer for _ in range(2)]
     assert answers in (["busy", "fenced"], ["fenced", "fenced"])
     assert scene.conn.execute("select count(*) from laneway.outcome").fetchone() == (0,)
@@ -428,7 +427,7 @@ async def test_stop_ends_streams_once_what_was_claimed_is_sent(
     async with Dock(dsn, settings) as dock:
         hand = await dock.connect_deaf()
         scene.submit("t")
-        dock.replica._on_message("wake t")
+        notify(scene, "wake t")
         await until(lambda: len(dock.replica.assignments) == 1)
         await dock.replica.stop_claiming()
         hand.read()

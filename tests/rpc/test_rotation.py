@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from laneway.rpc import rotation as module
 from laneway.rpc.rotation import Rotation
+from tests.engine.workshop import until
 
 
 class Place:
@@ -110,15 +112,14 @@ def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: Rotation
 
 
 async def test_little_room_is_collected_for_a_moment(
-    rotation: Rotation, monkeypatch: pytest.MonkeyPatch
+    rotation: Rotation,
 ) -> None:
     (place,) = joined(rotation, Place({"t"}, room=0))
     rotation.tell(["t"])
     place.room, place.is_ripe = 1, False
     rotation.has_room()
     assert calls(place) == [0]
-    rotation._timers["default"]._run()
-    assert calls(place) == [1]
+    await until(lambda: calls(place) == [1])
     rotation.done(place, tried={"t"}, goes_on=True)
     assert calls(place) == [1]
     place.is_ripe = True
@@ -139,20 +140,20 @@ def test_full_lanes_are_tried_again_when_something_ends(rotation: Rotation) -> N
 
 
 async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
-    rotation: Rotation,
+    rotation: Rotation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
     (place,) = joined(rotation, Place({"t"}))
     rotation.tell(["t"])
     rotation.failed(place)
-    rotation._alarms["default"][0]._run()
+    assert calls(place) == [1]
+    await until(lambda: calls(place) == [2])
+    rotation.done(place, tried={"t"}, wait_s=0.01)
     assert calls(place) == [2]
-    rotation.done(place, tried={"t"}, wait_s=5.0)
-    assert calls(place) == [2]
-    rotation._alarms["default"][0]._run()
+    await until(lambda: calls(place) == [3])
+    rotation.done(place, tried=None, wait_s=0.01)
     assert calls(place) == [3]
-    rotation.done(place, tried=None, wait_s=0.05)
-    rotation._alarms["default"][0]._run()
-    assert calls(place) == [4]
+    await until(lambda: calls(place) == [4])
 
 
 def test_nobody_is_called_any_more_once_it_is_closed(rotation: Rotation) -> None:

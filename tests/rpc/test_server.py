@@ -113,9 +113,8 @@ async def test_with_a_certificate_calls_are_encrypted(
         trusted = grpc.ssl_channel_credentials(certificate["grpc_cert"].read_bytes())
         async with grpc.aio.secure_channel(station.address, trusted) as channel:
             assert await health(channel) == SERVING
-            calls = station.call(ann)
-            calls._stub = DispatchServiceStub(channel)  # type: ignore[no-untyped-call]
-            assert await calls.beat() == []
+            stub = DispatchServiceStub(channel)  # type: ignore[no-untyped-call]
+            assert await Calls(stub, ann.token, uuid4()).beat() == []
 
 
 def test_without_its_packages_it_is_said_what_to_install(
@@ -124,27 +123,24 @@ def test_without_its_packages_it_is_said_what_to_install(
     monkeypatch.setitem(sys.modules, "grpc", None)
     monkeypatch.delitem(sys.modules, "laneway.rpc.server")
     with pytest.raises(ConfigError, match=r"pip install 'laneway\[grpc\]'"):
-        serving._make_rpc("", settings, FastAPI())
+        serving.make_rpc("", settings, FastAPI())
 
 
 # -- health and limits ------------------------------------------------------------------------
 
 
 async def test_health_needs_no_token_and_follows_the_database(
-    station: Station, monkeypatch: pytest.MonkeyPatch
+    station: Station, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for service in ("", rpc_server.NAME):
         assert await health(station.channel, service) == SERVING
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await health(station.channel, "laneway.v1.Nothing")
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    known = station.gatekeeper._database
     nowhere = Database("host=127.0.0.1 port=1", station.settings, role="tests nowhere")
-    station.gatekeeper._database = nowhere
-    reviewing = station.server._reviewing
-    reviewing.wake()
+    monkeypatch.setattr(database, "run", nowhere.run)
     await until(lambda: _is_told(station, NOT_SERVING))
-    station.gatekeeper._database = known
+    monkeypatch.undo()
     await until(lambda: _is_told(station, SERVING))
     await nowhere.close()
 
@@ -154,16 +150,33 @@ def watch(station: Station) -> Any:
     return stub.Watch(health_pb2.HealthCheckRequest(service=rpc_server.NAME), timeout=PATIENCE)
 
 
-async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(station: Station) -> None:
+async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(
+    station: Station, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.rpc.health.MOST_WATCHERS", 2)
     stays, leaves = watch(station), watch(station)
     for one in (stays, leaves):
         assert (await one.read()).status == SERVING
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await watch(station).read()
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     leaves.cancel()
-    await until(lambda: station.server._health._watchers == 1)
+    comes = await until(lambda: watching(station))
     async with asyncio.timeout(PATIENCE):
         await station.server.stop(1000.0)
-    assert (await stays.read()).status == NOT_SERVING
-    assert await stays.read() is grpc.aio.EOF
+    for one in (stays, comes):
+        assert (await one.read()).status == NOT_SERVING
+        assert await one.read() is grpc.aio.EOF
+
+
+async def watching(station: Station) -> Any:
+    """A stream of what becomes of the server; None while too many watch."""
+    stream = watch(station)
+    try:
+        assert (await stream.read()).status == SERVING
+    except grpc.aio.AioRpcError:
+        return None
+    return stream
 
 
 async def test_a_stranger_leaves_little_here(station: Station) -> None:
@@ -179,14 +192,14 @@ async def _is_told(station: Station, status: int) -> bool:
 
 
 async def test_without_a_database_calls_are_unavailable_and_say_no_more(
-    station: Station, people: People
+    station: Station, people: People, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    known = station.gatekeeper._database
-    station.gatekeeper._database = Database("host=127.0.0.1 port=1", station.settings)
+    nowhere = Database("host=127.0.0.1 port=1", station.settings)
+    monkeypatch.setattr(database, "run", nowhere.run)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await station.call(ann).beat()
-    station.gatekeeper._database = known
+    monkeypatch.undo()
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
     assert "127.0.0.1" not in str(refused.value.details())
 

@@ -30,8 +30,13 @@ class Clerk:
 
 
 @pytest.fixture
-def settling() -> Settling:
-    return Settling(Clerk())  # type: ignore[arg-type]
+def clerk() -> Clerk:
+    return Clerk()
+
+
+@pytest.fixture
+def settling(clerk: Clerk) -> Settling:
+    return Settling(clerk)  # type: ignore[arg-type]
 
 
 async def saying(settling: Settling) -> asyncio.Future[list[Answer]]:
@@ -58,12 +63,18 @@ async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again
     assert [one.status for one in await again] == ["completed"]
 
 
-async def test_who_has_waited_too_long_is_waited_for_no_more(settling: Settling) -> None:
+async def test_who_has_waited_too_long_is_waited_for_no_more(
+    settling: Settling, clerk: Clerk
+) -> None:
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
             await settling.settle([FINISH], 0.0)
-    assert settling._waiting == {PAIR: ("finish", [])}
+    assert settling.waiting == 0
+    assert clerk.taken == [FINISH]
     again = await saying(settling)
     settling.settled([FINISH], {})
     assert [one.status for one in await again] == ["completed"]
-    assert not settling._waiting
+    assert clerk.taken == [FINISH]
+    with pytest.raises(DatabaseUnavailable):
+        await settling.settle([FINISH], 0.0)
+    assert clerk.taken == [FINISH, FINISH]

@@ -9,10 +9,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -21,10 +24,12 @@ import pytest
 from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
 from laneway.config import Settings
 from laneway.domain.approval import Approval
+from laneway.engine.complaints import Complaints
 from laneway.engine.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
 from laneway.remote import remote_worker
 from laneway.rpc import intake as intake_module
+from laneway.rpc import pulse as pulse_module
 from laneway.rpc import worker as worker_module
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.hello import read_hello
@@ -275,7 +280,7 @@ async def test_a_job_that_came_too_late_or_is_for_nobody_here_is_not_run(
 
 
 async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_late(
-    shop: Shop, server: Scripted
+    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
 
@@ -283,10 +288,11 @@ async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_
     async def job(ctx: Context, name: str) -> None:
         ran.append(name)
 
-    worker = await shop.hire()
+    await shop.hire()
     # As after SIGSTOP: by its own clock the process finds that it has stood still for five seconds.
-    worker._pulse._last -= 5.0
-    worker._pulse.beat()
+    monkeypatch.setattr(pulse_module, "AFTER_S", 3600.0)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 5.0)
+    monkeypatch.setattr(pulse_module, "time", later)
     late = assignment("job", {"name": "late"}, lease_ms=5_000, lease_left_ms=4_000)
     good = assignment("job", {"name": "good"}, lease_ms=60_000, lease_left_ms=59_000)
     server.send(late, good)
@@ -305,12 +311,13 @@ async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be
     monkeypatch.setattr(Pulse, "waited_s", 31.0)
     one, other = assignment("job"), assignment("job")
     monkeypatch.setattr(worker_module, "AFTER_S", 0.05)
-    worker._take([one])
-    # At once it would be sent anew, and so on as long as the standstill is remembered.
-    assert not worker.completer.backlog
+    server.send(one)
     assert (await shop.result(one)).WhichOneof("outcome") == "release"
     monkeypatch.setattr(worker_module, "AFTER_S", 600.0)
-    worker._take([other])
+    server.send(other)
+    await until(lambda: other.job_id in {claim.job_id for claim in worker.ledger.holds()})
+    # At once it would be sent anew, and so on as long as the standstill is remembered.
+    assert not worker.completer.backlog
     await worker.stop(5.0)
     assert (await shop.result(other)).WhichOneof("outcome") == "release"
 
@@ -562,8 +569,8 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     def said(text: str) -> int:
         return [text in one.getMessage() for one in caplog.records].count(True)
 
-    worker = await shop.hire()
-    worker.intake._complaints._interval = 0.0
+    monkeypatch.setattr(worker_module, "Complaints", partial(Complaints, 0.0))
+    await shop.hire()
 
     async def fail_and_recover(times: int) -> None:
         server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, f"refused {times}"
@@ -634,7 +641,8 @@ async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_gr
     stopping = asyncio.ensure_future(worker.stop(60.0))
     # It has drained, and the least time for the last words is over.
     await until(lambda: len(server.hellos) == 2)
-    await until(lambda: worker.completer.settled._waiters)
+    refused = server.refused["ReportResult"]
+    await until(lambda: server.refused["ReportResult"] >= refused + 2)
     server.refusals.clear()
     await stopping
     assert (await shop.result(one)).WhichOneof("outcome") == "finish"
@@ -656,7 +664,7 @@ async def test_nobody_renews_an_attempt_that_a_report_was_told_to_be_over(
     await until(lambda: not worker.executor.active)
     assert not server.results
     assert not worker.ledger.holds()
-    assert not worker.heartbeat._held
+    assert worker.heartbeat.held == 0
 
 
 async def test_a_snoozed_job_names_its_delay(shop: Shop, server: Scripted) -> None:

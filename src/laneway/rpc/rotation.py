@@ -72,6 +72,11 @@ class Rotation:
         self._alarms: dict[str, tuple[asyncio.TimerHandle, set[str]]] = {}
         self._is_closed = False
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody claims."""
+        return not self._rounds
+
     def join(self, loop: Loop) -> None:
         self._loops.setdefault(loop.lane, deque()).appendleft(loop)
 

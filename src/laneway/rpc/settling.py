@@ -54,6 +54,11 @@ class Settling:
         # By attempt: the kind of verdict that is on its way, and who waits for its answer.
         self._waiting: dict[Pair, tuple[str, list[tuple[_Call, int]]]] = {}
 
+    @property
+    def waiting(self) -> int:
+        """How many results callers wait for."""
+        return sum(len(waiting) for _, waiting in self._waiting.values())
+
     async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[Answer]:
         """One answer for each, in order; busy: not settled yet, and may be said again."""
         if not verdicts:

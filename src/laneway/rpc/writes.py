@@ -16,7 +16,7 @@ from laneway.store.steps import Kept
 
 # A small update weighs one; all that go together then take about 16 MB.
 _WEIGHT_CHARACTERS: Final = 16_000
-_MOST_WEIGHT: Final = 1000
+MOST_WEIGHT: Final = 1000
 # From what must be heard to what goes without saying.
 _BY_WEIGHT: Final = ("busy", "fenced", "cancel_requested")
 
@@ -29,7 +29,7 @@ class Writes:
         self._database = database
         self.beats: Gather[Claim, str] = Gather(self._beat, lambda answer: answer == "busy")
         self.news: Gather[News, Noted] = Gather(
-            self._note, lambda noted: noted.answer == "busy", most=_MOST_WEIGHT, weigh=_weight
+            self._note, lambda noted: noted.answer == "busy", most=MOST_WEIGHT, weigh=_weight
         )
 
     async def close(self) -> None:
