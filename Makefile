@@ -82,6 +82,10 @@ upgrade: env ## Walk every landed schema to now, under load and beside old worke
 fuzz: env ## Made-up requests at every route of the API; figures go to bench/latest (ARGS=100: so many each)
 	@$(RUN) tests.api.fuzz $(ARGS)
 
+.PHONY: abuse
+abuse: env ## Replay hostile requests against a real server, and measure what each costs others (ARGS="batch": those)
+	@$(RUN) tests.abuse.run $(ARGS)
+
 .PHONY: bench
 bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 	@$(RUN) bench.run $(ARGS)

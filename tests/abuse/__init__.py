@@ -1,0 +1,1 @@
+"""Hostile requests against a real server; `make abuse` replays all of them."""

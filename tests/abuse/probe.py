@@ -1,0 +1,36 @@
+"""A second client: asks /healthz every 10 ms and prints when, and how long each answer took."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+
+PERIOD_S = 0.01
+_ASK = b"GET /healthz HTTP/1.1\r\nHost: probe\r\n\r\n"
+
+
+def main(host: str, port: int) -> None:
+    conn: socket.socket | None = None
+    while True:
+        began = time.monotonic()
+        try:
+            if conn is None:
+                conn = socket.create_connection((host, port), timeout=60)
+                conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            conn.sendall(_ASK)
+            if not conn.recv(65536):
+                raise ConnectionError
+            took = time.monotonic() - began
+            print(f"{began:.6f} {took:.6f}", flush=True)
+        except OSError:
+            if conn is not None:
+                conn.close()
+            conn = None
+            # The server did not take it: that counts as a block for as long as it lasts.
+            print(f"{began:.6f} {time.monotonic() - began:.6f}", flush=True)
+        time.sleep(PERIOD_S)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
