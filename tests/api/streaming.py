@@ -24,6 +24,11 @@ class Heard(NamedTuple):
     name: str
     data: Any
 
+    @property
+    def number(self) -> int:
+        """Of an event of one job."""
+        return int(self.id.partition(".")[0])
+
 
 class Reading:
     """An open stream; `status` and `headers` are known from the start."""

@@ -84,7 +84,7 @@ async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
         "pending", "awaiting_approval", "approved", "running", "running", "approved", "running",
         "completed",
     ]  # fmt: skip
-    assert [int(e.id) for e in heard] == sorted({int(e.id) for e in heard})
+    assert [e.number for e in heard] == sorted({e.number for e in heard})
     assert heard[4].data["progress"]["percent"] == 25.0
     assert [e.data["result"] for e in heard] == [None] * 7 + [{"ok": True}]
     listed = (await ask(boss, "GET", "/jobs")).json()["items"][0]

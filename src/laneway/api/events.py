@@ -22,9 +22,8 @@ from laneway.domain.event import (
     LONGEST_CURSOR,
     MOST_TOPICS,
     Cursor,
-    Snapshot,
+    Place,
     Topic,
-    read_event_id,
 )
 from laneway.domain.token import digest_of
 from laneway.errors import NotFound
@@ -50,7 +49,7 @@ Topics = Annotated[
         description="jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes",
     ),
 ]
-_NUMBER: Final = "A number that grows"
+_NUMBER: Final = "Where in the log of the job the reader stands; any replica understands it"
 _PLACE: Final = "Where in the log the reader stands; any replica understands it"
 
 
@@ -69,14 +68,14 @@ async def stream_job(
     request: Request, who: Reader, job_id: UUID, last_event_id: LastEventId = None
 ) -> Response:
     """Where a job stands, then each change, whoever makes it; ends after the job's end."""
-    last_id = read_event_id(last_event_id) if last_event_id else None
+    last = Place.read(last_event_id) if last_event_id else None
     await readable(who, job_id)
     hub: Hub = request.app.state.hub
     seq = await _number(who, job_id)
     stream = JobStream(who.access, _digest(request), seq)
     hub.enter(stream)
     try:
-        told = await hub.join_job(stream, last_id)
+        told = await hub.join_job(stream, last)
     except BaseException:
         hub.leave(stream)
         raise
@@ -120,11 +119,11 @@ async def stream_events(
 
 
 async def _first(
-    hub: Hub, stream: TopicStream, since: Cursor | None, here: Snapshot
+    hub: Hub, stream: TopicStream, since: Cursor | None, here: Cursor
 ) -> AsyncIterator[bytes]:
     topics = [str(topic) for topic in stream.topics]
     opened = {"resumed": since is not None, "topics": topics}
-    yield frame("stream.opened", str(since or Cursor(here, here)), opened)
+    yield frame("stream.opened", str(since or here), opened)
     if since is not None:
         async for part in hub.missed(stream, since, here):
             yield part
@@ -134,7 +133,7 @@ async def _each(stream: JobStream, told: deque[Rendering]) -> AsyncIterator[byte
     # Each is written when its turn has come, and forgotten: all of them may be more than fits.
     while told:
         one = told.popleft()
-        yield one.numbered(debug=stream.shows_debug(one.event))
+        yield one.numbered(stream.log, debug=stream.shows_debug(one.event))
 
 
 async def _number(who: Caller, job_id: UUID) -> int:

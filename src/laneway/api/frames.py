@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from laneway.api.answer import render
-from laneway.domain.event import Cursor, Event, Snapshot, has_private_error, shown
+from laneway.domain.event import Cursor, Event, Place, Snapshot, has_private_error, shown
 from laneway.domain.job import Job
 
 PING: Final = b": ping\n\n"
@@ -48,13 +48,14 @@ class Rendering:
     def _body(self, *, debug: bool) -> bytes:
         return self._private if debug and not self.is_alike else self._public
 
-    def numbered(self, *, debug: bool) -> bytes:
+    def numbered(self, log: str | None, *, debug: bool) -> bytes:
         """As the stream of its job tells it."""
-        return b"id: %d\n%b" % (self.event.id, self._body(debug=debug))
+        place = str(Place(self.event.id, log))
+        return b"id: %b\n%b" % (place.encode(), self._body(debug=debug))
 
-    def placed(self, prev: Snapshot, following: Snapshot, *, debug: bool) -> bytes:
+    def placed(self, prev: Snapshot, following: Snapshot, log: str | None, *, debug: bool) -> bytes:
         """As a stream of topics tells it, that found it between two snapshots."""
-        cursor = Cursor(prev, following, self.event.id)
+        cursor = Cursor(prev, following, self.event.id, log)
         return b"id: %b\n%b" % (str(cursor).encode(), self._body(debug=debug))
 
 

@@ -14,9 +14,9 @@ from typing import Final
 from laneway.api.debounce import Debounce
 from laneway.api.frames import Rendering
 from laneway.api.stream import JobStream, Stream, TopicStream
-from laneway.api.tail import Found, Tail, between, read_log
+from laneway.api.tail import Found, LogReplaced, Tail, between, read_log
 from laneway.config import Settings
-from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, Snapshot
+from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, Place
 from laneway.domain.permissions import Access
 from laneway.errors import LanewayError, RateLimited
 from laneway.store import bell, events
@@ -117,14 +117,20 @@ class Hub:
                 if not self._by_watch[seq]:
                     del self._by_watch[seq]
 
-    async def join_job(self, stream: JobStream, last_id: int | None) -> deque[Rendering] | None:
+    async def join_job(self, stream: JobStream, last: Place | None) -> deque[Rendering] | None:
         """Begins to deliver. Answers what is told first: where the job stands, or all that came
         after the event the reader had last. None: that was the job's end."""
+        await self._begin()
         await self._watch(stream.watched)
         async with self._reading:
-            if not self._tail.is_begun:
-                await self._tail.begin()
-            found, renderings = await read_log(self._database, stream.seq, last_id)
+            found, renderings = await read_log(self._database, stream.seq, last)
+            stream.log = found.log
+            if found.log != self._tail.log:
+                self._replaced()
+            # Perhaps its watch, or even the number of its job, is of a log that is gone.
+            is_lost = stream.is_ended
+            if is_lost:
+                return deque()
             if found.is_over:
                 return None
             told: deque[Rendering] = deque()
@@ -134,29 +140,39 @@ class Hub:
                     stream.last_id = each.event.id
                     if each.event.is_terminal:
                         stream.end()
-            if last_id is not None and found.is_known and not found.events:
-                stream.last_id = last_id
+            if last is not None and found.is_known and not found.events:
+                stream.last_id = last.id
             elif not told:
                 # It was deleted meanwhile, or is out of reach.
                 stream.end()
             stream.is_live = not stream.is_ended
             return told
 
-    async def join_topics(self, stream: TopicStream, since: Cursor | None) -> tuple[bool, Snapshot]:
+    async def join_topics(self, stream: TopicStream, since: Cursor | None) -> tuple[bool, Cursor]:
         """Begins to deliver. Answers whether nothing is missing in the log since then, and from
         where on all is delivered; what lies between is told by `missed`."""
+        await self._begin()
         can_resume = since is not None and await self._database.run(
-            events.can_resume(stream.watched, str(since.prev))
+            events.can_resume(stream.watched, str(since.prev), since.log)
         )
         await self._watch(stream.watched)
         async with self._reading:
             # Beyond what any other replica has told the reader before.
             await self._advance()
+            if not self._tail.is_begun:
+                await self._tail.begin()
             stream.is_live = not stream.is_ended
-            return can_resume, self._tail.here
+            here = self._tail.here
+            return can_resume, Cursor(here, here, 0, self._tail.log)
 
-    def missed(self, stream: TopicStream, since: Cursor, here: Snapshot) -> AsyncIterator[bytes]:
-        return between(self._database, since, here, stream.wants, stream.shows_debug)
+    def missed(self, stream: TopicStream, since: Cursor, here: Cursor) -> AsyncIterator[bytes]:
+        return between(self._database, since, here.next, stream.wants, stream.shows_debug)
+
+    async def _begin(self) -> None:
+        """Before a watch is opened: if the database is replaced after that, it is noticed."""
+        async with self._reading:
+            if not self._tail.is_begun:
+                await self._tail.begin()
 
     async def _watch(self, seqs: Collection[int]) -> None:
         """From now on every change of these is logged, whoever makes it."""
@@ -250,7 +266,18 @@ class Hub:
 
     async def _advance(self) -> None:
         if self._streams:
-            await self._tail.advance(self._is_wanted, self._tell, self._end_of_deleted)
+            try:
+                await self._tail.advance(self._is_wanted, self._tell, self._end_of_deleted)
+            except LogReplaced:
+                self._replaced()
+
+    def _replaced(self) -> None:
+        """Ends every stream: neither its watch nor its place is in the log that is there now."""
+        log.warning("the database was restored: streams end, and begin again at what is there now")
+        self._tail.forget()
+        self._unsettled.clear()
+        for stream in list(self._streams):
+            stream.end()
 
     def _readers(self, event: Event) -> list[Stream]:
         is_of_jobs = event.seq is not None or event.name == "jobs.changed"
@@ -269,7 +296,7 @@ class Hub:
             of_job = isinstance(stream, JobStream)
             debug = not found.rendering.is_alike and stream.shows_debug(found.event)
             if (of_job, debug) not in written:
-                frame = found.rendering.numbered if of_job else found.placed
+                frame = found.numbered if of_job else found.placed
                 written[of_job, debug] = frame(debug=debug)
             stream.offer(found.event, written[of_job, debug])
 

@@ -118,6 +118,8 @@ class JobStream(Stream):
         self.seq = seq
         self.watched = frozenset({seq})
         self.last_id = 0
+        # Which log its numbers are of.
+        self.log: str | None = None
 
     def wants(self, event: Event) -> bool:
         if event.seq != self.seq or event.id <= self.last_id:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from typing import Final, NamedTuple
 
 from laneway.api.frames import Rendering
-from laneway.domain.event import Cursor, Event, Snapshot
+from laneway.domain.event import Cursor, Event, Place, Snapshot
 from laneway.domain.job import Job
 from laneway.store import events
 from laneway.store.database import Database
@@ -21,13 +21,21 @@ class Found(NamedTuple):
     rendering: Rendering
     prev: Snapshot
     next: Snapshot
+    log: str
 
     @property
     def event(self) -> Event:
         return self.rendering.event
 
     def placed(self, *, debug: bool) -> bytes:
-        return self.rendering.placed(self.prev, self.next, debug=debug)
+        return self.rendering.placed(self.prev, self.next, self.log, debug=debug)
+
+    def numbered(self, *, debug: bool) -> bytes:
+        return self.rendering.numbered(self.log, debug=debug)
+
+
+class LogReplaced(Exception):
+    """The database was restored: what was read before says nothing about what is there now."""
 
 
 class Tail:
@@ -39,6 +47,7 @@ class Tail:
         self._prev: str | None = None
         self._next: str | None = None
         self._after = 0
+        self._log = ""
 
     @property
     def is_begun(self) -> bool:
@@ -50,9 +59,15 @@ class Tail:
             raise RuntimeError("not begun")
         return Snapshot.of(self._prev)
 
+    @property
+    def log(self) -> str:
+        """Which log is read."""
+        return self._log
+
     async def begin(self) -> None:
         """From what is visible now."""
-        self._prev, self._next, self._after = await self._database.run(events.snapshot()), None, 0
+        prev, self._log = await self._database.run(events.place())
+        self._prev, self._next, self._after = prev, None, 0
 
     def forget(self) -> None:
         self._prev = None
@@ -63,7 +78,10 @@ class Tail:
         tell: Callable[[Found], None],
         on_gone: Callable[[Event], None],
     ) -> None:
-        """Tells all that is visible by now; `on_gone`: its job was deleted meanwhile."""
+        """Tells all that is visible by now; `on_gone`: its job was deleted meanwhile.
+
+        LogReplaced: it is another log than before, and forgotten.
+        """
         if self._prev is None:
             await self.begin()
             return
@@ -73,6 +91,10 @@ class Tail:
             read = events.between(self._prev, self._next, after=self._after)
             span = await self._database.run(read)
             prev, following = Snapshot.of(self._prev), Snapshot.of(span.next)
+            # Backwards: commits that were read are lost, and their numbers come again.
+            if span.log != self._log or following.xmax < prev.xmax:
+                self.forget()
+                raise LogReplaced
             for part in _parts(span.events, is_wanted):
                 jobs = await read_jobs(self._database, part)
                 # From here on nothing waits: what was told was told.
@@ -80,7 +102,7 @@ class Tail:
                     if event.seq is not None and event.seq not in jobs:
                         on_gone(event)
                     else:
-                        tell(Found(rendered(event, jobs), prev, following))
+                        tell(Found(rendered(event, jobs), prev, following, span.log))
                 self._next, self._after = span.next, part[-1].id
             is_page = len(span.events) == events.PAGE
             if is_page:
@@ -109,7 +131,7 @@ async def between(
                 for event in part:
                     if event.seq is None or event.seq in jobs:
                         debug = shows_debug(event)
-                        yield rendered(event, jobs).placed(prev, following, debug=debug)
+                        yield rendered(event, jobs).placed(prev, following, since.log, debug=debug)
             is_more = len(found) == events.PAGE
             after = found[-1].id if found else after
 
@@ -131,13 +153,14 @@ def rendered(event: Event, jobs: dict[int, Job], name: str | None = None) -> Ren
 
 
 async def read_log(
-    database: Database, seq: int, last_id: int | None
+    database: Database, seq: int, last: Place | None
 ) -> tuple[events.JobLog, Sequence[Rendering]]:
     """What the log has of a job after an event; where that is not known, where the job stands."""
-    log = await database.run(events.of_job(seq, last_id))
+    after, of = (None, None) if last is None else (last.id, last.log)
+    log = await database.run(events.of_job(seq, after, log=of))
     found, page = list(log.events), log.events
     while len(page) == events.PAGE:
-        page = (await database.run(events.of_job(seq, found[-1].id))).events
+        page = (await database.run(events.of_job(seq, found[-1].id, log=log.log))).events
         found += page
     jobs = await read_jobs(database, found)
     if seq not in jobs:

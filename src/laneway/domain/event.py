@@ -25,6 +25,7 @@ TopicKind = Literal["jobs", "job", "lane", "job_type", "approvals", "lanes"]
 
 _HEX: Final = re.compile(r"[0-9a-f]{1,16}(?:\.[0-9a-f]{1,16})*")
 _NUMBER: Final = re.compile(r"[0-9]{1,19}")
+_LOG: Final = re.compile(r"[0-9a-f]{8}")
 _LARGEST: Final = 2**63 - 1
 _TIMES: Final = (
     "approved_at", "expires_at", "run_at", "claimed_at", "last_progress_at",
@@ -181,31 +182,48 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a reader of one job stands: the number of an event, and in which log it stands."""
+
+    id: int
+    log: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.id) if self.log is None else f"{self.id}.{self.log}"
+
+    @classmethod
+    def read(cls, text: str) -> Place:
+        """The place, or InvalidInput for what no stream has sent."""
+        number, dot, log = text.partition(".")
+        is_number = _NUMBER.fullmatch(number) and int(number) <= _LARGEST
+        if not is_number or (dot and not _LOG.fullmatch(log)):
+            raise InvalidInput("Last-Event-ID", "must be the id of an event of this stream")
+        return cls(int(number), log or None)
+
+
+@dataclass(frozen=True, slots=True)
 class Cursor:
     """Where a reader of several topics stands: of what became visible between two snapshots it has
-    read up to an id; everything visible before it has read, or never wanted."""
+    read up to an id; everything visible before it has read, or never wanted.
+
+    `log`: which log that is; None: not known, for cursors of older servers do not say.
+    """
 
     prev: Snapshot
     next: Snapshot
     id: int = 0
+    log: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.prev.code}/{self.next.code}/{self.id}"
+        log = "" if self.log is None else f"/{self.log}"
+        return f"{self.prev.code}/{self.next.code}/{self.id}{log}"
 
     @classmethod
     def read(cls, text: str) -> Cursor:
         """The cursor, or InvalidInput for what no stream has sent."""
         try:
-            prev, following, number = text[:LONGEST_CURSOR].split("/")
-            if not _NUMBER.fullmatch(number) or int(number) > _LARGEST:
-                raise ValueError(number)
-            return cls(Snapshot.read(prev), Snapshot.read(following), int(number))
-        except ValueError:
+            prev, following, number, *rest = text[:LONGEST_CURSOR].split("/")
+            place = Place.read(".".join((number, *rest)))
+            return cls(Snapshot.read(prev), Snapshot.read(following), place.id, place.log)
+        except (ValueError, InvalidInput):
             raise InvalidInput("Last-Event-ID", "must be the id of an event of /events") from None
-
-
-def read_event_id(text: str) -> int:
-    """The number of an event of one job's stream, or InvalidInput."""
-    if not _NUMBER.fullmatch(text) or int(text) > _LARGEST:
-        raise InvalidInput("Last-Event-ID", "must be the id of an event of this stream")
-    return int(text)

@@ -49,9 +49,10 @@ def reconcile(seqs: Collection[int]) -> Statement[set[int]]:
 
 
 class Span(NamedTuple):
-    """Events by id, and the snapshot up to which they were visible."""
+    """Events by id, the snapshot up to which they were visible, and which log has them."""
 
     next: str
+    log: str
     events: list[Event]
 
 
@@ -61,7 +62,7 @@ def between(
     """What became visible after one snapshot, up to another or to now."""
     return Statement(
         "events/read_between",
-        lambda rows: Span(rows[0][0], [_event(row[1:]) for row in rows[1:]]),
+        lambda rows: Span(rows[0][0], rows[0][1], [_event(row[2:]) for row in rows[1:]]),
         {"prev": prev, "next": following, "after": after, "limit": limit},
     )
 
@@ -73,11 +74,12 @@ def _event(row: Row) -> Event:
 
 class JobLog(NamedTuple):
     """Events of one job. `is_known`: they are those after the one asked for, and none is missing;
-    else there is the newest alone. `newest` and `name` are those of the last."""
+    else there is the newest alone. `newest` and `name` are those of the last; `log`: which log."""
 
     is_known: bool
     newest: int | None
     name: str | None
+    log: str
     events: list[Event]
 
     @property
@@ -86,26 +88,34 @@ class JobLog(NamedTuple):
         return self.is_known and not self.events and self.name in ENDS
 
 
-def of_job(seq: int, after: int | None, limit: int = PAGE) -> Statement[JobLog]:
-    """The events of a job after one, or the newest."""
+def of_job(
+    seq: int, after: int | None, limit: int = PAGE, *, log: str | None = None
+) -> Statement[JobLog]:
+    """The events of a job after one, or the newest. `log`: the log that one was read from."""
 
     def decode(rows: list[Row]) -> JobLog:
-        events = [_event(row[3:]) for row in rows if row[3] is not None]
-        is_known, newest, name = rows[0][:3]
-        return JobLog(is_known, newest, name, events)
+        events = [_event(row[4:]) for row in rows if row[4] is not None]
+        is_known, newest, name, found = rows[0][:4]
+        return JobLog(is_known, newest, name, found, events)
 
-    params = {"seq": seq, "after": after, "limit": limit}
+    params = {"seq": seq, "after": after, "limit": limit, "log": log}
     return Statement("events/read_job_events", decode, params)
 
 
-def can_resume(seqs: Collection[int], since: str) -> Statement[bool]:
-    """Whether the log has all that these watches logged since a snapshot."""
-    return Statement("events/check_resume", scalar, {"seqs": sorted(seqs), "since": since})
+def can_resume(seqs: Collection[int], since: str, log: str | None = None) -> Statement[bool]:
+    """Whether the log has all that these watches logged since a snapshot of `log`."""
+    params = {"seqs": sorted(seqs), "since": since, "log": log}
+    return Statement("events/check_resume", scalar, params)
 
 
 def snapshot() -> Statement[str]:
     """What of the log is visible now."""
     return Statement("events/take_snapshot", scalar)
+
+
+def place() -> Statement[tuple[str, str]]:
+    """What of the log is visible now, and which log it is."""
+    return Statement("events/take_snapshot", lambda rows: (rows[0][0], rows[0][1]))
 
 
 def numbers(job_ids: Collection[UUID]) -> Statement[dict[UUID, int]]:

@@ -265,6 +265,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update on watches", "insert on events", "execute on log_present",
     ),
     "seen_log": ("select on events", "select on event_log"),
+    "log_identity": (),
     "events_between": ("select on events", "execute on seen_log"),
     "prune_events": (),
     "forget_foreign_events": (

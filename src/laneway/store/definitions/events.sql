@@ -236,6 +236,17 @@ begin
              where x.n < s.beyond) r);
 end $$;
 
+-- Which log this is, as eight digits. Another one after a restore: in the same cluster the table or the database
+-- has another oid, elsewhere the cluster has another identifier, and a standby or a backup from which commits are
+-- missing has another timeline. Numbers of events, jobs and transactions that were seen there mean nothing here.
+create or replace function laneway.log_identity() returns text language sql stable as $$
+    select left(md5(concat_ws('/',
+               (select c.system_identifier from pg_control_system() c),
+               (select d.oid from pg_database d where d.datname = current_database()),
+               to_regclass('laneway.events')::oid,
+               case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end)), 8)
+$$;
+
 -- Events that became visible after the snapshot p_prev, up to p_next (null: now), by id, after p_after.
 -- The first row tells p_next alone. No old transaction makes it read what was read before.
 create or replace function laneway.events_between(p_prev pg_snapshot, p_next pg_snapshot, p_after bigint, p_limit integer)
