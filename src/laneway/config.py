@@ -163,7 +163,16 @@ class Settings(BaseSettings):
     )
     grpc_key: Path | None = Field(default=None, description="file of its private key (PEM)")
     grpc_message_bytes: int = Field(
-        default=16 * 1024 * 1024, ge=1024 * 1024, le=2**31 - 1, description="size of one message"
+        default=4 * 1024 * 1024,
+        ge=1024 * 1024,
+        le=2**31 - 1,
+        description="size of one message of a remote worker",
+    )
+    grpc_assignment_bytes: int = Field(
+        default=16 * 1024 * 1024,
+        ge=1024 * 1024,
+        le=2**31 - 1,
+        description="size of one message to a remote worker: what a job has",
     )
     max_remote_workers: PositiveInt = Field(
         default=1000, description="remote workers connected to one server"

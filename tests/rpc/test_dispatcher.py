@@ -302,7 +302,7 @@ async def test_few_bytes_of_steps_are_read_at_once_and_all_of_them_come(
 async def test_steps_larger_than_a_message_end_their_job_and_no_other(
     dsn: str, scene: Scene, settings: Settings
 ) -> None:
-    small = settings.model_copy(update={"grpc_message_bytes": 100_000})
+    small = settings.model_copy(update={"grpc_assignment_bytes": 100_000})
     async with Dock(dsn, small) as dock:
         for _ in range(2):
             scene.submit("t")
@@ -337,7 +337,7 @@ async def test_large_payloads_are_sent_in_several_messages(dock: Dock, scene: Sc
 async def test_an_assignment_larger_than_a_message_ends_as_failed_with_its_size(
     dsn: str, scene: Scene, settings: Settings
 ) -> None:
-    small = settings.model_copy(update={"grpc_message_bytes": 100_000})
+    small = settings.model_copy(update={"grpc_assignment_bytes": 100_000})
     async with Dock(dsn, small) as dock:
         hand = await dock.connect()
         scene.submit("t", payload='"' + "x" * 200_000 + '"')

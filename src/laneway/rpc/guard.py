@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from laneway.domain.text import visible
 from laneway.engine.complaints import Complaints
-from laneway.errors import LanewayError
+from laneway.errors import InvalidInput, LanewayError
 from laneway.tally import PROCESS
 
 log = logging.getLogger("laneway.rpc")
@@ -34,6 +34,15 @@ STATUS: Final[dict[str, grpc.StatusCode]] = {
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
 _LATE: Final = "not done in time: what was said may be said again"
 _LONGEST: Final = 1000
+# Of what is read without a token: the checks of load balancers.
+ANONYMOUS_BYTES: Final = 1024
+# How calls are served, and whether their answers are streams.
+_FORMS: Final = {
+    "unary_unary": False,
+    "unary_stream": True,
+    "stream_unary": False,
+    "stream_stream": True,
+}
 # A context tells its code as a number, whatever its documentation says.
 _NAMES: Final = {key: code.name for code in grpc.StatusCode for key in (code, code.value[0])}
 
@@ -61,26 +70,29 @@ class Guard(grpc.aio.ServerInterceptor):
         # What is there of its four forms is for whoever serves it, and untyped.
         found: Any = method
         name = handler_call_details.method.rpartition("/")[2]
-        if found is not None and found.unary_unary is not None:
-            call = _guarded(name, found.unary_unary, found.request_deserializer)
-            return grpc.unary_unary_rpc_method_handler(
-                _counted(name, call, is_stream=False),
-                response_serializer=found.response_serializer,
-            )
-        if found is not None and found.unary_stream is not None:
-            call = _guarded(name, found.unary_stream, found.request_deserializer)
-            return grpc.unary_stream_rpc_method_handler(
-                _counted(name, call, is_stream=True),
-                response_serializer=found.response_serializer,
-            )
+        if found is None:
+            return None
+        for form, is_stream in _FORMS.items():
+            work = getattr(found, form)
+            if work is not None:
+                call = _guarded(name, work, found.request_deserializer)
+                make: Any = getattr(grpc, f"{form}_rpc_method_handler")
+                guarded: grpc.RpcMethodHandler[Q, A] = make(
+                    _counted(name, call, is_stream=is_stream),
+                    response_serializer=found.response_serializer,
+                )
+                return guarded
         return method
 
 
 def _guarded(name: str, work: Handler, read: Callable[[bytes], Any] | None) -> Handler:
     async def call(data: Any, context: Any) -> Any:
         try:
-            request = data if read is None else read(data)
-            return await work(request, context)
+            if read is None:
+                return await work(data, context)
+            if len(data) > ANONYMOUS_BYTES:
+                raise InvalidInput("request", f"takes more than {ANONYMOUS_BYTES} bytes")
+            return await work(read(data), context)
         except grpc.aio.AbortError:
             raise
         except grpc.aio.BaseError:

@@ -9,10 +9,9 @@ import grpc
 from grpc_health.v1 import health_pb2 as pb
 from grpc_health.v1.health_pb2_grpc import HealthServicer
 
-from laneway.errors import InvalidInput, RateLimited
+from laneway.errors import RateLimited
 
 MOST_WATCHERS: Final = 1000
-NAME_BYTES: Final = 1024
 _SERVING: Final = pb.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = pb.HealthCheckResponse.NOT_SERVING
 _UNKNOWN: Final = pb.HealthCheckResponse.SERVICE_UNKNOWN
@@ -52,9 +51,6 @@ class Health(HealthServicer):  # type: ignore[misc]
     async def Watch(self, request: pb.HealthCheckRequest, context: Any) -> None:
         if self._watchers >= MOST_WATCHERS:
             raise RateLimited(f"{MOST_WATCHERS} are watching already")
-        if request.ByteSize() > NAME_BYTES:
-            # It is kept for as long as the stream is open.
-            raise InvalidInput("service", f"takes more than {NAME_BYTES} bytes")
         is_known = request.service in self._names
         self._watchers += 1
         try:

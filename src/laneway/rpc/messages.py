@@ -16,7 +16,7 @@ from laneway.engine.line import LONGEST_LINE
 from laneway.engine.verdicts import error_json, own_error_json
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.hello import bounded
+from laneway.rpc.hello import MOST_HELD, MOST_TYPES, bounded
 from laneway.rpc.outbox import Beat, OutAssignment
 from laneway.store.leases import Assignment, LogEntry, Report, Verdict
 from laneway.store.steps import Kept, StepResult
@@ -28,6 +28,19 @@ MOST_LINES: Final = 10_000
 MOST_STEPS: Final = 1_000
 MOST_LIMITS: Final = 100
 STEP_NAME_BYTES: Final = 200
+# Parts of one call, by the name of their field.
+MOST_OF: Final = {
+    "claims": MOST_CLAIMS,
+    "holds": MOST_HELD,
+    "job_types": MOST_TYPES,
+    "results": MOST_RESULTS,
+    "updates": MOST_UPDATES,
+    "lines": MOST_LINES,
+    "steps": MOST_STEPS,
+    "wants": MOST_LIMITS,
+    "inside": MOST_LIMITS,
+    "keeps": MOST_LIMITS,
+}
 
 _LARGEST: Final = 1e100
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error"})

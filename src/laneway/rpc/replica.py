@@ -105,7 +105,7 @@ class Replica:
             state=lambda: self._state,
             refresh=self.refresh,
             tell_others=self._neighbours.tell,
-            max_bytes=settings.grpc_message_bytes - FRAME_BYTES,
+            max_bytes=settings.grpc_assignment_bytes - FRAME_BYTES,
         )
         self.poller = Poller(
             self.database,

@@ -18,13 +18,12 @@ from laneway.domain.address import is_loopback
 from laneway.engine.complaints import Complaints
 from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
-from laneway.rpc._generated.dispatch_pb2_grpc import add_DispatchServiceServicer_to_server
 from laneway.rpc.certificate import Certificate
 from laneway.rpc.door import Door
 from laneway.rpc.guard import Guard
 from laneway.rpc.health import Health
 from laneway.rpc.replica import Replica
-from laneway.rpc.service import Service
+from laneway.rpc.service import Service, add_to
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
@@ -96,7 +95,7 @@ class RpcServer:
     async def start(self) -> None:
         await self._replica.start()
         self._service = Service(self._replica, self.door, self._settings)
-        add_DispatchServiceServicer_to_server(self._service, self._server)  # type: ignore[no-untyped-call]
+        add_to(self._server, self._service)
         await self._server.start()
         self._health.tell(is_there=True)
         self._reviewing.start()
@@ -160,10 +159,9 @@ def _why_not(host: str, port: int) -> str:
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:
-    size = settings.grpc_message_bytes
     return [
-        ("grpc.max_receive_message_length", size),
-        ("grpc.max_send_message_length", size),
+        ("grpc.max_receive_message_length", settings.grpc_message_bytes),
+        ("grpc.max_send_message_length", settings.grpc_assignment_bytes),
         ("grpc.max_concurrent_streams", MOST_STREAMS),
         ("grpc.max_metadata_size", METADATA_BYTES),
         ("grpc.absolute_max_metadata_size", METADATA_BYTES),

@@ -8,19 +8,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, cast
 from uuid import UUID
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from laneway.config import Settings
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
 from laneway.errors import Forbidden, LanewayError
-from laneway.rpc import messages
+from laneway.rpc import messages, wire
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceServicer
 from laneway.rpc.caller import Caller
 from laneway.rpc.dispatcher import Dispatcher
 from laneway.rpc.door import Context, Door
@@ -56,10 +56,12 @@ B = TypeVar("B")
 A = TypeVar("A")
 
 
-class _Call(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Call(Generic[Q]):
     """A call under way."""
 
     caller: Caller
+    request: Q
     until: float
 
     @property
@@ -67,8 +69,12 @@ class _Call(NamedTuple):
         return self.until - time.monotonic()
 
 
-class Service(DispatchServiceServicer):
-    """Dispatch for the workers that are connected to one replica."""
+class Service:
+    """Dispatch for the workers that are connected to one replica.
+
+    Calls are served as streams of bytes: nothing of a request is received before its token is
+    known, and nothing is built of it before it was counted.
+    """
 
     def __init__(self, replica: Replica, door: Door, settings: Settings) -> None:
         self._replica = replica
@@ -91,7 +97,7 @@ class Service(DispatchServiceServicer):
 
     # The stream ---------------------------------------------------------------------------------
 
-    async def StreamJobs(self, request: pb.StreamJobsRequest, context: Context) -> None:
+    async def StreamJobs(self, _: object, context: Context) -> None:
         visit = await self._door.admit(context, "StreamJobs")
         ended: asyncio.Future[LanewayError] = asyncio.get_running_loop().create_future()
         narrowed: list[Caller] = []
@@ -108,7 +114,10 @@ class Service(DispatchServiceServicer):
                 dispatcher.narrow(caller.lanes, caller.job_types)
 
         with self._door.seat(visit, end, narrow):
+            async with asyncio.timeout(CALL_S):
+                request = await self._receive(context, pb.StreamJobsRequest)
             hello = await self._apart(read_hello, request, self._limits)
+            del request
             try:
                 dispatcher = await self._replica.open(hello, visit.caller)
             except Forbidden:
@@ -147,10 +156,9 @@ class Service(DispatchServiceServicer):
 
     # What workers say ---------------------------------------------------------------------------
 
-    async def Heartbeat(
-        self, request: pb.HeartbeatRequest, context: Context
-    ) -> pb.HeartbeatResponse:
-        async with self._begin(context, "Heartbeat") as call:
+    async def Heartbeat(self, _: object, context: Context) -> pb.HeartbeatResponse:
+        async with self._begin(context, "Heartbeat", pb.HeartbeatRequest) as call:
+            request = call.request
             bounded("claims", len(request.claims), messages.MOST_CLAIMS)
             memory = read_memory(request.memory_bytes)
             found = await self._find(call, request.worker_id, request.claims, "claims[{}]")
@@ -163,10 +171,9 @@ class Service(DispatchServiceServicer):
             answers=[pb.ANSWER_FENCED if one is None else ANSWERS[next(answers)] for one in found]
         )
 
-    async def ReportProgress(
-        self, request: pb.ReportProgressRequest, context: Context
-    ) -> pb.ReportProgressResponse:
-        async with self._begin(context, "ReportProgress") as call:
+    async def ReportProgress(self, _: object, context: Context) -> pb.ReportProgressResponse:
+        async with self._begin(context, "ReportProgress", pb.ReportProgressRequest) as call:
+            request = call.request
             messages.check_updates(request.updates)
             claims = [one.claim for one in request.updates]
             found = await self._find(call, request.worker_id, claims, "updates[{}].claim")
@@ -184,10 +191,9 @@ class Service(DispatchServiceServicer):
             ]
         )
 
-    async def ReportResult(
-        self, request: pb.ReportResultRequest, context: Context
-    ) -> pb.ReportResultResponse:
-        async with self._begin(context, "ReportResult") as call:
+    async def ReportResult(self, _: object, context: Context) -> pb.ReportResultResponse:
+        async with self._begin(context, "ReportResult", pb.ReportResultRequest) as call:
+            request = call.request
             messages.check_results(request.results)
             claims = [one.claim for one in request.results]
             found = await self._find(call, request.worker_id, claims, "results[{}].claim")
@@ -202,10 +208,9 @@ class Service(DispatchServiceServicer):
         is_plain = all(status == "completed" for status in statuses)
         return pb.ReportResultResponse(answers=answers, statuses=() if is_plain else statuses)
 
-    async def AcquireLimits(
-        self, request: pb.AcquireLimitsRequest, context: Context
-    ) -> pb.AcquireLimitsResponse:
-        async with self._begin(context, "AcquireLimits") as call:
+    async def AcquireLimits(self, _: object, context: Context) -> pb.AcquireLimitsResponse:
+        async with self._begin(context, "AcquireLimits", pb.AcquireLimitsRequest) as call:
+            request = call.request
             wants = messages.read_counts(request.wants, "wants", 1)
             inside = messages.read_counts(request.inside, "inside", 0)
             (one,) = await self._find(call, request.worker_id, [request.claim], "claim")
@@ -220,10 +225,9 @@ class Service(DispatchServiceServicer):
             )
         return pb.AcquireLimitsResponse(answer=ANSWERS[grant.answer])
 
-    async def ReleaseLimits(
-        self, request: pb.ReleaseLimitsRequest, context: Context
-    ) -> pb.ReleaseLimitsResponse:
-        async with self._begin(context, "ReleaseLimits") as call:
+    async def ReleaseLimits(self, _: object, context: Context) -> pb.ReleaseLimitsResponse:
+        async with self._begin(context, "ReleaseLimits", pb.ReleaseLimitsRequest) as call:
+            request = call.request
             keeps = messages.read_counts(request.keeps, "keeps", 0)
             (one,) = await self._find(call, request.worker_id, [request.claim], "claim")
             if one is None:
@@ -276,17 +280,44 @@ class Service(DispatchServiceServicer):
     # What all of them do first ------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _begin(self, context: Context, name: str) -> AsyncIterator[_Call]:
-        """Lets a call in, and has it end in time."""
+    async def _begin(self, context: Context, name: str, kind: type[Q]) -> AsyncIterator[_Call[Q]]:
+        """Lets a call in, reads it, and has it end in time."""
         given_s = cast("float | None", context.time_remaining())
         within_s = CALL_S if given_s is None else min(CALL_S, given_s - _MARGIN_S)
+        until = time.monotonic() + within_s
         async with asyncio.timeout(within_s):
             visit = await self._door.admit(context, name)
-            yield _Call(visit.caller, time.monotonic() + within_s)
+            yield _Call(visit.caller, await self._receive(context, kind), until)
+
+    async def _receive(self, context: Context, kind: type[Q]) -> Q:
+        data = await context.read()
+        if not isinstance(data, bytes):
+            raise DecodeError("there is no message")
+        if len(data) <= AT_ONCE_BYTES:
+            return wire.parse(kind, data, messages.MOST_OF)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, wire.parse, kind, data, messages.MOST_OF)
 
     async def _find(
-        self, call: _Call, worker_id: str, claims: Sequence[pb.Claim], place: str
+        self, call: _Call[Any], worker_id: str, claims: Sequence[pb.Claim], place: str
     ) -> list[Holding | None]:
         known = read_id(worker_id, "worker_id")
         self._replica.heard(known, call.caller.principal_id)
         return await self._held.find(call.caller, known, claims, place.format)
+
+
+def add_to(server: grpc.aio.Server, service: Service) -> None:
+    """Serves the calls of `dispatch.proto`."""
+    offered = pb.DESCRIPTOR.services_by_name["DispatchService"]
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    for method in offered.methods:
+        make: Any = grpc.stream_unary_rpc_method_handler
+        if method.server_streaming:
+            make = grpc.stream_stream_rpc_method_handler
+        handlers[method.name] = make(getattr(service, method.name), response_serializer=_written)
+    added = grpc.method_handlers_generic_handler(offered.full_name, handlers)
+    server.add_generic_rpc_handlers((added,))
+
+
+def _written(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,99 @@
+"""Requests as bytes: how much they hold is counted before any object is built of them.
+
+A message of a few megabytes may hold millions of empty parts, each of which becomes an object of
+a hundred bytes or more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from laneway.errors import InvalidInput
+
+# So few bytes hold too little to be worth counting.
+SMALL_BYTES: Final = 4 * 1024
+# Of one message with all that is in it, known or not.
+MOST_FIELDS: Final = 100_000
+_DEEPEST: Final = 16
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+Q = TypeVar("Q", bound=Message)
+
+
+def parse(kind: type[Q], data: bytes, most: Mapping[str, int]) -> Q:
+    """The request; `most` says how many parts it may have of each repeated field, by name.
+
+    Raises InvalidInput before anything is built of what holds more, DecodeError for other bytes.
+    """
+    if len(data) > SMALL_BYTES:
+        _Count(most).walk(data, 0, len(data), kind.DESCRIPTOR, 0)
+    return build(kind, data)
+
+
+def build(kind: type[Q], data: bytes) -> Q:
+    return kind.FromString(data)
+
+
+class _Count:
+    """Counts the fields of a message and of the messages in it."""
+
+    def __init__(self, most: Mapping[str, int]) -> None:
+        self._most = most
+        self._found: Counter[str] = Counter()
+        self._left = MOST_FIELDS
+
+    def walk(self, data: bytes, at: int, end: int, of: Any, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise DecodeError("nested too deeply")
+        fields: Any = of.fields_by_number
+        while at < end:
+            self._left -= 1
+            if self._left < 0:
+                raise InvalidInput("request", f"has more than {MOST_FIELDS} fields in one call")
+            key, at = _varint(data, at, end)
+            kind = key & 7
+            if kind == _VARINT:
+                _, at = _varint(data, at, end)
+            elif kind == _BYTES:
+                size, at = _varint(data, at, end)
+                if size > end - at:
+                    raise DecodeError("cut off")
+                field = fields.get(key >> 3)
+                if field is not None:
+                    self._note(field)
+                    if field.message_type is not None:
+                        self.walk(data, at, at + size, field.message_type, depth + 1)
+                at += size
+            elif kind == _FIXED64:
+                at += 8
+            elif kind == _FIXED32:
+                at += 4
+            else:
+                # Groups, which no version of the protocol has had.
+                raise DecodeError("a group")
+        if at > end:
+            raise DecodeError("cut off")
+
+    def _note(self, field: Any) -> None:
+        most = self._most.get(field.name)
+        if most is None:
+            return
+        self._found[field.name] += 1
+        if self._found[field.name] > most:
+            raise InvalidInput(field.name, f"are more than {most}; at most {most} in one call")
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise DecodeError("no number")
