@@ -54,7 +54,8 @@ TEST_SETTINGS = {
 }
 _SHARED = "LANEWAY_TEST_DATA_DIR"
 _OF_PROCESS = "pg-"
-_GRACE = 3.0
+# Generous: only a leak takes so long.
+_GRACE = 30.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 T = TypeVar("T")
@@ -233,10 +234,13 @@ def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         request.getfixturevalue("leaves_no_task")
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     yield
-    for number, handler in handlers.items():
-        # A command run inside the test may have had it ignored, for itself and what it starts.
-        if handler is not None and signal.getsignal(number) != handler:
-            signal.signal(number, handler)
+    changed = [one for one, handler in handlers.items() if signal.getsignal(one) != handler]
+    for number in changed:
+        # What the next test starts would inherit that it is ignored.
+        signal.signal(number, handlers[number])
+    if changed:
+        names = ", ".join(signal.Signals(number).name for number in changed)
+        pytest.fail(f"handlers of {names} left changed", pytrace=False)
     # A password of one test may be a word of the next.
     redact.forget()
     leaked = _until_empty(lambda: sorted(_children() - before, key=lambda child: child.pid))
@@ -253,12 +257,12 @@ async def leaves_no_task() -> AsyncIterator[None]:
     yield
     pending = asyncio.all_tasks() - {asyncio.current_task()}
     if pending:
-        _, pending = await asyncio.wait(pending, timeout=1.0)
+        _, pending = await asyncio.wait(pending, timeout=_GRACE)
     if pending:
         told = sorted(f"{task.get_name()}: {task.get_coro()!r}" for task in pending)
         for task in pending:
             task.cancel()
-        await asyncio.wait(pending, timeout=1.0)
+        await asyncio.wait(pending, timeout=_GRACE)
         pytest.fail("tasks left pending:\n" + "\n".join(told), pytrace=False)
 
 

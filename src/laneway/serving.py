@@ -123,9 +123,13 @@ async def _serve(
         if worker is not None:
             await worker.start()
         await asyncio.gather(serving.run(), _stop_when_told(serving, settings, worker, rpc))
+    except BaseException:
+        signals.restore()
+        raise
+    else:
+        signals.ignore()
     finally:
         keeping.cancel()
-        signals.ignore()
         if leading is not None:
             await leading.stop()
         if rpc is not None:

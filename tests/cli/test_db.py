@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from laneway.cli import worker
 from laneway.store.rights import ALL_ROLES
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, invoke
 
 
 def test_migrate_and_status_tell_what_was_and_is(
@@ -51,6 +52,20 @@ def test_path_is_where_embedded_postgresql_lives(
 ) -> None:
     monkeypatch.setenv("LANEWAY_DATA_DIR", str(tmp_path))
     assert run("db", "path").stdout.strip().startswith(str(tmp_path))
+
+
+def test_psql_of_embedded_server_leaves_interrupts_as_they_were(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "psql").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "psql").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("laneway.opening.resolve_dsn", lambda settings: dsn)
+    before = signal.getsignal(signal.SIGINT)
+    assert invoke("db", "psql").exit_code == 3
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_psql_gets_the_password_by_its_environment_only(

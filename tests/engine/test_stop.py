@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 from types import SimpleNamespace
 
 import pytest
 
-from laneway import Context, SyncContext
-from laneway.engine.process import stop_worker
+from laneway import Context, Laneway, SyncContext
+from laneway.engine.process import TO_STOP, run_worker_process, stop_worker
 from laneway.errors import LanewayError
 from laneway.store import lanes
 from tests.engine import isolated
-from tests.engine.workshop import PATIENCE, Workshop, until
+from tests.engine.workshop import PATIENCE, QUICK, Workshop, until
 
 
 async def test_a_stopping_worker_waits_for_short_jobs(either_shop: Workshop) -> None:
@@ -31,7 +32,7 @@ async def test_a_stopping_worker_waits_for_short_jobs(either_shop: Workshop) -> 
     @shop.lw.handler("thread_job")
     def thread_job(ctx: SyncContext) -> str:
         begun.append("thread")
-        go_on.wait(20)
+        go_on.wait(120)
         return "finished"
 
     worker = await shop.hire()
@@ -158,7 +159,7 @@ async def test_an_async_handler_that_does_not_listen_does_not_keep_the_worker(
     worker = await shop.hire()
     submitted = await shop.lw.submit("job")
     await shop.running(submitted)
-    await asyncio.wait_for(worker.stop(0.0), 10)
+    await asyncio.wait_for(worker.stop(0.0), 60)
     assert shop.status(submitted) == "approved"
     assert shop.holds_nothing()
     let_go.set()
@@ -177,7 +178,7 @@ async def test_a_second_signal_releases_at_once(shop: Workshop) -> None:
     await until(lambda: not worker.is_running)
     assert shop.status(submitted) == "running"
     hurry.set()
-    await asyncio.wait_for(stopping, 10)
+    await asyncio.wait_for(stopping, 60)
     assert shop.status(submitted) == "approved"
     assert (await submitted.get()).retries == 0
 
@@ -309,6 +310,23 @@ async def test_resources_that_cannot_be_freed_do_not_keep_the_connections(
     worker = await shop.hire()
     with pytest.raises(ConnectionError):
         await worker.stop()
+
+
+def test_worker_process_that_cannot_start_leaves_signals_as_they_were(dsn: str) -> None:
+    lw = Laneway(dsn, **QUICK)
+
+    @lw.on_start
+    def load(resources: SimpleNamespace) -> None:
+        assert signal.getsignal(signal.SIGTERM) != before[0]
+        raise ConnectionError("the model is not there")
+
+    @lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    before = [signal.getsignal(number) for number in TO_STOP]
+    with pytest.raises(ConnectionError):
+        run_worker_process(lw.worker)
+    assert [signal.getsignal(number) for number in TO_STOP] == before
 
 
 async def test_the_leader_resigns_when_it_stops(shop: Workshop) -> None:

@@ -132,8 +132,12 @@ def psql(
     if chosen.conninfo is not None:
         os.execve(program, command, environment)  # noqa: S606 - no shell is wanted
     # An embedded server ends with the process that started it, so this one stays and waits.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
+    heeded = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, heeded)
+    raise typer.Exit(code)
 
 
 @app.command()

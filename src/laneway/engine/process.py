@@ -100,6 +100,7 @@ async def _serve(
         if not starting.done():
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
+            signals.ignore()
             return 0
         starting.result()
         if leash is not None:
@@ -112,9 +113,12 @@ async def _serve(
             await stop_worker(worker, grace_s, hurry)
         # Before asyncio waits for its threads.
         deadline.leave(0)
-        return 0
-    finally:
         signals.ignore()
+        return 0
+    except BaseException:
+        signals.restore()
+        raise
+    finally:
         for task in (stopping, keeping):
             task.cancel()
         await asyncio.gather(stopping, keeping, return_exceptions=True)
@@ -142,6 +146,7 @@ class Signals:
         self._loop = asyncio.get_running_loop()
         self._count = 0
         self._ours: dict[int, Callable[[int, FrameType | None], None]] = {}
+        self._before: dict[int, Any] = {}
 
     def heed(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
         """Calls `do` on the loop for each of these; one that is ignored from the start stays so."""
@@ -156,14 +161,19 @@ class Signals:
         for number in numbers:
             # nohup has SIGHUP ignored.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, on_signal)
+                self._before[number] = signal.signal(number, on_signal)
                 self._ours[number] = on_signal
         forks.own_signals(self._ours)
 
     def ignore(self) -> None:
-        """The worker has stopped: whoever signals again must not change its exit code."""
+        """The process exits: another signal must not change its exit code."""
         for number in self._ours:
             signal.signal(number, signal.SIG_IGN)
+
+    def restore(self) -> None:
+        """The process may go on, and heeds signals as before."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
 
     async def keep(self, on_look: Callable[[], None] | None = None) -> None:
         """Sets them back where a handler has replaced them: else nobody could stop the worker."""

@@ -94,9 +94,10 @@ class Supervisor:
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
         signal.set_wakeup_fd(wake_w)
+        before = {number: signal.getsignal(number) for number in TO_STOP}
         for number in TO_STOP:
             # nohup has SIGHUP ignored.
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            if number != signal.SIGHUP or before[number] != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
         self._selector.register(wake_r, selectors.EVENT_READ, None)
         try:
@@ -117,8 +118,8 @@ class Supervisor:
                 self._session.close()
             self._selector.close()
             for number in TO_STOP:
-                # Whoever signals again must not change the exit code.
-                signal.signal(number, signal.SIG_IGN)
+                # Another signal must not change the exit code; after an error the process goes on.
+                signal.signal(number, signal.SIG_IGN if self._is_done() else before[number])
             signal.set_wakeup_fd(-1)
             os.close(wake_r)
             os.close(wake_w)
