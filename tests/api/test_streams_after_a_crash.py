@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
 from fastapi import FastAPI
 
+from laneway.api.tail import Tail
 from laneway.embedded import EmbeddedPostgres
 from laneway.store import leases
 from laneway.store.leases import Report
@@ -16,6 +19,7 @@ from laneway.store.migrate import migrate
 from tests.api.conftest import People, serve
 from tests.api.streaming import reading
 from tests.control.scene import Scene
+from tests.engine.workshop import until
 
 MANY = 300
 
@@ -30,8 +34,31 @@ def dsn(own_postgres: EmbeddedPostgres) -> str:
     return own_postgres.dsn
 
 
+@asynccontextmanager
+async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Nobody reads the log of events meanwhile."""
+    held, may_read = 0, asyncio.Event()
+    advance = Tail.advance
+
+    async def later(*given: Any) -> Any:
+        nonlocal held
+        held += 1
+        await may_read.wait()
+        return await advance(*given)
+
+    monkeypatch.setattr(Tail, "advance", later)
+    app.state.hub.wake()
+    await until(lambda: held)
+    yield
+    may_read.set()
+
+
 async def test_what_has_the_number_of_a_lost_transaction_is_told_once(
-    app: FastAPI, people: People, scene: Scene, own_postgres: EmbeddedPostgres
+    app: FastAPI,
+    people: People,
+    scene: Scene,
+    own_postgres: EmbeddedPostgres,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     viewer, claim = people.new("v", "viewer"), scene.running()
     path = f"/jobs/{claim.job_id}/stream"
@@ -39,7 +66,7 @@ async def test_what_has_the_number_of_a_lost_transaction_is_told_once(
         reading(app, viewer, path) as of_one,
         reading(app, viewer, "/events", topics=("jobs",)) as of_all,
     ):
-        async with app.state.hub._reading:
+        async with unread(app, monkeypatch):
             scene.run(leases.report([Report(claim, done=1.0)], []))
             lost = burn_numbers(scene.conn)
         (_, seen) = await of_all.until("job.progressed")

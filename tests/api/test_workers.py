@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from laneway.api import workers as routes
+from laneway.control import jobs
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
 
@@ -142,13 +142,13 @@ async def test_a_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
 ) -> None:
     claim = scene.running()
     olga = people.new("olga", "operator")
-    look = routes._check_job
+    cancel = jobs.cancel
 
-    async def released_meanwhile(*given: Any) -> None:
-        await look(*given)
+    async def released_meanwhile(*given: Any, **more: Any) -> Any:
         scene.settle(claim, "release")
+        return await cancel(*given, **more)
 
-    monkeypatch.setattr(routes, "_check_job", released_meanwhile)
+    monkeypatch.setattr(jobs, "cancel", released_meanwhile)
     answer = await ask(olga, "POST", f"{ADMIN}/jobs/{claim.job_id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
     assert [each.job_id for each in scene.claim()] == [claim.job_id]

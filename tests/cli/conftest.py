@@ -20,8 +20,9 @@ from tests.control.scene import Scene
 
 Run = Callable[..., Any]
 
-# Typer makes the tree of commands anew for every call, which takes longer than most commands.
-typer.testing._get_command = cache(get_command)  # type: ignore[attr-defined]
+# Typer makes the tree of commands anew for every call, which takes longer than most commands, and
+# takes none that was made before.
+typer.testing._get_command = cache(get_command)  # type: ignore[attr-defined]  # noqa: SLF001
 PROGRAM = [sys.executable, "-m", "laneway"]
 
 

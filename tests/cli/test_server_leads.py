@@ -39,7 +39,7 @@ def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(
             ).splitlines()
             assert name.endswith(" server")
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(100) == 0
         # It resigned: the next one to ask leads at once.
         assert desk.one("select held_until <= clock_timestamp() from laneway.leader")
 
@@ -51,5 +51,5 @@ def test_a_server_that_shall_not_lead_does_not(
     monkeypatch.setenv("LANEWAY_SERVER_LEADS", "false")
     with Desk(dsn) as desk, started(dsn, "server", *grpc, cwd=tmp_path) as (process, _):
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(100) == 0
         assert desk.rows("select from laneway.leader") == []

@@ -24,6 +24,16 @@ from django.utils.connection import ConnectionProxy
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as async_sqlalchemy
 
+from tests.store.desk import Desk
+
+
+def hang_up(desk: Desk) -> None:
+    """Ends the connections of all clients, who find out when they use them."""
+    desk.conn.execute(
+        "select pg_terminate_backend(pid, 60000) from pg_stat_activity"
+        " where datname = current_database() and application_name ~ '^laneway'"
+    )
+
 
 class Sync(NamedTuple):
     conn: Any

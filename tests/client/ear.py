@@ -35,7 +35,7 @@ class Ear:
         """All that was committed before this call, in order."""
         await self._conn.execute("select pg_notify('laneway', %s)", [END])
         heard: list[str] = []
-        async for notice in self._conn.notifies(timeout=20):
+        async for notice in self._conn.notifies(timeout=60):
             if notice.payload == END:
                 return heard
             heard.append(notice.payload)
@@ -43,6 +43,6 @@ class Ear:
 
     async def next(self) -> str:
         """The next message."""
-        async for notice in self._conn.notifies(timeout=20, stop_after=1):
+        async for notice in self._conn.notifies(timeout=60, stop_after=1):
             return notice.payload
         raise AssertionError("nobody said anything")

@@ -243,7 +243,7 @@ async def test_approve_and_reject_are_verbs_of_the_client(client: Client, desk: 
     assert (job.status, job.approved_by) == (Status.APPROVED, "ann")
     assert (await other.get()).status is Status.CANCELLED
     with pytest.raises(JobFailed, match="was cancelled: Cancel: rejected: no"):
-        await other.wait(1)
+        await other.wait(60)
     with pytest.raises(Refused, match="is approved"):
         await client.approve(one.id, "bob")
     with pytest.raises(Refused, match="is cancelled"):

@@ -44,7 +44,7 @@ async def test_no_more_than_the_limit_are_inside_at_once(client: Client, desk: D
             await asyncio.sleep(0)
             inside.remove(n)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await asyncio.gather(*(request(n) for n in range(8)))
     assert 1 <= most <= 2
     # No counter of the process stays.
@@ -63,7 +63,7 @@ async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> No
     assert desk.rows("select 1 from laneway.limit_holds") == []
     assert desk.rows("select 1 from laneway.limit_waiters") == []
     desk.run(calls.release(job, {"narrow": 0}))
-    async with client.limit("narrow", timeout=20):
+    async with client.limit("narrow", timeout=60):
         assert desk.run(calls.acquire(job, {"narrow": 1})).answer == "full"
 
 
@@ -108,7 +108,7 @@ async def test_lapsed_hold_makes_room_for_who_asks(client: Client, desk: Desk) -
     holder = holds.Holder(uuid4(), "host")
     assert desk.run(holds.hold(dead, holder, ["narrow"], 0, 15.0)).answer == "granted"
     desk.do(LAPSED)
-    async with client.limit("narrow", timeout=20):
+    async with client.limit("narrow", timeout=60):
         assert desk.one(USED) == 1
         assert desk.run(holds.renew([dead], 15.0)) == {dead}
 
@@ -165,7 +165,7 @@ async def test_renewing_goes_on_after_any_failure(
 
 
 def test_plain_code_holds_a_limit(plain_client: Client, desk: Desk) -> None:
-    with plain_client.sync.limit("narrow", timeout=20):
+    with plain_client.sync.limit("narrow", timeout=60):
         assert desk.one(USED) == 1
     assert desk.one(USED) == 0
 

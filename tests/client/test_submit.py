@@ -21,8 +21,9 @@ from laneway.domain.job import Job
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
-from laneway.store import workers
+from laneway.store import database, workers
 from laneway.store.database import Database
+from tests.client.connections import hang_up
 from tests.store.desk import Desk
 
 
@@ -306,20 +307,21 @@ async def test_a_database_that_is_not_there_is_told_as_such(settings: Settings) 
 
 
 async def test_a_submit_is_tried_again_only_when_there_was_no_connection_yet(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await client.submit("t")
-    real = Database._take
+    hang_up(desk)
+    real = database.connect
     calls = 0
 
-    async def late(self: Database) -> Any:
+    async def late(*given: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls < 3:
             raise psycopg.OperationalError("not yet")
-        return await real(self)
+        return await real(*given)
 
-    monkeypatch.setattr(Database, "_take", late)
+    monkeypatch.setattr(database, "connect", late)
     await client.submit("t")
     assert calls == 3
 

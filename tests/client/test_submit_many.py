@@ -17,6 +17,7 @@ from laneway.client.client import Client as RealClient
 from laneway.config import Settings
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
+from laneway.store import jobs
 from laneway.store.database import Database
 from tests.store.desk import Desk
 
@@ -168,17 +169,15 @@ async def test_batches_with_the_same_keys_in_any_order_do_not_deadlock(
 async def test_a_key_whose_holder_ends_meanwhile_is_taken(
     client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from laneway.store import batch
-
     first = await client.submit("t", unique_key="k")
-    real = batch._find_keys
+    real = jobs.find_keys
 
     def ended_first(new: Any) -> Any:
         if desk.places(desk.seq_of(first.id)) == ["ready"]:
             desk.cancel(desk.seq_of(first.id))
         return real(new)
 
-    monkeypatch.setattr(batch, "_find_keys", ended_first)
+    monkeypatch.setattr(jobs, "find_keys", ended_first)
     (job,) = await client.submit_many([("t", {}, {"unique_key": "k"})])
     assert not job.duplicate
     assert job.id != first.id

@@ -22,7 +22,9 @@ from laneway.errors import (
     Refused,
     SchemaMismatch,
 )
+from laneway.store import database
 from laneway.store.database import Database
+from tests.client.connections import hang_up
 from tests.client.ear import Ear
 from tests.store.desk import Desk
 
@@ -30,7 +32,7 @@ from tests.store.desk import Desk
 @pytest.mark.parametrize("result", [None, {"pages": 3}, [1, "x"], "text", 0, False, {}])
 async def test_waiting_answers_the_result(client: Client, desk: Desk, result: object) -> None:
     job = await client.submit("t")
-    waiting = asyncio.create_task(job.wait(timeout=20))
+    waiting = asyncio.create_task(job.wait(timeout=60))
     (claim,) = desk.claimed()
     desk.settle(claim, "finish", result=None if result is None else json.dumps(result))
     assert await waiting == result
@@ -44,14 +46,14 @@ async def test_a_failed_job_raises_what_went_wrong(client: Client, desk: Desk) -
     error = {"type": "ValueError", "message": "no such page", "traceback": "…"}
     desk.settle(claim, "giveup", error=json.dumps(error))
     with pytest.raises(JobFailed, match=f"job {job.id} failed: ValueError: no such page"):
-        await job.wait(timeout=20)
+        await job.wait(timeout=60)
 
 
 async def test_a_cancelled_job_raises(client: Client) -> None:
     job = await client.submit("t")
     await job.cancel("not needed")
     with pytest.raises(JobFailed, match=f"job {job.id} was cancelled"):
-        await job.wait(timeout=20)
+        await job.wait(timeout=60)
 
 
 async def test_waiting_ends_at_the_timeout(client: Client, desk: Desk) -> None:
@@ -104,18 +106,19 @@ async def test_waiting_outlives_a_database_that_is_away(
     job = await client.submit("t")
     (claim,) = desk.claimed()
     desk.settle(claim, "finish", result="7")
-    real = Database._take
+    hang_up(desk)
+    real = database.connect
     tries = 0
 
-    async def away(self: Database) -> Any:
+    async def away(*given: Any) -> Any:
         nonlocal tries
         tries += 1
         if tries < 5:
             raise psycopg.OperationalError("down")
-        return await real(self)
+        return await real(*given)
 
-    monkeypatch.setattr(Database, "_take", away)
-    assert await job.wait(timeout=20) == 7
+    monkeypatch.setattr(database, "connect", away)
+    assert await job.wait(timeout=60) == 7
     assert tries == 5
 
 

@@ -16,6 +16,25 @@ from laneway.store.database import Database
 from laneway.store.waker import Waker
 from tests.client.ear import Ear
 
+pytestmark = pytest.mark.usefixtures("patient")
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is still to be told is waited for, however slow the machine."""
+    monkeypatch.setattr("laneway.store.waker.LAST_WORDS_S", 60.0)
+
+
+@pytest.fixture
+def interval_ms() -> int:
+    """As by default; parametrized where it matters."""
+    return 5
+
+
+@pytest.fixture
+def settings(settings: Settings, interval_ms: int) -> Settings:
+    return settings.model_copy(update={"wake_interval_ms": interval_ms})
+
 
 async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
     client: Client, dsn: str
@@ -34,17 +53,18 @@ async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
         assert await ear.heard() == ["wake t\x1fu"]
 
 
-async def test_a_wake_up_comes_at_once_when_it_was_quiet(client: Client, dsn: str) -> None:
+@pytest.mark.parametrize("interval_ms", [3_600_000])
+async def test_a_wake_up_comes_at_once_when_it_was_quiet(
+    client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.store.waker.LAST_WORDS_S", 0.05)
     async with Ear(dsn) as ear:
-        client._waker._interval = 3600.0
         await client.submit("t")
         assert await ear.next() == "wake t"
-        assert client._waker._task is not None
-        client._waker._task.cancel()
 
 
+@pytest.mark.parametrize("interval_ms", [100])
 async def test_a_burst_of_submits_is_told_in_few_words(client: Client, dsn: str) -> None:
-    client._waker._interval = 0.1
     async with Ear(dsn) as ear:
         started = asyncio.get_running_loop().time()
         await asyncio.gather(*(client.submit(f"t{n % 7}") for n in range(200)))
@@ -68,7 +88,6 @@ async def test_the_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> N
         heard = await ear.heard()
     told = [name for message in heard for name in message.removeprefix("wake ").split("\x1f")]
     assert sorted(told) == sorted(f"t{n}" for n in range(100))
-    assert waker._task is None
     await database.close()
 
 
@@ -121,9 +140,10 @@ async def test_a_wake_up_that_cannot_be_sent_is_dropped_and_said_once(
 
     monkeypatch.setattr(Database, "run", broken)
     caplog.set_level(logging.WARNING, "laneway")
+    waker = Waker(client.database)
     for n in range(3):
-        client._waker.wake([f"t{n}"])
-        await client.close()
+        waker.wake([f"t{n}"])
+        await waker.close()
     assert [record.getMessage() for record in caplog.records] == [
         "wake-ups cannot be sent, workers poll: down"
     ]
@@ -132,13 +152,12 @@ async def test_a_wake_up_that_cannot_be_sent_is_dropped_and_said_once(
 async def test_closing_does_not_wait_for_a_database_that_hangs(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from laneway.store import waker
-
     async def hanging(self: Database, statement: Any) -> Any:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(waker, "_LAST_WORDS_S", 0.05)
+    monkeypatch.setattr("laneway.store.waker.LAST_WORDS_S", 0.05)
     monkeypatch.setattr(Database, "run", hanging)
-    client._waker.wake(["t"])
-    await client.close()
-    assert client._waker._task is None
+    waker = Waker(client.database)
+    waker.wake(["t"])
+    async with asyncio.timeout(60):
+        await waker.close()

@@ -123,7 +123,7 @@ class Scene:
             yield heard
             # NOTIFY delivers in commit order, so what came before this one has arrived with it.
             self.conn.execute("select pg_notify('laneway', 'end of test')")
-            for notice in ear.notifies(timeout=10):
+            for notice in ear.notifies(timeout=60):
                 if notice.payload == "end of test":
                     break
                 heard.append(notice.payload)

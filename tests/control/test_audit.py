@@ -503,7 +503,7 @@ async def test_two_who_tune_at_once_each_tell_what_they_found(db: Database, scen
     """Read beforehand, `before` would be what neither of them changed."""
     scene.conn.execute("begin")
     scene.conn.execute("update laneway.worker_lanes set max_slots = 5 where name = 'system'")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         tuning = asyncio.create_task(lanes.tune(db, "system", {"max_slots": 7}, by=ANN))
         while not await _is_blocked(db):
             pass

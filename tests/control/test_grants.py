@@ -21,7 +21,7 @@ from laneway.store import (
     statement,
 )
 from laneway.store.function_rights import FUNCTIONS
-from laneway.store.grants import Privilege, _expand, grants, privileges
+from laneway.store.grants import Privilege, expand, grants, privileges
 from laneway.store.rights import OWNING_ROLES, ROLES, STATEMENTS
 from tests.control.role_plays import PLAYS, Cast, play_client, play_others, play_own, prepare_client
 
@@ -161,7 +161,7 @@ def test_the_rights_of_reprioritize_are_enough_for_a_running_analysis(cast: Cast
     job_id = cast.submit("costly")
     cast.claim(analysis_of("costly"))
     cast.conn.execute(SQL("grant usage on schema laneway to {}").format(ROLE))
-    for privilege in _expand(STATEMENTS["jobs/reprioritize_job"]):
+    for privilege in expand(STATEMENTS["jobs/reprioritize_job"]):
         cast.conn.execute(_revoke(privilege).replace(b"revoke", b"grant").replace(b"from", b"to"))
     cast.conn.execute(SQL("set local role {}").format(ROLE))
     assert cast.run(jobs.reprioritize(job_id, 5)).found_in == "pending"

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from tests.conftest import short_data_dir
 SOURCE = Path(laneway.__file__).resolve().parents[1]
 # Far more than it takes; a busy machine is no failure.
 PATIENCE_S = 100.0
-GONE_S = 15.0
+GONE_S = 60.0
 
 
 @pytest.fixture
@@ -139,10 +138,8 @@ def test_a_killed_demo_takes_everything_with_it_and_the_next_one_clears_up(place
     following = Demo(place)
     following.until("10 documents")
     following.process.send_signal(signal.SIGINT)
-    asked = time.monotonic()
     code, said = following.end()
     assert code == 0, said
-    assert time.monotonic() - asked < GONE_S
     assert list(place.iterdir()) == []
 
 

@@ -37,5 +37,5 @@ class Spans:
 def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
     spans = Spans()
     # It can be set once per process only, and other tests want none.
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", spans.provider)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: spans.provider)
     return spans

@@ -165,11 +165,11 @@ async def test_a_cancel_does_not_wait_for_ever_for_an_open_finish(bank: Workshop
 
     await bank.hire()
     submitted = await bank.lw.submit("job")
-    await asyncio.wait_for(finished.wait(), 20)
+    await asyncio.wait_for(finished.wait(), 60)
     with pytest.raises(Refused, match="in a transaction still open: try again"):
-        await asyncio.wait_for(submitted.cancel(), 20)
+        await asyncio.wait_for(submitted.cancel(), 60)
     let_go.set()
-    await asyncio.wait_for(rolled_back.wait(), 20)
+    await asyncio.wait_for(rolled_back.wait(), 60)
     await submitted.cancel()
     assert (await bank.ended(submitted)).status == "cancelled"
 
@@ -241,7 +241,7 @@ async def test_a_stopping_worker_releases_a_handler_with_an_open_finish(bank: Wo
 
     worker = await bank.hire()
     submitted = await bank.lw.submit("job")
-    await asyncio.wait_for(finished.wait(), 20)
+    await asyncio.wait_for(finished.wait(), 60)
     await worker.stop(0.0)
     assert (bank.status(submitted), effects(bank)) == ("approved", [])
     found = await submitted.get()

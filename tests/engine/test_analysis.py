@@ -281,7 +281,7 @@ async def test_what_was_changed_after_its_approval_never_runs(shop: Workshop, ta
     assert ended.error is not None
     assert ended.error.type == "NotAsApproved"
     with pytest.raises(JobFailed, match="not what was approved"):
-        await job.wait(1)
+        await job.wait(60)
     # A retry asks again, about what it is now.
     shop.do("select laneway.retry(%s)", shop.seq(job))
     await waits(shop, job)

@@ -193,7 +193,7 @@ async def test_a_job_does_not_wait_for_itself(
     @shop.lw.handler("thread_job", max_retries=0)
     def thread_job(ctx: SyncContext) -> None:
         with ctx.limit("narrow"):
-            asked.wait(20)
+            asked.wait(120)
             with pytest.raises(InvalidInput, match=rule), ctx.limit("narrow"):
                 raise AssertionError("never inside")
 
@@ -368,7 +368,7 @@ async def test_a_limit_goes_back_with_the_lease(shop: Workshop) -> None:
         with ctx.limit("narrow"):
             if ctx.attempt == 1:
                 inside.set()
-                let_go.wait(20)
+                let_go.wait(120)
             return "held"
 
     await shop.hire_unlike({"heartbeat_fraction": 0.99})

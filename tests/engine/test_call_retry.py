@@ -76,7 +76,7 @@ async def test_last_error_of_a_call_fails_the_attempt(shop: Workshop) -> None:
     await shop.hire()
     handle = await shop.lw.submit("job")
     with pytest.raises(JobFailed, match="never"):
-        await handle.wait(30)
+        await handle.wait(60)
     assert len(calls) == 2
 
 

@@ -37,7 +37,7 @@ async def test_fifty_running_jobs_need_no_more_than_five_connections(shop: Works
     @shop.lw.handler("thread_job")
     def thread_job(ctx: SyncContext) -> None:
         ctx.save(1)
-        let_go.wait(20)
+        let_go.wait(120)
 
     shop.lane("default", lease_seconds=2)
     await shop.hire()

@@ -11,9 +11,9 @@ from tests.engine.workshop import Workshop, until
 
 
 async def test_timeout_counts_from_start_of_async_handler(shop: Workshop) -> None:
-    @shop.lw.handler("blocking", timeout=0.3)
+    @shop.lw.handler("blocking", timeout=5)
     async def blocking(ctx: Context) -> None:
-        time.sleep(0.05)  # noqa: ASYNC251 -- handlers do block the loop
+        time.sleep(0.3)  # noqa: ASYNC251 -- handlers do block the loop
         await asyncio.sleep(0)
 
     jobs = await shop.lw.submit_many([("blocking", {}, {}) for _ in range(20)])
@@ -39,7 +39,7 @@ async def test_thread_has_its_timeout_while_the_loop_is_blocked(shop: Workshop) 
     """Time that the loop was blocked before the thread began is not the thread's."""
     began = threading.Event()
 
-    @shop.lw.handler("thread", timeout=5)
+    @shop.lw.handler("thread", timeout=60)
     def thread(ctx: SyncContext) -> float:
         began.set()
         return time.monotonic()

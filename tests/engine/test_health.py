@@ -24,7 +24,7 @@ from tests.engine.workshop import Workshop, until
 
 def ask(port: int, path: str) -> tuple[int, dict[str, str]]:
     try:
-        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
             return answer.status, json.load(answer)
     except HTTPError as refused:
         with refused as answer:

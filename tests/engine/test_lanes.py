@@ -39,7 +39,7 @@ class Gate:
 
     def block(self) -> None:
         with self:
-            self.open.wait(20)
+            self.open.wait(120)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ async def test_a_worker_goes_on_by_itself_when_the_network_is_back(
     lw = application(through(proxy, dsn))
     async with lw.worker():
         first = await shop.lw.submit("count", {"n": 1})
-        assert await first.wait(timeout=20) == 1
+        assert await first.wait(timeout=60) == 1
         for n in range(1 if trouble == "swallow" else 3):
             if trouble == "cut":
                 proxy.cut()
@@ -48,7 +48,7 @@ async def test_a_worker_goes_on_by_itself_when_the_network_is_back(
                 # Nothing gets through, and nothing is lost.
                 assert (await shop.lw.get(job.id)).finished_at is None
                 proxy.heal()
-            assert await job.wait(timeout=30) == n
+            assert await job.wait(timeout=60) == n
         leases = "select count(*) from laneway.lease"
         await until(lambda: shop.conn.execute(leases.encode()).fetchone() == (0,))
     await lw.close()

@@ -232,7 +232,7 @@ async def test_a_thread_over_its_timeout_fails_while_its_room_stays_taken(shop: 
 
     @shop.lw.handler("job", timeout=0.1)
     def job(ctx: SyncContext) -> str:
-        let_go.wait(20)
+        let_go.wait(120)
         ctx.save("too late")
         return "ignored"
 

@@ -200,7 +200,7 @@ async def test_a_handler_goes_on_after_its_finish(bank: Workshop) -> None:
 
     worker.executor.stop_by_claim = listen  # type: ignore[method-assign]
     submitted = await bank.lw.submit("job")
-    await asyncio.wait_for(went_on.wait(), 20)
+    await asyncio.wait_for(went_on.wait(), 60)
     await ended_once(bank, submitted, 1, "said")
 
 
@@ -243,7 +243,7 @@ async def test_a_superseded_attempt_commits_nothing(
     met: list[type[BaseException]] = []
 
     def go_on() -> None:
-        second.wait(20)
+        second.wait(120)
 
     @bank.lw.handler("async_job", retry=SOON)
     async def async_job(ctx: Context) -> None:
@@ -359,7 +359,7 @@ async def test_a_guarded_transaction_outlives_the_lease(bank: Workshop) -> None:
 
     worker = await bank.hire_unlike({"heartbeat_fraction": 0.99})
     submitted = await bank.lw.submit("job")
-    await asyncio.wait_for(guarded.wait(), 20)
+    await asyncio.wait_for(guarded.wait(), 60)
     bank.lapse(submitted)
     for _ in range(3):
         await worker.watchdog.run_once()

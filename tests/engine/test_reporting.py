@@ -31,7 +31,7 @@ async def test_progress_is_there_while_the_job_runs(either_shop: Workshop, isola
     def thread_job(ctx: SyncContext) -> None:
         ctx.progress(1, 4, "reading", stage="one")
         ctx.progress(2)
-        let_go.wait(20)
+        let_go.wait(120)
 
     await shop.hire()
     job = await shop.lw.submit(f"{isolation}_job")

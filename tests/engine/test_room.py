@@ -60,7 +60,7 @@ async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: 
             await go.wait()
 
         def slow_thread(ctx: Context) -> None:
-            go_on.wait(30)
+            go_on.wait(120)
 
         shop.lw.handler("slow")(slow if kind == "async" else slow_thread)
         first = await shop.lw.submit("slow")

@@ -290,7 +290,7 @@ async def test_a_step_is_kept_and_then_the_cancelled_job_stops(
 
     def work() -> int:
         started.set()
-        let_go.wait(20)
+        let_go.wait(120)
         return 1
 
     @shop.lw.handler("async_job")
@@ -321,7 +321,7 @@ async def test_a_superseded_attempt_keeps_no_step(shop: Workshop, isolation: str
 
     def work() -> int:
         started.set()
-        let_go.wait(20)
+        let_go.wait(120)
         return 1
 
     @shop.lw.handler("async_job", retry=SOON)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -31,17 +30,16 @@ def pid_of(shop: Workshop, job: JobHandle) -> int:
 
 
 async def test_a_killed_child_is_replaced_and_its_jobs_given_back_at_once(shop: Workshop) -> None:
-    """The lease is 30 s: only the supervisor can have given them back."""
+    """The lease is an hour: only the supervisor can have given them back."""
+    shop.lane("default", lease_seconds=3600)
     with Crew(shop.dsn, "--processes=2") as crew:
         job = await shop.lw.submit("wait")
         await until(lambda: pid_of(shop, job))
         victim = pid_of(shop, job)
         await until(lambda: len(crew.of(WORKER)) == 2)
         assert victim in {child.pid for child in crew.of(WORKER)}
-        killed = time.monotonic()
         os.kill(victim, signal.SIGKILL)
         await until(lambda: pid_of(shop, job) not in (0, victim))
-        assert time.monotonic() - killed < 15
         await until(lambda: len({c.pid for c in crew.of(WORKER)} - {victim}) == 2)
         again = await job.get()
         assert (again.attempt, again.retries) == (2, 1)

@@ -162,9 +162,10 @@ async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> Non
         database.run = counted  # type: ignore[method-assign, assignment]
     began = time.monotonic()
     await asyncio.sleep(3)
+    await until(lambda: asked >= 2)
     # It does ask: polling alone must find work. `make bench` counts at the server.
     # Five more for the first round of retention.
-    assert 2 <= asked <= 2 * (time.monotonic() - began) + 5
+    assert asked <= 2 * (time.monotonic() - began) + 5
 
 
 async def test_a_kind_of_room_that_one_claim_used_up_is_claimed_for_again_when_it_is_free(

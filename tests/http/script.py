@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
 from uuid import UUID
 
 import httpx2
@@ -92,6 +94,40 @@ class Script(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         return [request.headers.get(name) for request in self.requests]
 
 
+class Listening:
+    """A real server or proxy that is well, whatever it is asked."""
+
+    BODY = b'{"status": "ok"}'
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __enter__(self) -> Self:
+        asked, body = self.asked, self.BODY
+
+        class Answers(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.requestline)
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *said: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
 class Desk:
     """The same question to either client."""
 
@@ -99,13 +135,18 @@ class Desk:
         self.kind = kind
 
     def ask(self, script: Script, question: Callable[[Any], Any], **more: Any) -> Any:
+        return self.ask_at("http://localhost/api", question, transport=script, **more)
+
+    def ask_at(
+        self, url: str, question: Callable[[Any], Any], token: str | None = TOKEN, **more: Any
+    ) -> Any:
         if self.kind is Client:
-            with Client("http://localhost/api", TOKEN, transport=script, **more) as client:
+            with Client(url, token, **more) as client:
                 found = question(client)
                 return list(found) if isinstance(found, Iterator) else found
 
         async def run() -> Any:
-            async with AsyncClient("http://localhost/api", TOKEN, transport=script, **more) as one:
+            async with AsyncClient(url, token, **more) as one:
                 found = question(one)
                 if isinstance(found, AsyncIterator):
                     return [each async for each in found]

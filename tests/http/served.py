@@ -30,7 +30,7 @@ def served(dsn: str, port: int = 0) -> Iterator[str]:
     is_ready = threading.Event()
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert is_ready.wait(30)
+    assert is_ready.wait(120)
     try:
         yield url_of(bound)
     finally:

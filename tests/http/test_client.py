@@ -29,6 +29,7 @@ from tests.http.script import (
     JOB,
     TOKEN,
     Desk,
+    Listening,
     Script,
     Scripted,
     answer,
@@ -269,7 +270,7 @@ def test_a_refusal_of_something_between_is_understood_too(desk: Desk, told: Any)
 def test_a_token_is_in_no_text(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     client = desk.kind("http://localhost", TOKEN)
-    assert TOKEN not in f"{client!r} {vars(client)!r} {client._to!r}"
+    assert TOKEN not in f"{client!r} {vars(client)!r}"
     with pytest.raises(ServerUnreachable) as caught:
         desk.ask(Script(httpx2.ConnectError("away")), lambda c: c.get_me(), retries=0)
     assert TOKEN not in f"{caught.value!r} {caplog.text}"
@@ -315,9 +316,12 @@ def test_an_address_that_is_none_is_refused(desk: Desk, url: str) -> None:
 def test_what_stays_in_the_machine_goes_through_no_proxy(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example.org:3128")
-    assert not desk.kind("http://127.0.0.1:8420", TOKEN)._http._mounts
-    assert desk.kind("http://jobs.example.org")._http._mounts
+    with Listening() as proxy, Listening() as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        desk.ask_at(server.url, lambda c: c.get_health())
+        assert (len(server.asked), len(proxy.asked)) == (1, 0)
+        desk.ask_at("http://jobs.example.org", lambda c: c.get_health(), token=None)
+    assert proxy.asked == ["GET http://jobs.example.org/healthz HTTP/1.1"]
 
 
 @pytest.mark.parametrize(
@@ -332,8 +336,9 @@ def test_a_token_that_is_none_is_refused_and_not_shown(desk: Desk, token: str) -
 
 @pytest.mark.parametrize("around", [f"{TOKEN} ", f" {TOKEN}", f"\t{TOKEN}\r\n"])
 def test_white_space_around_a_token_is_no_part_of_it(desk: Desk, around: str) -> None:
-    client = desk.kind("http://localhost", around)
-    assert client._http.headers["authorization"] == f"Bearer {TOKEN}"
+    script = Script(answer(200, {"status": "ok"}))
+    desk.ask(script, lambda c: c.get_health(), token=around)
+    assert script.headers("authorization") == [f"Bearer {TOKEN}"]
 
 
 @pytest.mark.parametrize("kind", [httpx2.LocalProtocolError, httpx2.RemoteProtocolError])

@@ -216,8 +216,8 @@ def test_a_call_goes_to_its_operation_and_has_a_key_where_that_takes_one(
     name: str, document: dict[str, Any]
 ) -> None:
     verb = _verbs()[name]
-    given = _arguments(verb._build)
-    made = verb._build(**given)
+    given = _arguments(verb.build)
+    made = verb.build(**given)
     call = made.page(1, None) if isinstance(verb, ListVerb) else made
     names = {ours: theirs for theirs, ours in NAMES.items()}
     wanted = {"review_job": "get_job", "preview_bulk": "order_bulk"}.get(

@@ -76,7 +76,7 @@ async def test_a_worker_starts_with_the_application_and_stops_with_it(dsn: str) 
     @app.post("/greetings/{name}")
     async def greet(request: Request, name: str) -> object:
         job = await request.state.laneway.submit("greet", {"name": name})
-        return await job.wait(timeout=30)
+        return await job.wait(timeout=60)
 
     for name in ("Bo", "Cy"):  # an application may start again in one process: tests do it
         async with running(app) as client:

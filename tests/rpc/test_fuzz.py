@@ -66,7 +66,7 @@ class Thrower:
         try:
             if name == "StreamJobs":
                 stream = self.calls.stream_of(request)
-                await asyncio.wait_for(stream.read(), 20)
+                await asyncio.wait_for(stream.read(), 60)
                 stream.cancel()
             else:
                 await self.calls.make(name, request)
@@ -161,7 +161,7 @@ def test_no_bytes_are_answered_with_a_mistake_of_ours(thrower: Thrower, name: st
             if name == "StreamJobs":
                 opened: Any = station.channel.unary_stream(path)
                 stream = opened(data, metadata=told)
-                await asyncio.wait_for(stream.read(), 20)
+                await asyncio.wait_for(stream.read(), 60)
                 stream.cancel()
             else:
                 call: Any = station.channel.unary_unary(path)

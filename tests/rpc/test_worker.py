@@ -446,7 +446,7 @@ async def test_a_handler_left_behind_takes_room_until_it_returns(
 
     @shop.lw.handler("stuck", timeout=0.01)
     def stuck(ctx: SyncContext) -> None:
-        go_on.wait(30)
+        go_on.wait(120)
 
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...

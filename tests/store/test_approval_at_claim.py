@@ -152,7 +152,7 @@ def test_sent_back_jobs_wake_those_who_analyse(desk: Desk) -> None:
     publish(desk, approval=ALWAYS, analysis=True)
     desk.do("listen laneway")
     desk.claim()
-    heard = [each.payload for each in desk.conn.notifies(timeout=5, stop_after=1)]
+    heard = [each.payload for each in desk.conn.notifies(timeout=60, stop_after=1)]
     assert heard == [f"wake {analysis_of('t')}"]
     assert status(desk, seq) == "pending"
 

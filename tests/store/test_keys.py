@@ -224,7 +224,7 @@ def test_cancel_of_the_one_that_is_next_hands_the_key_on(desk: Desk) -> None:
     with psycopg.connect(desk.dsn, autocommit=True) as listener:
         listener.execute("listen laneway")
         assert desk.cancel(second).found_in == "approved"
-        assert [n.payload for n in listener.notifies(timeout=5, stop_after=1)] == ["wake t"]
+        assert [n.payload for n in listener.notifies(timeout=60, stop_after=1)] == ["wake t"]
     assert ready(desk) == [third]
     desk.cancel(third)
     assert ready(desk) == waiting(desk) == []

@@ -142,7 +142,7 @@ def test_a_change_by_any_door_is_told_to_schedulers(
     add(desk)
     other.do("listen laneway")
     desk.do(statement)
-    notice = next(other.conn.notifies(timeout=20))
+    notice = next(other.conn.notifies(timeout=60))
     assert notice.payload == "schedules"
 
 

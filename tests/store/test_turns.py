@@ -138,7 +138,7 @@ def test_release_calls_the_worker_whose_turn_it_is(desk: Desk, other: Desk) -> N
     assert start(other, "high") == []
     other.do("listen laneway")
     desk.settle(running, "finish")
-    heard = [each.payload for each in other.conn.notifies(timeout=5, stop_after=1)]
+    heard = [each.payload for each in other.conn.notifies(timeout=60, stop_after=1)]
     assert heard == [f"turn {other.worker}"]
 
 

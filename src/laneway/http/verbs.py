@@ -22,7 +22,7 @@ class Verb(Generic[P, T]):
     """A method that runs the call it builds."""
 
     def __init__(self, build: Callable[P, Call[T]]) -> None:
-        self._build = build
+        self.build = build
         self.__doc__ = build.__doc__
 
     @overload
@@ -34,14 +34,14 @@ class Verb(Generic[P, T]):
     def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
         if client is None:
             return self
-        return _bound(self._build, client.perform)
+        return _bound(self.build, client.perform)
 
 
 class ListVerb(Generic[P, T]):
     """A method that answers a list, to be read item by item or page by page."""
 
     def __init__(self, build: Callable[P, Listing[T]]) -> None:
-        self._build = build
+        self.build = build
         self.__doc__ = build.__doc__
 
     @overload
@@ -54,14 +54,14 @@ class ListVerb(Generic[P, T]):
         if client is None:
             return self
         kind = Pages if isinstance(client, SyncShell) else AsyncPages
-        return _bound(self._build, lambda listing: kind(client, listing))  # type: ignore[arg-type]
+        return _bound(self.build, lambda listing: kind(client, listing))  # type: ignore[arg-type]
 
 
 class StreamVerb(Generic[P]):
     """A method that yields events."""
 
     def __init__(self, build: Callable[P, Stream]) -> None:
-        self._build = build
+        self.build = build
         self.__doc__ = build.__doc__
 
     @overload
@@ -73,14 +73,14 @@ class StreamVerb(Generic[P]):
     def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
         if client is None:
             return self
-        return _bound(self._build, lambda stream: client.emit(follow(stream)))
+        return _bound(self.build, lambda stream: client.emit(follow(stream)))
 
 
 class FlowVerb(Generic[P, T]):
     """A method that takes the steps of a flow."""
 
     def __init__(self, build: Callable[P, Flow[T]]) -> None:
-        self._build = build
+        self.build = build
         self.__doc__ = build.__doc__
 
     @overload
@@ -92,7 +92,7 @@ class FlowVerb(Generic[P, T]):
     def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
         if client is None:
             return self
-        return _bound(self._build, client.run)
+        return _bound(self.build, client.run)
 
 
 def _bound(build: Callable[..., Any], run: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -117,7 +117,7 @@ class _Asyncpg(Borrowed):
     is_async = True
 
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
-        text, names = _numbered(statement.name)
+        text, names = numbered(statement.name)
         rows: list[Row] = await self._conn.fetch(text, *(statement.params[n] for n in names))
         return rows
 
@@ -130,7 +130,7 @@ class _SqlAlchemy(Borrowed):
         if not hasattr(conn, "dialect"):
             conn = conn.connection()
         _check_postgresql(conn.dialect.name)
-        result = conn.execute(_clause(statement.name), dict(statement.params))
+        result = conn.execute(clause(statement.name), dict(statement.params))
         return cast("Iterable[Row]", result.fetchall() if result.returns_rows else [])
 
 
@@ -142,7 +142,7 @@ class _AsyncSqlAlchemy(Borrowed):
         if not hasattr(conn, "dialect"):
             conn = await conn.connection()
         _check_postgresql(conn.dialect.name)
-        result = await conn.execute(_clause(statement.name), dict(statement.params))
+        result = await conn.execute(clause(statement.name), dict(statement.params))
         return cast("Iterable[Row]", result.fetchall() if result.returns_rows else [])
 
 
@@ -202,7 +202,7 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
 
 
 @cache
-def _numbered(name: str) -> tuple[str, tuple[str, ...]]:
+def numbered(name: str) -> tuple[str, tuple[str, ...]]:
     """The text with $1, $2 …, and the parameters in that order."""
     names: dict[str, int] = {}
 
@@ -217,7 +217,7 @@ def _numbered(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 @cache
-def _clause(name: str) -> Any:
+def clause(name: str) -> Any:
     from sqlalchemy import text  # only ever reached with a connection of SQLAlchemy's at hand
 
     # In parentheses: SQLAlchemy does not see a parameter that `::type` follows directly.

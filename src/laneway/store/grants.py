@@ -32,15 +32,15 @@ def privileges(role: str) -> frozenset[Privilege]:
     """Everything a role holds besides the use of the schema."""
     lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
     lines += [*EVERYONE, *(PUBLIC_VIEW if "jobs/list_jobs" in ROLES[role] else ())]
-    return frozenset(_expand(lines))
+    return frozenset(expand(lines))
 
 
-def _expand(lines: Iterable[str]) -> Iterable[Privilege]:
+def expand(lines: Iterable[str]) -> Iterable[Privilege]:
     for line in lines:
         rights, _, name = line.partition(" on ")
         if rights == "execute":
             yield Privilege("function", name, "execute")
-            yield from _expand(FUNCTIONS[name])
+            yield from expand(FUNCTIONS[name])
         else:
             kind = "sequence" if name in SEQUENCES else "table"
             yield from (Privilege(kind, name, right) for right in rights.split())
@@ -78,7 +78,7 @@ def kept(role: str, functions: Iterable[str]) -> list[str]:
     goes on beside it; statements that are new come with the grants of the new version.
     """
     known = (f"execute on {name}" for name in functions if name in FUNCTIONS)
-    return _granting(set(_expand(known)), role)
+    return _granting(set(expand(known)), role)
 
 
 def _say(text: SQL, **names: Composable) -> str:

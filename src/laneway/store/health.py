@@ -29,7 +29,7 @@ from laneway.store.server_settings import ENCODING
 from laneway.store.statement import Row, Statement, scalar
 
 OLDEST_SERVER = 140000
-_PROBE_S = 3.0
+PROBE_S = 3.0
 
 
 class ServerState(NamedTuple):
@@ -193,5 +193,5 @@ async def hears_notifications(dsn: str, timeout_s: int) -> bool:
     async with _plain(dsn, timeout_s) as listener, _plain(dsn, timeout_s) as speaker:
         await listener.execute(SQL("listen {}").format(Identifier(channel)))
         await speaker.execute("select pg_notify(%s, %s)", [channel, token])
-        heard = [n.payload async for n in listener.notifies(timeout=_PROBE_S, stop_after=1)]
+        heard = [n.payload async for n in listener.notifies(timeout=PROBE_S, stop_after=1)]
     return heard == [token]

@@ -12,7 +12,7 @@ from laneway.store.database import Database
 
 log = logging.getLogger(__name__)
 
-_LAST_WORDS_S = 1.0
+LAST_WORDS_S = 1.0
 # So many wake-ups within an interval are a flood.
 _FLOOD = 10
 _FLOOD_INTERVALS = 4
@@ -43,7 +43,7 @@ class Waker:
     async def close(self) -> None:
         """Sends what is still to be told, if that is possible within a second."""
         if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
+            _, late = await asyncio.wait({self._task}, timeout=LAST_WORDS_S)
             for task in late:
                 task.cancel()
                 await asyncio.wait({task})
