@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
-from typing import NamedTuple, Self
+from typing import Self
 from uuid import UUID, uuid4
 
 from laneway import __version__, forks
@@ -24,6 +24,7 @@ from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
 from laneway.engine.control import served
 from laneway.engine.counting import Counting
+from laneway.engine.databases import Databases
 from laneway.engine.executor import Executor
 from laneway.engine.heartbeat import Heartbeat, renewed_in
 from laneway.engine.hooks import call_hooks
@@ -44,21 +45,12 @@ from laneway.engine.scheduler import Scheduler
 from laneway.engine.watchdog import Watchdog
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.store import lanes
-from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict
 from laneway.store.migrate import check
 from laneway.store.notify import wake, wake_message
 from laneway.store.workers import WorkerInfo
 
 log = logging.getLogger("laneway")
-
-
-class Databases(NamedTuple):
-    """One connection for each kind of statement: none waits for another kind."""
-
-    claim: Database
-    settle: Database
-    rest: Database
 
 
 class Worker:
@@ -101,11 +93,7 @@ class Worker:
 
     def _build(self, marker: Marker | None) -> None:
         settings, complaints, checks = self.settings, self._complaints, self.registry.checks
-        self.databases = Databases(
-            claim=Database(self._dsn, settings, role="claim", size=1),
-            settle=Database(self._dsn, settings, role="settle", size=1),
-            rest=Database(self._dsn, settings, role="worker", size=1),
-        )
+        self.databases = Databases.of(self._dsn, settings)
         self._counting.watch(*self.databases)
         rest = self.databases.rest
         self._neighbours = Neighbours(rest)
@@ -295,8 +283,7 @@ class Worker:
         await self.heartbeat.stop()
         await self._pool.close()
         await self._neighbours.close()
-        for database in self.databases:
-            await database.close()
+        await self.databases.close()
 
     # What the parts tell each other -----------------------------------------------------------
 
