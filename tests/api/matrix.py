@@ -197,6 +197,10 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("POST", f"{_LANES}/{{name}}/rollback"): Entry("global", "workers:manage", make="own_lane"),
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
     ("GET", "/admin/workers/types"): Entry("lanes", "workers:view"),
+    ("GET", "/admin/workers/publishers"): Entry("global", "workers:view"),
+    ("DELETE", "/admin/workers/publishers/{application}"): Entry(
+        "global", "workers:manage", make="publisher"
+    ),
     ("GET", "/admin/stats"): Entry("lanes", "workers:view"),
     ("GET", "/admin/stats/failures"): Entry("lanes", "workers:view"),
     ("GET", "/admin/database"): Entry("global", "workers:view"),

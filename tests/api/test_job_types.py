@@ -62,3 +62,46 @@ async def test_types_are_paged_by_name_and_only_of_lanes_in_reach(
     assert [each["name"] for each in seen] == ["ingestion", "polarity"]
     assert (await ask(larry, "GET", TYPES, params={"lane": "system"})).status_code == 404
     assert (await ask(vera, "GET", TYPES, params={"cursor": "\0"})).status_code == 422
+
+
+PUBLISHERS = "/admin/workers/publishers"
+
+
+async def test_publishers_are_listed_by_type_and_paged(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    for job_type, application in (("refund", "shop"), ("refund", "old/shop"), ("pay", "shop")):
+        scene.publish(job_type, application=application)
+    scene.conn.execute(
+        "update laneway.type_publishers set seen_at = seen_at - interval '60 days'"
+        " where application = 'old/shop'"
+    )
+    vera = people.new("vera", "viewer")
+    first = (await ask(vera, "GET", PUBLISHERS, params={"limit": 2})).json()
+    rest = (await ask(vera, "GET", PUBLISHERS, params={"cursor": first["next_cursor"]})).json()
+    seen = [(each["job_type"], each["application"]) for each in first["items"] + rest["items"]]
+    assert seen == [("pay", "shop"), ("refund", "old/shop"), ("refund", "shop")]
+    assert rest["next_cursor"] is None
+    (stale,) = (await ask(vera, "GET", PUBLISHERS, params={"stale_only": "true"})).json()["items"]
+    assert (stale["application"], stale["is_stale"]) == ("old/shop", True)
+    (pay,) = (await ask(vera, "GET", PUBLISHERS, params={"job_type": "pay"})).json()["items"]
+    assert not pay["is_stale"]
+    for cursor in ("x", "[1, 2]", '["a"]', "\0"):
+        refused = await ask(vera, "GET", PUBLISHERS, params={"cursor": cursor})
+        assert refused.status_code == 422
+
+
+async def test_forgotten_application_no_longer_binds_others(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    scene.publish("refund", application="old/shop", approval=Approval())
+    scene.publish("refund", application="shop")
+    admin, vera = people.new("ann", "platform_admin"), people.new("vera", "viewer")
+    where = f"{PUBLISHERS}/old%2Fshop"
+    assert (await ask(vera, "DELETE", where)).status_code == 403
+    answer = await ask(admin, "DELETE", where, params={"job_type": "refund"})
+    assert answer.json() == {"application": "old/shop", "job_types": ["refund"]}
+    assert (await ask(admin, "DELETE", where)).status_code == 404
+    scene.publish("refund", application="shop")
+    (seen,) = (await ask(vera, "GET", TYPES)).json()["items"]
+    assert seen["approval"] == "never"

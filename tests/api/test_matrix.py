@@ -120,6 +120,10 @@ class World:
         self._conn.execute("insert into laneway.limits (name) values (%s)", [f"l{number}"])
         return f"l{number}"
 
+    def publisher(self, who: Person, side: Side, number: int) -> str:
+        self._scene.publish(f"t{number}", application=f"app{number}")
+        return f"app{number}"
+
     def role(self, who: Person, side: Side, number: int) -> str:
         return self._people.role(f"r{number}", "jobs:read")
 

@@ -140,6 +140,8 @@ def play_worker(cast: Cast, _: None) -> None:
     assert cast.run(limits.create(Limit("codec"), "worker")) is not None
     cast.publish("encode")
     assert cast.run(workers.conflicts(["encode"])) == []
+    assert cast.run(job_types.publishers(["encode"], stale_only=True, limit=1)) == []
+    cast.run(job_types.see_publishers([("encode", "app")]))
     cast.register(("ingestion",))
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
@@ -365,6 +367,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(jobs.count_states(JobFilter(job_type="a", lane="x", within=REACH), bound=10))
     cast.run(lanes.measure_lane("interactive"))
     cast.run(job_types.listing(["x"], limit=10))
+    cast.run(job_types.publishers(limit=10))
     cast.run(health.measure_tables())
     cast.run(migrate.standing())
 
@@ -436,6 +439,7 @@ def play_requests(cast: Cast) -> None:
     run = cast.run(bulk.begin(uuid4(), who, "me", "cancel"))
     cast.run(bulk.report(run.id, "done", 1, {}))
     assert cast.run(bulk.read(run.id)).state == "done"
+    assert cast.run(job_types.forget_publisher("app", None)) == []
     new = NewJob(id=new_job_id(), job_type="greet")
     assert [job.id for job in cast.run(requests.submit([(new, Actor("me"))]))] == [new.id]
 

@@ -23,6 +23,7 @@ from laneway.control import (
     bulk,
     freeze,
     history,
+    job_types,
     jobs,
     lanes,
     limits,
@@ -80,6 +81,11 @@ async def failed(db: Database, scene: Scene) -> UUID:
 async def gated(db: Database, scene: Scene) -> UUID:
     scene.publish("gated", approval=Approval())
     return scene.submit("gated", workspace="north")
+
+
+async def published_twice(db: Database, scene: Scene) -> None:
+    for application in ("old_shop", "shop"):
+        scene.publish("refund", application=application)
 
 
 async def scheduled(db: Database, scene: Scene) -> None:
@@ -228,6 +234,11 @@ CASES: dict[str, Case] = {
     "limits.delete": Case(
         limits.delete, ("limit.deleted", "limit"), lambda _: given("ollama"),
         lambda: given("nothing"), before={"name": "ollama", "max_concurrent": 1},
+    ),
+    "job_types.forget_publisher": Case(
+        job_types.forget_publisher, ("application.forgotten", "application"),
+        lambda _: given("old_shop", job_type="refund"), lambda: given("nobody"), published_twice,
+        before={"job_types": ["refund"], "count": 1},
     ),
     "schedules.put": Case(
         schedules.put, ("schedule.created", "schedule"), lambda _: given("nightly", NIGHTLY),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from laneway import Context, Laneway
 from laneway.control import health
-from tests.engine.workshop import QUICK, Workshop
+from tests.engine.workshop import QUICK, Workshop, until
 
 
 async def test_second_application_does_not_undo_an_approval(
@@ -34,3 +38,54 @@ async def test_second_application_does_not_undo_an_approval(
         found = await health.check_publishers(client.database)
         assert found.finding is health.Finding.WARN
         assert "refund" in found.message
+
+
+async def test_application_not_seen_for_long_is_named_with_the_command(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = Laneway(shop.dsn, application="old_shop", **QUICK)
+    new = Laneway(shop.dsn, application="shop", **QUICK)
+    for app in (old, new):
+
+        @app.handler("refund")
+        async def refund(ctx: Context) -> None: ...
+
+    async with old, new:
+        await (await shop.hire(old)).stop()
+        shop.do("update laneway.type_publishers set seen_at = seen_at - interval '60 days'")
+        await shop.hire(new)
+        command = "laneway admin workers forget-publisher old_shop --type refund"
+        assert command in caplog.text
+        found = await health.check_publishers(new.database)
+        assert found.finding is health.Finding.WARN
+        assert command in (found.next or "")
+
+
+async def test_running_worker_keeps_its_application_seen(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.engine.registrar.SEE_S", 0.0)
+    monkeypatch.setattr("laneway.engine.registrar.TOUCH_S", 0.05)
+
+    @shop.lw.handler("refund")
+    async def refund(ctx: Context) -> None: ...
+
+    await shop.hire()
+    shop.do("update laneway.type_publishers set seen_at = seen_at - interval '60 days'")
+    recent = "select seen_at > now() - interval '1 day' from laneway.type_publishers"
+    await until(lambda: shop.rows(recent) == [(True,)])
+
+
+def test_main_program_is_known_by_its_own_name(tmp_path: Path) -> None:
+    program = tmp_path / "billing.py"
+    program.write_text(
+        "from laneway import Laneway\n"
+        "lw = Laneway('postgresql://nowhere')\n"
+        "@lw.handler('refund')\n"
+        "async def refund(ctx): ...\n"
+        "print(lw.registry.records()[0].application)\n"
+    )
+    for arguments in ([str(program)], ["-m", "billing"]):
+        command = [sys.executable, *arguments]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert said.stdout == "billing\n"

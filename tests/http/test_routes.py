@@ -178,6 +178,11 @@ async def test_figures_are_what_control_says(
     counted = await client.count_jobs(JobFilter(job_type="greet"), lane="default")
     assert counted == await verbs.counts(database, JobFilter(job_type="greet"))
     assert (await client.read_failures()) == await stats.failures(database)
+    scene.publish("greet", '{"type": "object"}', application="a/b c?")
+    (publisher,) = (await job_types.publishers(database)).items
+    assert [each async for each in client.list_publishers(job_type="greet")] == [publisher]
+    assert [each async for each in client.list_publishers(stale_only=True)] == []
+    assert await client.forget_publisher("a/b c?", job_type="greet") == ["greet"]
     known = [each async for each in client.list_job_types(lane="default")]
     assert known == (await job_types.listing(database)).items
     (load,) = (await client.get_lane("default")).by_priority or ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,11 +14,14 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+from laneway.domain.approval import Approval
 from laneway.errors import SchemaMismatch
 from laneway.store.migrate import check, definitions, migrate, migrations, status
+from laneway.store.statement import sql
 from tests.conftest import Server
 from tests.migration.landed import LANDED, LAST, Code, HistoryMissing, describe
 from tests.migration.test_migrate import catalog, run
+from tests.store.approvals import record
 
 APP = Path(__file__).with_name("old_app.py")
 # They read every column of a view that has one more in the middle since then: no worker does.
@@ -138,6 +142,23 @@ def test_landed_code_works_on_the_schema_of_now(commit: str, version: Version) -
         assert run(dsn, functions) == [(definitions().checksum,)]
         said = landed.code.run(dsn, str(APP))
     assert said.split() == ["alone", *(f"batch-{i}" for i in range(9))]
+
+
+# The first one knew no policies.
+@pytest.mark.parametrize("commit", LANDED[1:])
+def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Version) -> None:
+    landed, name = version(commit), "job_types/publish_types"
+    strict = record("refund", application="shop", approval=Approval(two_person=True))
+    publications = [
+        (sql(name), strict),
+        (dict(landed.code.statements())[name], record("refund", application="old")),
+    ]
+    policy = "select approval, two_person from laneway.job_types where name = 'refund'"
+    with landed.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
+        for text, said in publications:
+            types = json.dumps([said.to_dict()])
+            conn.execute(text.encode(), {"types": types, "loosens": True})
+        assert conn.execute(policy).fetchall() == [("always", True)]
 
 
 def test_changed_functions_come_with_a_new_migration(version: Version) -> None:

@@ -111,3 +111,31 @@ def test_thousands_of_types_are_published_in_one_statement(desk: Desk) -> None:
     desk.do(f"set statement_timeout = {int(Settings().statement_timeout * 1000)}")
     desk.run(workers.publish(many))
     assert desk.one("select count(*) from laneway.job_types where name ~ '^t[0-9]+$'") == 4000
+
+
+def test_worker_that_writes_the_table_itself_loosens_nothing(desk: Desk) -> None:
+    start(desk, "shop", approval=TWO, has_analysis=True, max_retries=1, limits=("openai",))
+    desk.do(
+        "insert into laneway.job_types (name, limits, max_retries, published_at)"
+        " values ('t', '{ollama}', 9, now()) on conflict (name) do update set approval = 'never',"
+        " two_person = false, has_analysis = false, max_retries = 9, limits = excluded.limits"
+    )
+    assert in_force(desk, "approval, two_person, has_analysis, max_retries, limits") == (
+        "always", True, True, 1, ["ollama", "openai"],
+    )  # fmt: skip
+
+
+def test_lowest_threshold_of_the_own_unit_is_found_among_others(desk: Desk) -> None:
+    for application, unit, most in (("shop", "EUR", 7), ("bank", "USD", 5), ("billing", "EUR", 9)):
+        approval = Approval(below_cost=most, currency=unit)
+        start(desk, application, approval=approval, has_analysis=True)
+    assert in_force(desk, "approval_below, approval_unit") == (7, "EUR")
+
+
+def test_row_that_says_the_same_is_not_written_again(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS, limits=("b", "a"))
+    start(desk, "billing", limits=("c",))
+    before = in_force(desk, "xmin::text, limits")
+    assert before[1] == ["a", "b", "c"]
+    start(desk, "billing", limits=("c",))
+    assert in_force(desk, "xmin::text, limits") == before

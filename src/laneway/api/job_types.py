@@ -1,22 +1,26 @@
-"""The route of what workers have published of their job types."""
+"""Routes of what workers have published of their job types, and of who publishes them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
+from laneway.api.auth import Caller
 from laneway.api.lane_models import LaneName
 from laneway.api.paging import Cursor, Limit, Page
 from laneway.api.problems import answers
-from laneway.api.reach import LaneCaller, over_lanes
+from laneway.api.reach import LaneCaller, everywhere, over_lanes
 from laneway.control import job_types
 
 router = APIRouter(tags=["workers"])
 
 Viewer = Annotated[LaneCaller, Depends(over_lanes("workers:view"))]
+ViewerOfAll = Annotated[Caller, Depends(everywhere("workers:view"))]
+Manager = Annotated[Caller, Depends(everywhere("workers:manage"))]
+OfType = Annotated[str | None, Query(max_length=128, description="Only of this job type")]
 
 
 class PublishedTypeOut(BaseModel):
@@ -60,3 +64,58 @@ async def list_job_types(
         lanes = frozenset({lane})
     found = await job_types.listing(caller.who.database, lanes=lanes, limit=limit, cursor=cursor)
     return {"items": [each.to_dict() for each in found.items], "next_cursor": found.next_cursor}
+
+
+class PublisherOut(BaseModel):
+    """An application that publishes a job type. The strictest policy of all is in force."""
+
+    job_type: str
+    application: str = Field(description="`LANEWAY_APPLICATION`, or the module of its handler")
+    first_at: datetime
+    published_at: datetime = Field(description="When its policy changed last")
+    seen_at: datetime = Field(description="When one of its workers last had the type")
+    is_stale: bool = Field(description="Not seen for 45 days, while another application has it")
+
+
+class ForgottenOut(BaseModel):
+    """What an application no longer publishes."""
+
+    application: str
+    job_types: list[str]
+
+
+@router.get(
+    "/admin/workers/publishers",
+    operation_id="list_publishers",
+    response_model=Page[PublisherOut],
+    responses=answers(),
+)
+async def list_publishers(
+    who: ViewerOfAll,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    job_type: OfType = None,
+    stale_only: Annotated[bool, Query(description="Only those with `is_stale`")] = False,
+) -> Any:
+    """Applications and the job types they publish, by job type."""
+    found = await job_types.publishers(
+        who.database, job_type=job_type, stale_only=stale_only, limit=limit, cursor=cursor
+    )
+    return {"items": [each.to_dict() for each in found.items], "next_cursor": found.next_cursor}
+
+
+@router.delete(
+    "/admin/workers/publishers/{application:path}",
+    operation_id="forget_publisher",
+    response_model=ForgottenOut,
+    responses=answers(404),
+)
+async def forget_publisher(who: Manager, application: str, job_type: OfType = None) -> Any:
+    """Forgets the policy of an application that is gone, for one job type or for all.
+
+    The others' policy is in force when their workers start next.
+    """
+    forgotten = await job_types.forget_publisher(
+        who.database, application, job_type=job_type, by=who.actor
+    )
+    return {"application": application, "job_types": forgotten}

@@ -13,7 +13,7 @@ from laneway.cli.tables import columns, depth
 
 if TYPE_CHECKING:
     from laneway.domain.counts import StateCount
-    from laneway.domain.job_type import PublishedType
+    from laneway.domain.job_type import PublishedType, Publisher
     from laneway.domain.overview import PriorityLoad
     from laneway.domain.stats import Failure
 
@@ -55,6 +55,19 @@ def types(items: Iterable[PublishedType]) -> Table:
             visible(", ".join(each.limits) or "-"),
             _approval(each),
             known,
+        )
+    return table
+
+
+def publishers(items: Iterable[Publisher]) -> Table:
+    table = columns("JOB TYPE", "APPLICATION", "FIRST", "LAST SEEN", "")
+    for each in items:
+        table.add_row(
+            visible(each.job_type),
+            visible(each.application),
+            each.first_at.astimezone().strftime("%Y-%m-%d"),
+            each.seen_at.astimezone().strftime("%Y-%m-%d %H:%M"),
+            Text("stale", "yellow") if each.is_stale else "",
         )
     return table
 

@@ -1,4 +1,4 @@
-"""`laneway jobs counts`, `laneway admin workers types`, `laneway admin failures`"""
+"""`laneway jobs counts`, `laneway admin failures`, and job types under `laneway admin workers`"""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from laneway.domain.job_type import PublishedType
     from laneway.domain.stats import Failures
 
+Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this job type.")]
 Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only of this lane.")]
 
 
@@ -60,15 +61,50 @@ def types(lane: Lane = None, json: Json = False) -> None:
         show(figure_tables.types(found))
 
 
+def publishers(
+    job_type: Type = None,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Only applications that seem to be gone.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Applications and the job types they publish; the strictest policy of all is in force."""
+    found = session.run(lambda desk: desk.publishers(job_type, stale))
+    if json:
+        show_json_lines(each.to_dict() for each in found)
+    elif not found:
+        note("no such application is known")
+    else:
+        from laneway.cli import figure_tables
+
+        show(figure_tables.publishers(found))
+
+
+def forget_publisher(
+    application: Annotated[
+        str, typer.Argument(metavar="APPLICATION", help="As `publishers` shows it.")
+    ],
+    job_type: Type = None,
+    json: Json = False,
+) -> None:
+    """Forget the policy of an application that is gone, for one job type or for all."""
+    forgotten = session.run(lambda desk: desk.forget_publisher(application, job_type))
+    if json:
+        show_json({"application": application, "job_types": forgotten})
+        return
+    note(
+        f"application {visible(application)}: forgotten for {visible(', '.join(forgotten))};"
+        " what others ask for is in force once their workers start again"
+    )
+
+
 def failures(
     window: Annotated[
         float,
         typer.Option(metavar="DURATION", parser=inputs.duration, help="How far back, at most 1d."),
     ] = 3600.0,
     lane: Lane = None,
-    job_type: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only of this job type.")
-    ] = None,
+    job_type: Type = None,
     limit: Annotated[int, typer.Option(metavar="N", help="At most this many, 1 to 200.")] = 20,
     json: Json = False,
 ) -> None:

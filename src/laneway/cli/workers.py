@@ -44,6 +44,8 @@ def lanes_(json: Json = False) -> None:
 
 
 app.command()(figures.types)
+app.command()(figures.publishers)
+app.command()(figures.forget_publisher)
 admin.command()(figures.failures)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,14 +12,16 @@ from typing import Final
 from laneway.control import server_settings
 from laneway.control.audit import audited
 from laneway.domain.dsn import redact_dsn
+from laneway.domain.job_type import forgetting
 from laneway.errors import LanewayError
-from laneway.store import health, migrate, workers
+from laneway.store import health, job_types, migrate, workers
 from laneway.store.database import Database
 
 SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
 LOST_SHOWN: Final = 1000
+STALE_SHOWN: Final = 100
 REPAIR_BATCH: Final = 1000
 
 
@@ -206,17 +208,28 @@ async def check_leases(db: Database) -> Check:
 
 
 async def check_publishers(db: Database) -> Check:
-    """No two applications publish the same job type with different policies."""
+    """No application that is gone binds others, and no two publish a type differently."""
     name = "job types"
+    stale = await db.run(job_types.publishers(stale_only=True, limit=STALE_SHOWN + 1))
+    if stale:
+        first, more = stale[0], _more(stale, STALE_SHOWN)
+        step = forgetting(first.application, first.job_type)
+        return _warn(name, f"{first}{more}: what it asked for still binds the others", step)
     found = await db.run(workers.conflicts())
     if not found:
         return _ok(name, "no application contradicts another")
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    step = forgetting("APPLICATION", found[0].job_type)
     return _warn(
         name,
-        f"{found[0]}{more}: the stricter policy is in force",
-        "make the handlers equal, or laneway.forget_publisher(job_type, application) in SQL",
+        f"{found[0]}{_more(found)}: the stricter policy is in force",
+        f"make the handlers equal; of an application that is gone, {step}",
     )
+
+
+def _more(found: Sequence[object], most: int | None = None) -> str:
+    others = len(found) - 1
+    shown = f"{most - 1}+" if most is not None and len(found) > most else str(others)
+    return f", and {shown} more" if others else ""
 
 
 async def check_blockers(db: Database) -> Check:

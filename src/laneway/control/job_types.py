@@ -1,16 +1,26 @@
-"""What is published of job types."""
+"""What is published of job types, and by which applications."""
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Collection
+from typing import Final
 
+from laneway.control.audit import audited
 from laneway.domain import operator
-from laneway.domain.job_type import PublishedType
+from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import JOB_TYPE_BYTES
 from laneway.domain.page import Page
 from laneway.domain.text import check_text
+from laneway.errors import InvalidInput, NotFound
 from laneway.store import job_types as store
 from laneway.store.database import Database
+
+log = logging.getLogger("laneway.control")
+
+APPLICATION_BYTES: Final = 512
+AUDITED_TYPES: Final = 100
 
 
 async def listing(
@@ -27,3 +37,55 @@ async def listing(
     found = await db.run(store.listing(lanes, limit=limit + 1, after=cursor))
     items = found[:limit]
     return Page(items, items[-1].name if len(found) > limit else None)
+
+
+async def publishers(
+    db: Database,
+    *,
+    job_type: str | None = None,
+    stale_only: bool = False,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[Publisher]:
+    """One page of the applications and the job types they publish, by job type."""
+    operator.check_page(limit)
+    types = None if job_type is None else [_type(job_type)]
+    after = ("", "") if cursor is None else _place(cursor)
+    found = await db.run(
+        store.publishers(types, stale_only=stale_only, limit=limit + 1, after=after)
+    )
+    items = found[:limit]
+    more = len(found) > limit
+    return Page(items, json.dumps([items[-1].job_type, items[-1].application]) if more else None)
+
+
+async def forget_publisher(
+    db: Database, application: str, *, job_type: str | None = None, by: str
+) -> list[str]:
+    """Forgets an application that is gone, for one job type or for all; answers which it were.
+
+    What the others ask for is in force when their workers publish next, at their start.
+    """
+    operator.check_words(by, None)
+    check_text(application, "application", max_bytes=APPLICATION_BYTES)
+    named = None if job_type is None else _type(job_type)
+    async with audited(db, by, "application.forgotten", "application", application) as deed:
+        forgotten = await deed.run(store.forget_publisher(application, named))
+        if not forgotten:
+            what = "no job type" if named is None else f"not the job type {named}"
+            raise NotFound(f"{application} publishes {what}")
+        deed.before = {"job_types": forgotten[:AUDITED_TYPES], "count": len(forgotten)}
+    log.info("application %s: forgotten for %s, by %s", application, ", ".join(forgotten), by)
+    return forgotten
+
+
+def _type(name: str) -> str:
+    return check_text(name, "job_type", max_bytes=JOB_TYPE_BYTES)
+
+
+def _place(cursor: str) -> tuple[str, str]:
+    try:
+        job_type, application = json.loads(cursor)
+        return _type(job_type), check_text(application, "application", max_bytes=APPLICATION_BYTES)
+    except (ValueError, TypeError, RecursionError, InvalidInput):
+        raise InvalidInput("cursor", "must be the next_cursor of a page") from None

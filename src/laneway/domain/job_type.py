@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from shlex import quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +38,31 @@ class PublishedType:
 
     def to_dict(self) -> dict[str, object]:
         return {**asdict(self), "published_at": self.published_at.isoformat()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """An application that publishes a job type, and when it was last seen to have it.
+
+    `is_stale`: it was not seen for days, and the policy it asked for still binds another one.
+    """
+
+    job_type: str
+    application: str
+    first_at: datetime
+    published_at: datetime
+    seen_at: datetime
+    is_stale: bool
+
+    def to_dict(self) -> dict[str, object]:
+        at = ("first_at", "published_at", "seen_at")
+        return {**asdict(self), **{name: getattr(self, name).isoformat() for name in at}}
+
+    def __str__(self) -> str:
+        seen = f"{self.seen_at:%Y-%m-%d}"
+        return f"job type {self.job_type}: {self.application} was last seen on {seen}"
+
+
+def forgetting(application: str, job_type: str) -> str:
+    """The command that forgets what an application published of a job type."""
+    return f"laneway admin workers forget-publisher {quote(application)} --type {quote(job_type)}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from shlex import quote
 from typing import ClassVar
 
 from laneway.config import Settings
+from laneway.domain.job_type import forgetting
 from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit
 from laneway.engine.complaints import Complaints
@@ -18,7 +20,7 @@ from laneway.engine.registry import Registry
 from laneway.engine.rooms import Rooms
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
-from laneway.store import lanes, limits, schedules
+from laneway.store import job_types, lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
 
@@ -26,6 +28,8 @@ log = logging.getLogger("laneway")
 
 TOUCH_S = 10.0
 FULL_S = 1.0
+SEE_S = 3600.0
+STALE_SHOWN = 5
 
 
 class Registrar(Service):
@@ -51,6 +55,9 @@ class Registrar(Service):
         self._on_resumed = on_resumed
         self._rooms = rooms
         self._is_expecting = False
+        # Job types with the application under which they were published, and when to say so again.
+        self._published: dict[str, str] = {}
+        self._see_at = 0.0
         if rooms is not None:
             rooms.fullness.on_full = self._expect_full
         # Until it is resumed, nothing is claimed; what was claimed before it learned of it runs.
@@ -86,12 +93,21 @@ class Registrar(Service):
         if application is not None:
             records = [replace(one, application=application) for one in records]
         await self._database.run(publish(records))
-        for conflict in await self._database.run(conflicts([one.name for one in records])):
+        pairs = {one.name: one.application for one in records if one.application is not None}
+        self._published, self._see_at = pairs, time.monotonic() + SEE_S
+        for conflict in await self._database.run(conflicts(list(pairs))):
             log.warning(
                 "%s: the stricter policy stays. Make the handlers equal; of an application that is"
-                " gone, run select laneway.forget_publisher('%s', 'APPLICATION')",
+                " gone, run `%s`",
                 conflict,
-                conflict.job_type,
+                forgetting("APPLICATION", conflict.job_type),
+            )
+        stale = job_types.publishers(list(pairs), stale_only=True, limit=STALE_SHOWN)
+        for one in await self._database.run(stale):
+            log.warning(
+                "%s, and what it asked for still binds others. If it is gone, run `%s`",
+                one,
+                forgetting(one.application, one.job_type),
             )
 
     async def _create_limits(self, registry: Registry, by: str) -> None:
@@ -127,6 +143,9 @@ class Registrar(Service):
     async def run_once(self) -> float | None:
         room = self._rooms.published() if self._rooms is not None else None
         told = await self._database.run(touch(self._worker.id, resident_bytes(), room))
+        if self._published and time.monotonic() >= self._see_at:
+            await self._database.run(job_types.see_publishers(self._published.items()))
+            self._see_at = time.monotonic() + SEE_S
         drained, was_drained = bool(told), self.is_drained
         self.is_drained = drained
         if drained and not was_drained:

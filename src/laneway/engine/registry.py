@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from laneway.domain.approval import (
@@ -77,8 +79,19 @@ class Handler:
             approval=self.approval,
             max_age_s=self.max_age,
             retention=self.retention,
-            application=self.fn.__module__,
+            application=_module(self.fn),
         )
+
+
+def _module(fn: Callable[..., Any]) -> str:
+    """The module of a function, also by its own name where it runs as the main program."""
+    if fn.__module__ != "__main__":
+        return fn.__module__
+    main = sys.modules["__main__"]
+    spec, path = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return str(spec.name)
+    return "__main__" if path is None else Path(path).stem
 
 
 def make_handler(job_type: str, fn: Callable[..., Any], **options: Any) -> Handler:

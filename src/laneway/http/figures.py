@@ -6,14 +6,15 @@ from datetime import datetime
 
 from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
-from laneway.domain.job_type import PublishedType
+from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.stats import Failures, Series
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, said, words
+from laneway.http.call import Answer, Call, Listing, in_path, said, words
 from laneway.http.jobs import wishes
 from laneway.http.models import DatabaseState
 
 _STATS = "/admin/stats"
+_PUBLISHERS = "/admin/workers/publishers"
 
 
 def count_jobs(
@@ -71,6 +72,19 @@ def list_job_types(*, lane: str | None = None) -> Listing[PublishedType]:
 
 def _published(value: object) -> PublishedType:
     return decode.read(PublishedType, value)
+
+
+def list_publishers(job_type: str | None = None, stale_only: bool = False) -> Listing[Publisher]:
+    """Applications and the job types they publish, by job type."""
+    given = words({"job_type": job_type, "stale_only": stale_only or None})
+    return Listing(_PUBLISHERS, lambda value: decode.read(Publisher, value), given)
+
+
+def forget_publisher(application: str, *, job_type: str | None = None) -> Call[list[str]]:
+    """Forgets the policy of an application that is gone, for one job type or for all."""
+    path = f"{_PUBLISHERS}/{in_path(application)}"
+    given = tuple(words({"job_type": job_type}))
+    return Call("DELETE", path, lambda answer: list(answer.body["job_types"]), given)
 
 
 def read_database() -> Call[DatabaseState]:

@@ -166,6 +166,8 @@ class Verbs:
     read_stats = Verb(figures.read_stats)
     read_failures = Verb(figures.read_failures)
     list_job_types = ListVerb(figures.list_job_types)
+    list_publishers = ListVerb(figures.list_publishers)
+    forget_publisher = Verb(figures.forget_publisher)
     read_database = Verb(figures.read_database)
     list_limits = ListVerb(operations.list_limits)
     get_limit = Verb(operations.get_limit)

@@ -19,9 +19,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "adopt_types": (*LANE_CHANGE, "insert on worker_lanes"),
     "analysis_of": (),
     "strictness": (),
-    "merge_publications": (
-        "select insert update on type_publishers", "execute on strictness",
-    ),
+    "merge_publications": ("select insert update on type_publishers",),
     "publication_conflicts": ("select on type_publishers",),
     "forget_publisher": ("select delete on type_publishers",),
     "seal": (),

@@ -1,12 +1,19 @@
-"""Published job types, as a statement."""
+"""Published job types and who publishes them, as statements."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Final
 
-from laneway.domain.job_type import PublishedType
-from laneway.store.statement import Row, Statement
+from laneway.domain.job_type import PublishedType, Publisher
+from laneway.store.statement import Row, Statement, nothing
+
+# An application that is run once a month should not be taken for gone.
+STALE_DAYS: Final = 45
+_PUBLISHER: Final = (
+    "job_type", "application", "first_at", "published_at", "seen_at", "is_stale",
+)  # fmt: skip
 
 _COLUMNS = (
     "name", "lane", "arguments", "priority", "max_retries", "timeout_s", "isolation", "stale",
@@ -30,4 +37,44 @@ def listing(
         "job_types/list_types",
         lambda rows: [_read(r) for r in rows],
         {"lanes": None if lanes is None else sorted(lanes), "limit": limit, "after": after},
+    )
+
+
+def publishers(
+    types: Sequence[str] | None = None,
+    *,
+    stale_only: bool = False,
+    limit: int,
+    after: tuple[str, str] = ("", ""),
+) -> Statement[list[Publisher]]:
+    """Applications with the job types they publish (None: any), those after the pair named."""
+    return Statement(
+        "job_types/list_publishers",
+        lambda rows: [Publisher(**dict(zip(_PUBLISHER, row, strict=True))) for row in rows],
+        {
+            "types": None if types is None else list(types),
+            "stale_only": stale_only,
+            "stale_days": STALE_DAYS,
+            "limit": limit,
+            "after_type": after[0],
+            "after_application": after[1],
+        },
+    )
+
+
+def forget_publisher(application: str, job_type: str | None) -> Statement[list[str]]:
+    """Forgets an application's policy of one job type, or of all; answers which it were."""
+    return Statement(
+        "job_types/forget_publisher",
+        lambda rows: sorted(row[0] for row in rows),
+        {"application": application, "job_type": job_type},
+    )
+
+
+def see_publishers(pairs: Collection[tuple[str, str]]) -> Statement[None]:
+    """Says of these (job type, application) that the application still has the type."""
+    return Statement(
+        "job_types/see_publishers",
+        nothing,
+        {"types": [t for t, _ in pairs], "applications": [a for _, a in pairs]},
     )

@@ -95,10 +95,13 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "select on workers", "execute on lane_of",
     ),
     "job_types/find_conflicts": ("execute on publication_conflicts",),
+    "job_types/forget_publisher": ("select delete on type_publishers",),
+    "job_types/list_publishers": ("select on type_publishers",),
     "job_types/publish_types": (
         "select insert update on job_types", "execute on merge_publications",
     ),
     "job_types/read_types": ("select on job_types",),
+    "job_types/see_publishers": ("select update on type_publishers",),
     "jobs/cancel_job": ("select on jobs", "execute on cancel"),
     "jobs/count_jobs": ("execute on search_jobs",),
     "jobs/count_states": ("execute on count_states",),
@@ -248,7 +251,7 @@ _READER: Final = (
     "lanes/read_lanes", "workers/list_workers",
     "schedules/list_slots", "schedules/read_schedules", "stats/count_ends",
     "health/measure_tables", "health/read_migrations", "job_types/list_types",
-    "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
+    "job_types/list_publishers", "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
     "audit/record_act", "control/wake_workers", "events/emit_jobs", "job_types/read_types",
@@ -258,7 +261,8 @@ _CLIENT: Final = (
     "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
-    "control/wake_workers", "job_types/find_conflicts", "job_types/publish_types",
+    "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
+    "job_types/publish_types", "job_types/see_publishers",
     "lanes/adopt_type", "lanes/adopt_types", "lanes/create_lane",
     "lanes/peek_lanes", "lanes/read_lanes", "leases/bury_worker", "leases/claim_jobs",
     "leases/claim_with_origins",

@@ -35,7 +35,7 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
-from laneway.domain.job_type import PublishedType
+from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import LimitStatus, Tuned
 from laneway.domain.overview import LaneStatus, Overview, WorkerRow
@@ -174,6 +174,22 @@ class DatabaseDesk:
             return page.items
 
         return await every(read, lambda each: each.name)
+
+    async def publishers(self, job_type: str | None, stale_only: bool) -> list[Publisher]:
+        found: list[Publisher] = []
+        cursor: str | None = None
+        while True:
+            page = await job_types.publishers(
+                self._db, job_type=job_type, stale_only=stale_only, limit=PAGE, cursor=cursor
+            )
+            found += page.items
+            if (cursor := page.next_cursor) is None:
+                return found
+
+    async def forget_publisher(self, application: str, job_type: str | None) -> list[str]:
+        return await job_types.forget_publisher(
+            self._db, application, job_type=job_type, by=self._by
+        )
 
     async def failures(
         self, *, window_s: int, lane: str | None, job_type: str | None, limit: int

@@ -21,7 +21,7 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import Attempt, Job, check_priority
-from laneway.domain.job_type import PublishedType
+from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import Lane, validate_lane_change
 from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
 from laneway.domain.operator import check_page, position
@@ -244,12 +244,14 @@ class ServerDesk:
     async def job_types(self, lane: str | None) -> list[PublishedType]:
         return [each async for each in self._client.list_job_types(lane=lane)]
 
-    async def failures(
-        self, *, window_s: int, lane: str | None, job_type: str | None, limit: int
-    ) -> Failures:
-        return await self._client.read_failures(
-            window_s=window_s, lane=lane, job_type=job_type, limit=limit
-        )
+    async def publishers(self, job_type: str | None, stale_only: bool) -> list[Publisher]:
+        return [each async for each in self._client.list_publishers(job_type, stale_only)]
+
+    async def forget_publisher(self, application: str, job_type: str | None) -> list[str]:
+        return await self._client.forget_publisher(application, job_type=job_type)
+
+    async def failures(self, **wanted: Any) -> Failures:
+        return await self._client.read_failures(**wanted)
 
     # -- limits, schedules and their history --------------------------------------------------
 

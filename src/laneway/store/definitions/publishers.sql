@@ -5,61 +5,63 @@ create or replace function laneway.strictness(p_record jsonb) returns integer la
     select case p_record ->> 'approval' when 'always' then 2 when 'below' then 1 else 0 end
 $$;
 
--- Remembers what an application publishes, and answers the records with what others ask for more strictly:
--- approval, two persons, analysis, fewer retries, more limits; the arguments are those of the first application.
--- A record without an application is not remembered. Applications come one after the other.
+-- Remembers what an application publishes and answers the records as they are: keep_strictest adds what others ask
+-- for. A record without an application is not remembered. Applications come one after the other.
 create or replace function laneway.merge_publications(p_types jsonb) returns jsonb
 language plpgsql volatile as $$
-declare
-    r record;
-    v_strict jsonb;
-    -- An array, because each value that is added to a jsonb copies it whole.
-    v_merged jsonb[] := '{}';
 begin
     perform pg_advisory_xact_lock(5577006791947779411);
-    insert into laneway.type_publishers as p (job_type, application, record)
-    select t ->> 'name', t ->> 'application', t - 'application' from jsonb_array_elements(p_types) t
+    insert into laneway.type_publishers as p (job_type, application, record, seen_at)
+    select t ->> 'name', t ->> 'application', t - 'application', clock_timestamp() from jsonb_array_elements(p_types) t
      where t ->> 'application' is not null order by t ->> 'name'
-    on conflict (job_type, application) do update set record = excluded.record, published_at = excluded.published_at
-     where p.record is distinct from excluded.record;
-    for r in
-        select t as own, o.*
-          from jsonb_array_elements(p_types) t
-         cross join lateral (
-            select count(*) as others, bool_or((p.record ->> 'two_person')::boolean) as two_person,
-                   bool_or((p.record ->> 'has_analysis')::boolean and laneway.strictness(p.record) > 0) as has_analysis,
-                   min((p.record ->> 'max_retries')::integer) as max_retries,
-                   (array_agg(p.record order by laneway.strictness(p.record) desc,
-                              (p.record ->> 'approval_below')::numeric))[1] as strictest
-              from laneway.type_publishers p
-             where p.job_type = t ->> 'name' and p.application is distinct from t ->> 'application') o
-    loop
-        if r.others > 0 then
-            v_strict := r.own || jsonb_build_object(
-                'two_person', (r.own ->> 'two_person')::boolean or r.two_person,
-                'has_analysis', (r.own ->> 'has_analysis')::boolean or r.has_analysis,
-                'max_retries', least((r.own ->> 'max_retries')::integer, r.max_retries),
-                'limits', (select coalesce(jsonb_agg(distinct l), '[]')
-                             from (select jsonb_array_elements(r.own -> 'limits') as l
-                                   union all
-                                   select jsonb_array_elements(p.record -> 'limits') from laneway.type_publishers p
-                                    where p.job_type = r.own ->> 'name') x),
-                'arguments', (select p.record -> 'arguments' from laneway.type_publishers p
-                               where p.job_type = r.own ->> 'name' order by p.first_at, p.application limit 1));
-            if laneway.strictness(r.strictest) > laneway.strictness(r.own)
-               or (r.own ->> 'approval' = 'below' and r.strictest ->> 'approval' = 'below'
-                   and r.strictest ->> 'approval_unit' is not distinct from r.own ->> 'approval_unit'
-                   and (r.strictest ->> 'approval_below')::numeric < (r.own ->> 'approval_below')::numeric) then
-                v_strict := v_strict || jsonb_build_object(
-                    'approval', r.strictest -> 'approval', 'approval_below', r.strictest -> 'approval_below',
-                    'approval_unit', r.strictest -> 'approval_unit',
-                    'approval_expires_s', r.strictest -> 'approval_expires_s');
-            end if;
-        end if;
-        v_merged := array_append(v_merged, case when r.others > 0 then v_strict else r.own end);
-    end loop;
-    return to_jsonb(v_merged);
+    on conflict (job_type, application) do update
+       set record = excluded.record, seen_at = excluded.seen_at,
+           published_at = case when p.record = excluded.record then p.published_at else excluded.published_at end
+     where p.record is distinct from excluded.record or p.seen_at < clock_timestamp() - interval '10 minutes';
+    return p_types;
 end $$;
+
+-- Keeps in a published row what the applications that are remembered ask for more strictly: approval, two persons,
+-- analysis, fewer retries, more limits; the arguments are those of the first application. Workers of versions that
+-- remember nothing write the table themselves: so it is done here, with the rights of the owner.
+create or replace function laneway.keep_strictest() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    r record;
+begin
+    select count(*) as applications, bool_or((p.record ->> 'two_person')::boolean) as two_person,
+           bool_or((p.record ->> 'has_analysis')::boolean and laneway.strictness(p.record) > 0) as has_analysis,
+           min((p.record ->> 'max_retries')::integer) as max_retries,
+           (array_agg(p.record -> 'arguments' order by p.first_at, p.application))[1] as arguments,
+           (array_agg(p.record order by laneway.strictness(p.record) desc,
+                      p.record ->> 'approval_unit' is distinct from new.approval_unit,
+                      (p.record ->> 'approval_below')::numeric))[1] as strictest
+      into r from laneway.type_publishers p where p.job_type = new.name;
+    if r.applications = 0 then return new; end if;
+    new.two_person := new.two_person or r.two_person;
+    new.has_analysis := new.has_analysis or r.has_analysis;
+    new.max_retries := least(new.max_retries, r.max_retries);
+    new.arguments := nullif(r.arguments, 'null');
+    if exists (select from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
+                where p.job_type = new.name and l <> all (new.limits)) then
+        new.limits := array(select unnest(new.limits)
+                            union
+                            select l from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
+                             where p.job_type = new.name order by 1);
+    end if;
+    if laneway.strictness(r.strictest) > laneway.strictness(jsonb_build_object('approval', new.approval))
+       or (new.approval = 'below' and r.strictest ->> 'approval' = 'below'
+           and r.strictest ->> 'approval_unit' is not distinct from new.approval_unit
+           and (r.strictest ->> 'approval_below')::numeric < new.approval_below) then
+        new.approval := r.strictest ->> 'approval';
+        new.approval_below := (r.strictest ->> 'approval_below')::numeric;
+        new.approval_unit := r.strictest ->> 'approval_unit';
+        new.approval_expires_s := (r.strictest ->> 'approval_expires_s')::double precision;
+    end if;
+    return new;
+end $$;
+create or replace trigger keep_strictest before insert or update on laneway.job_types
+    for each row execute function laneway.keep_strictest();
 
 -- Job types that applications publish with different policies: all, or those named.
 create or replace function laneway.publication_conflicts(p_types text[] default null)

@@ -1,0 +1,16 @@
+-- Which application publishes which job type, by both names; one page.
+-- Stale: not seen for so many days, while another application that is seen publishes the type too, which it may hold
+-- to an old policy.
+with published as (
+    select p.job_type, p.application, p.first_at, p.published_at, p.seen_at,
+           p.seen_at < clock_timestamp() - make_interval(days => %(stale_days)s::integer)
+           and exists (select from laneway.type_publishers o
+                        where o.job_type = p.job_type and o.application <> p.application
+                          and o.seen_at >= clock_timestamp() - make_interval(days => %(stale_days)s::integer)) as is_stale
+      from laneway.type_publishers p
+     where (%(types)s::text[] is null or p.job_type = any (%(types)s::text[]))
+       and (p.job_type, p.application) > (%(after_type)s::text, %(after_application)s::text)
+)
+select job_type, application, first_at, published_at, seen_at, is_stale from published
+ where is_stale or not %(stale_only)s::boolean
+ order by job_type, application limit %(limit)s::integer
