@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -57,6 +58,14 @@ def _on_off(value: object) -> object:
             word, word
         )
     return value
+
+
+def _addresses(value: object) -> object:
+    """Addresses as a list, or in one text with commas between them."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, (list, tuple)):
+        raise ValueError("must be a list of addresses")
+    return tuple(str(ip_address(str(one).strip())) for one in given if str(one).strip())
 
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -153,6 +162,26 @@ class Settings(BaseSettings):
     )
     server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
 
+    tls_cert: Path | None = Field(
+        default=None, description="file of the server's certificate chain (PEM), with tls_key"
+    )
+    tls_key: Path | None = Field(default=None, description="file of its private key (PEM)")
+    behind_tls_proxy: bool = Field(
+        default=False, description="a proxy ends TLS: serve plain text off loopback too"
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)] = Field(
+        default=(), description="addresses whose X-Forwarded-For and -Proto are believed"
+    )
+    max_connections: PositiveInt = Field(
+        default=2000, description="open connections of one server, of all addresses"
+    )
+    max_connections_per_address: PositiveInt = Field(
+        default=500, description="of one address that is neither loopback nor a trusted proxy"
+    )
+    body_timeout: _Seconds = Field(
+        default=60.0, description="longest time for the body of a request to arrive"
+    )
+
     grpc: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
         default="off", description="on: the server is there for remote workers too"
     )
@@ -188,6 +217,9 @@ class Settings(BaseSettings):
         default=30, ge=0, description="wrong tokens and links from one address; 0: no limit"
     )
 
+    max_reads_per_principal: PositiveInt = Field(
+        default=3, description="lists, counts and searches of one principal at once; more wait"
+    )
     max_streams: PositiveInt = Field(default=1000, description="open streams of one server")
     max_streams_per_token: PositiveInt = Field(
         default=20, description="open streams of one token or session at one server"

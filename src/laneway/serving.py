@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +44,24 @@ def run_server(
     grpc: bool = False,
     grpc_host: str | None = None,
     grpc_port: int | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    behind_tls_proxy: bool = False,
 ) -> int:
     """Runs the server, and with an application a worker of it beside, until told to stop."""
     from laneway.api.logs import mark_requests
-    from laneway.api.server import listen
+    from laneway.api.server import check_tls, listen
 
     loaded = None if app is None else load_app(app)
     settings = Settings.load() if loaded is None else loaded.settings
-    given = {"grpc": "on" if grpc else None, "grpc_host": grpc_host, "grpc_port": grpc_port}
+    given: dict[str, object] = {
+        "grpc": "on" if grpc else None,
+        "grpc_host": grpc_host,
+        "grpc_port": grpc_port,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "behind_tls_proxy": behind_tls_proxy or None,
+    }
     settings = settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
     mark_requests()
@@ -65,6 +76,7 @@ def run_server(
                 f"{name}: embedded PostgreSQL is for development and not served on {address}:"
                 " set LANEWAY_DATABASE_URL"
             )
+    check_tls(settings, host)
     bound = listen(host, port)
     with bound:
         dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
@@ -100,7 +112,7 @@ async def _serve(
         # What is there now stays: looking through it over and over takes a tenth of a busy server.
         gc.collect()
         gc.freeze()
-        url = url_of(bound)
+        url = url_of(bound, tls=serving.tls)
         if is_loopback(bound.getsockname()[0]):
             link = await sessions.bootstrap(database, by)
             if link is not None:

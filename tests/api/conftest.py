@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -171,7 +171,7 @@ async def app(database: Database) -> AsyncIterator[FastAPI]:
     await app.state.close()
 
 
-async def serve(dsn: str, **settings: Any) -> AsyncIterator[FastAPI]:
+async def serve(dsn: str, **settings: Any) -> AsyncGenerator[FastAPI]:
     """One more server on a database."""
     chosen = Settings.load(database_url=dsn, **settings)
     database = Database(dsn, chosen, role="tests api")

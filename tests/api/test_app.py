@@ -179,7 +179,7 @@ async def test_a_body_too_large_is_refused_unread(
     headers = {**ann.headers, "Content-Type": "application/json"}
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
         for content in (b" " * 1001, parts()):
-            answer = await client.post("/jobs", content=content, headers=headers)
+            answer = await client.post("/jobs/batch", content=content, headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     await small.state.close()
 

@@ -152,3 +152,25 @@ async def test_a_run_whose_server_is_gone_says_so(
         "update laneway.bulk_runs set state = 'running', updated_at = now() - interval '1 hour'"
     )
     assert (await ask(ben, "GET", begun.headers["location"])).json()["state"] == "interrupted"
+
+
+async def test_run_stops_when_its_principal_loses_its_power(
+    ask: Ask, app: FastAPI, people: People, scene: Scene
+) -> None:
+    for lost in (
+        "update laneway.principals set disabled_at = now() where name = 'ann'",
+        "update laneway.tokens set revoked_at = now(), revoked_by = 'tests'",
+        "delete from laneway.role_grants",
+    ):
+        scene.conn.execute("delete from laneway.tokens")
+        scene.conn.execute("delete from laneway.role_grants")
+        scene.conn.execute("update laneway.principals set name = id::text, disabled_at = now()")
+        ann = people.new("ann", "submitter")
+        for _ in range(450):
+            scene.submit(created_by="ann")
+        begun = await ask(ann, "POST", "/jobs/bulk", json={"verb": "cancel", "filter": GREET})
+        scene.conn.execute(lost)
+        admin = people.new("admin", "platform_admin")
+        run = await ended(ask, app, admin, begun)
+        assert run["state"] == "failed", lost
+        assert run["done"] <= 400, lost

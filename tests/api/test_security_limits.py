@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
 import pytest
 from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from laneway.api.app import make_app
+from laneway.api.bodies import read_jobs
 from laneway.api.description import describe
+from laneway.api.job_models import NewJobs
+from laneway.api.read_slots import IN_LINE, ReadSlots
 from laneway.config import Settings
 from laneway.control.throttle import Throttle
+from laneway.domain.payload import PayloadLimits
+from laneway.errors import InvalidInput, RateLimited
 from laneway.store.database import Database
 from laneway.store.statement import Statement, scalar
 from tests.api.conftest import Ask, People
@@ -185,3 +195,130 @@ async def test_no_statement_of_the_server_runs_longer_than_its_limit(
     database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
     assert await database.run(Show("none", scalar)) == "30s"
     await database.close()
+
+
+# -- bodies -----------------------------------------------------------------------------------
+
+
+async def test_body_limit_follows_the_route(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    small = {"/jobs/bulk", "/admin/principals", "/admin/roles", "/admin/grants"}
+    for path in sorted(small):
+        answer = await ask(admin, "POST", path, json={"x": "x" * 70_000})
+        assert (answer.status_code, answer.json()["code"]) == (413, "too_large"), path
+    for path, most in (("/jobs", 4 * MIB), ("/jobs/batch", 17 * MIB)):
+        answer = await ask(admin, "POST", path, content=b" " * most)
+        assert answer.status_code == 413, path
+
+
+async def test_escaped_payload_of_a_mebibyte_is_accepted(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "submitter")
+    payload = {"a": "ж" * (MIB // 2 - 100)}
+    body = json.dumps({"job_type": "greet", "payload": payload})
+    assert len(body) > 2 * MIB
+    headers = {"Content-Type": "application/json"}
+    answer = await ask(ann, "POST", "/jobs", content=body, headers=headers)
+    assert answer.status_code == 202
+    assert answer.json()["payload"] == payload
+    answer = await ask(
+        ann, "POST", "/jobs/batch", content=f'{{"jobs":[{body}, {body}]}}', headers=headers
+    )
+    assert (answer.status_code, len(answer.json()["items"])) == (202, 2)
+
+
+async def test_few_errors_are_made_of_many_mistakes(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+    unknown = {f"k{number}": 1 for number in range(4000)}
+    for path in ("/jobs", "/jobs/bulk", "/admin/principals"):
+        answer = await ask(admin, "POST", path, json=unknown)
+        assert (answer.status_code, len(answer.json()["errors"])) == (422, 20), path
+        assert answer.json()["errors"][-1]["field"].startswith("body.k")
+    with pytest.raises(ValidationError) as wrong:
+        NewJobs.model_validate({"jobs": [{"job_type": "x", **unknown, "tags": [1] * 20}] * 900})
+    assert wrong.value.error_count() <= 25
+
+
+async def test_nothing_of_a_bulk_order_is_read_without_any_verb(ask: Ask, people: People) -> None:
+    answer = await ask(people.new("bo"), "POST", "/jobs/bulk", content=b"{")
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["job_type", "tags", "x"]), _values) | _values))
+def test_large_batch_reads_as_json(jobs: list[Any]) -> None:
+    """Whatever the elements are, the reader of large bodies finds what json.loads finds."""
+    limits = PayloadLimits()
+    pad = "y" * 70_000
+    for indent in (None, 1):
+        text = json.dumps({"jobs": [*jobs, pad], "more": 1}, indent=indent)
+        assert asyncio.run(read_jobs(text.encode(), limits)) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"jobs": [', '{"jobs": [1,]}', '{"jobs": [1 2]}', '{"jobs" 1}', "{1: 2}", '{"a": 1,}',
+     '{"jobs": []} x', '{"jobs": [1]', '{"a": tru}', "[1]", '"x"', ""],
+)  # fmt: skip
+def test_large_body_that_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises((json.JSONDecodeError, InvalidInput)):
+        asyncio.run(read_jobs((" " * 70_000 + text).encode(), PayloadLimits()))
+
+
+def test_no_more_of_a_body_is_read_than_a_payload_may_have() -> None:
+    limits = PayloadLimits(max_bytes=100_000, batch_jobs=3)
+    for text in ("[" + "1," * 400_000, "[" * 400_000, '{"a":' * 100_000, '"' + "x" * 400_000):
+        for body in (f'{{"jobs":[{{"payload":{text}', f'{{"payload":{text}', f'{{"z":{text}'):
+            with pytest.raises((InvalidInput, RecursionError)):
+                asyncio.run(read_jobs(body.encode(), limits))
+    with pytest.raises(InvalidInput, match="at most 3 jobs"):
+        asyncio.run(read_jobs(b'{"jobs":[' + b"1," * 100_000 + b"1]}", limits))
+
+
+# -- expensive reads --------------------------------------------------------------------------
+
+
+async def test_reads_of_one_principal_leave_room_for_others() -> None:
+    slots, ann, bob = ReadSlots(2), uuid4(), uuid4()
+    going = asyncio.Event()
+    at_once = 0
+
+    async def read(who: UUID) -> int:
+        nonlocal at_once
+        async with slots.hold(who):
+            at_once += 1
+            most = at_once
+            await going.wait()
+            at_once -= 1
+            return most
+
+    reads = [asyncio.create_task(read(ann)) for _ in range(2 + IN_LINE)]
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimited):
+        await read(ann)
+    other = asyncio.create_task(read(bob))
+    await asyncio.sleep(0)
+    assert at_once == 3, "two of ann, one of bob"
+    going.set()
+    assert max(await asyncio.gather(*reads)) <= 3
+    assert await other == 3
+
+
+async def test_lists_are_read_in_the_line_of_their_caller(
+    ask: Ask, app: FastAPI, people: People
+) -> None:
+    ann, bob = people.new("ann", "operator"), people.new("bob", "operator")
+    async with AsyncExitStack() as stack:
+        for _ in range(app.state.settings.max_reads_per_principal):
+            await stack.enter_async_context(app.state.read_slots.hold(ann.id))
+        for path in ("/jobs", "/jobs/counts", "/admin/workers/status", "/metrics"):
+            waiting = asyncio.create_task(ask(ann, "GET", path))
+            assert (await ask(bob, "GET", path)).status_code == 200
+            assert not waiting.done(), path
+            waiting.cancel()
+    assert (await ask(ann, "GET", "/jobs")).status_code == 200

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 from fastapi import FastAPI
 
 from laneway.api import protocol
-from laneway.api.server import IDLE_S, Serving, listen
-from tests.api.conftest import People
+from laneway.api.connections import Connections
+from laneway.api.server import IDLE_S, Serving, check_tls, listen
+from laneway.config import Settings
+from laneway.errors import ConfigError
+from tests.api.conftest import People, serve
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: test\r\n"
 PATIENCE_S = 60.0
@@ -21,6 +28,12 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 async def port(app: FastAPI) -> AsyncIterator[int]:
+    async with contextlib.aclosing(served(app)) as ports:
+        async for port in ports:
+            yield port
+
+
+async def served(app: FastAPI) -> AsyncGenerator[int]:
     bound = listen("127.0.0.1", 0)
     serving = Serving(app, bound, 1.0)
     served = asyncio.create_task(serving.run())
@@ -123,3 +136,98 @@ async def test_a_large_body_is_no_head(port: int, people: People) -> None:
     last = HEAD + b"Connection: close\r\n\r\n"
     told = await answer_to(port, head, b"\r\n" + body + last[:20], last[20:])
     assert told.count(b"HTTP/1.1 202 ") == told.count(b"HTTP/1.1 200 ") == 1
+
+
+# -- bodies that do not come, and too many connections -----------------------------------------
+
+
+def unfinished(token: str | None = None) -> bytes:
+    lines = ["POST /jobs HTTP/1.1", "Host: test", "Content-Length: 100000"]
+    if token is not None:
+        lines += [f"Authorization: Bearer {token}", "Content-Type: application/json"]
+    return "\r\n".join([*lines, "", '{"job']).encode()
+
+
+async def test_early_answer_does_not_wait_for_the_body(port: int) -> None:
+    answer = await answer_to(port, unfinished())
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"connection: close" in answer
+
+
+async def test_body_of_a_known_caller_has_a_deadline(dsn: str, people: People) -> None:
+    ann = people.new("ann", "submitter")
+    async with contextlib.aclosing(serve(dsn, body_timeout=0.2)) as apps:
+        async for app in apps:
+            async with contextlib.aclosing(served(app)) as ports:
+                async for port in ports:
+                    answer = await answer_to(port, unfinished(ann.token))
+                    assert answer.startswith(b"HTTP/1.1 408 ")
+                    assert b'"code":"request_timeout"' in answer
+
+
+async def test_others_are_served_while_strangers_hold_connections(dsn: str) -> None:
+    async with contextlib.aclosing(serve(dsn, max_connections=16)) as apps:
+        async for app in apps:
+            async with contextlib.aclosing(served(app)) as ports:
+                async for port in ports:
+                    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+                    for _, writer in held[::2]:
+                        writer.write(HEAD)
+                    for _ in range(5):
+                        answer = await answer_to(port, HEAD + b"Connection: close\r\n\r\n")
+                        assert answer.startswith(b"HTTP/1.1 200 ")
+                    for _, writer in held:
+                        writer.close()
+
+
+class Place:
+    def __init__(self, *, is_waiting: bool) -> None:
+        self.is_waiting = is_waiting
+        self.is_dropped = False
+
+    def drop(self) -> None:
+        self.is_dropped = True
+
+
+def test_one_address_holds_only_so_many_connections() -> None:
+    places = Connections(Settings.load(max_connections_per_address=2, trusted_proxies="192.0.2.9"))
+    busy = [Place(is_waiting=False) for _ in range(2)]
+    assert all(places.add("192.0.2.1", one) for one in busy)
+    assert not places.add("192.0.2.1", Place(is_waiting=False))
+    assert places.add("192.0.2.2", Place(is_waiting=False))
+    places.remove("192.0.2.1", busy[0])
+    waits = Place(is_waiting=True)
+    assert places.add("192.0.2.1", waits)
+    assert places.add("192.0.2.1", Place(is_waiting=False))
+    assert waits.is_dropped
+    for address in ("127.0.0.1", "192.0.2.9"):
+        assert all(places.add(address, Place(is_waiting=False)) for _ in range(5)), address
+
+
+def test_plain_text_is_served_to_other_machines_only_behind_a_proxy(tmp_path: Path) -> None:
+    check_tls(Settings.load(), "127.0.0.1")
+    check_tls(Settings.load(behind_tls_proxy=True), "192.0.2.1")
+    with pytest.raises(ConfigError, match="--tls-cert"):
+        check_tls(Settings.load(), "192.0.2.1")
+    with pytest.raises(ConfigError, match="both or neither"):
+        check_tls(Settings.load(tls_cert=tmp_path / "cert"), "127.0.0.1")
+    both = Settings.load(tls_cert=tmp_path / "cert", tls_key=tmp_path / "key")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        check_tls(both, "192.0.2.1")
+
+
+async def test_forwarded_address_is_believed_of_trusted_proxies_only(
+    dsn: str, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    nobody = people.new("nobody")
+    for trusted, address in (("", "127.0.0.1"), ("127.0.0.1", "192.0.2.77")):
+        async with contextlib.aclosing(serve(dsn, trusted_proxies=trusted)) as apps:
+            async for app in apps:
+                async with contextlib.aclosing(served(app)) as ports:
+                    async for port in ports:
+                        url = f"http://127.0.0.1:{port}/jobs"
+                        headers = {**nobody.headers, "X-Forwarded-For": "192.0.2.77"}
+                        async with httpx2.AsyncClient() as client:
+                            assert (await client.get(url, headers=headers)).status_code == 403
+        row = conn.execute("select address from laneway.audit order by id desc").fetchone()
+        assert row == (address,)

@@ -124,9 +124,16 @@ def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run
 
 
 def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:
-    answer = run("server", "--host", ANYWHERE, "--port", 0)
+    answer = run("server", "--host", ANYWHERE, "--port", 0, "--behind-tls-proxy")
     assert answer.exit_code == 4
     assert "laneway principals create" in answer.stderr
+
+
+def test_plain_text_is_not_served_to_strangers(run: Run) -> None:
+    answer = run("server", "--host", ANYWHERE, "--port", 0)
+    assert answer.exit_code == 2
+    for word in ("--tls-cert", "--tls-key", "--behind-tls-proxy"):
+        assert word in answer.stderr
 
 
 def test_embedded_postgresql_is_not_served_to_strangers(

@@ -23,15 +23,21 @@ Permission = Literal[
     "workers:view", "workers:manage", "workers:claim",
     "schedules:view", "schedules:manage", "metrics:read", "access:manage", "audit:read",
 ]  # fmt: skip
-Permissions = Annotated[list[Permission], Field(min_length=1, max_length=100)]
+Permissions = Annotated[list[Permission], Field(min_length=1, max_length=100, fail_fast=True)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=PRINCIPAL_BYTES)]
 RoleName = LaneName
 Lanes = Annotated[
-    list[LaneName], Field(min_length=1, max_length=MOST_LANES, description="null: any lane")
+    list[LaneName],
+    Field(min_length=1, max_length=MOST_LANES, fail_fast=True, description="null: any lane"),
 ]
 JobTypes = Annotated[
     list[JobType],
-    Field(min_length=1, max_length=MOST_JOB_TYPES, description="What it may claim; null: any type"),
+    Field(
+        min_length=1,
+        max_length=MOST_JOB_TYPES,
+        fail_fast=True,
+        description="What it may claim; null: any type",
+    ),
 ]
 Kind = Literal["person", "service"]
 Scope = Literal["own", "workspace", "all"]

@@ -36,6 +36,7 @@ from laneway.api.envelope import Envelope
 from laneway.api.health import Readiness
 from laneway.api.hub import Hub
 from laneway.api.metrics import ClusterFigures
+from laneway.api.read_slots import ReadSlots
 from laneway.api.together import Together
 from laneway.client import Client
 from laneway.config import Settings
@@ -90,10 +91,11 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.gatekeeper = Gatekeeper(database)
     app.state.throttle = Throttle(settings)
     app.state.readiness = Readiness(database)
-    app.state.bulk_runs = BulkRuns(database)
+    app.state.bulk_runs = BulkRuns(database, lambda few: app.state.gatekeeper.review(few))
     app.state.hub = Hub(database, settings, lambda few: app.state.gatekeeper.review(few))
     app.state.cluster_figures = ClusterFigures(database, app.state.readiness)
     app.state.together = Together(database)
+    app.state.read_slots = ReadSlots(settings.max_reads_per_principal)
 
     async def close() -> None:
         await app.state.hub.close()
@@ -107,5 +109,5 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     for router in ROUTERS:
         # Not included: that looks through every router for each request.
         app.router.routes.extend(router.routes)
-    app.add_middleware(Envelope, max_body_bytes=settings.max_batch_bytes)
+    app.add_middleware(Envelope, settings=settings)
     return app

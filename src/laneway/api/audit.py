@@ -13,6 +13,7 @@ from laneway.api.auth import Caller
 from laneway.api.paging import Cursor, Limit, Page
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import audit
 from laneway.domain.actor import Door
 from laneway.domain.audit import LONGEST_AGE, ActFilter, Outcome
@@ -43,7 +44,11 @@ class ActOut(BaseModel):
 
 
 @router.get(
-    "/admin/audit", operation_id="list_acts", response_model=Page[ActOut], responses=answers()
+    "/admin/audit",
+    operation_id="list_acts",
+    dependencies=EXPENSIVE,
+    response_model=Page[ActOut],
+    responses=answers(),
 )
 async def list_acts(
     who: Reader,

@@ -25,6 +25,7 @@ from laneway.control.gatekeeper import Gatekeeper, session_key, token_key
 from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor, Door
 from laneway.domain.permissions import Access
+from laneway.domain.token import digest_of
 from laneway.errors import Forbidden, NotFound, Unauthenticated
 from laneway.store.database import Database
 
@@ -126,6 +127,14 @@ async def _authenticate(request: Request) -> tuple[Access, bool]:
     )
     throttle.count(key)
     return access, not is_token
+
+
+def secret_digest(request: Request) -> bytes | None:
+    """By what the secret of a request is looked up again later."""
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    if scheme.lower() == "bearer" and token:
+        return digest_of(token)
+    return digest_of(request.cookies.get(COOKIE), "session")
 
 
 async def _check_csrf(request: Request, who: Caller) -> None:

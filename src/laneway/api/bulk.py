@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID, uuid4
@@ -12,17 +14,18 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from laneway.api.answer import Json, location
-from laneway.api.auth import Caller, caller
+from laneway.api.auth import Caller, act_of, caller, gate, secret_digest
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import actable_reach, debug_reach
 from laneway.api.job_models import JobChoice
 from laneway.api.paging import Request as Sent
 from laneway.api.problems import answers
+from laneway.api.read_slots import ReadSlots
 from laneway.control import bulk as verbs
 from laneway.domain.bulk import Order, Tally, Verb
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.domain.permissions import Access, Reach
-from laneway.errors import LanewayError, NotFound, RateLimited
+from laneway.errors import Forbidden, LanewayError, NotFound, RateLimited
 from laneway.store import bulk as store
 from laneway.store.bulk import BulkRun
 from laneway.store.database import Database
@@ -90,11 +93,33 @@ class BulkRunOut(BaseModel):
     updated_at: datetime
 
 
+async def _may_order(request: Request, who: Caller) -> Caller:
+    """The caller, if any verb is for it; which one is asked for stands in the body."""
+    needed = sorted(set(PERMISSION.values()))
+    if not any(map(who.access.allows, needed)):
+        await who.refuse(" or ".join(needed), act_of(request), "route", request.url.path)
+    return who
+
+
+Review = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, Access]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Orderer:
+    """Whose order a run is, and what that secret was allowed when it was given."""
+
+    principal: UUID
+    digest: bytes | None
+    permission: str
+    reach: Reach
+
+
 class BulkRuns:
     """The runs of this process; each says in the database how far it has come."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, review: Review) -> None:
         self._database = database
+        self._review = review
         # Each with whose order it is.
         self._tasks: dict[asyncio.Task[None], UUID] = {}
 
@@ -103,9 +128,11 @@ class BulkRuns:
         if sum(owner == principal for owner in self._tasks.values()) >= MOST_AT_ONCE:
             raise RateLimited("too many bulk runs of yours are under way", 5.0)
 
-    def start(self, run_id: UUID, principal: UUID, order: Order, by: str, upto: int | None) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(run_id, order, by, upto))
-        self._tasks[task] = principal
+    def start(
+        self, run_id: UUID, orderer: Orderer, order: Order, by: str, upto: int | None
+    ) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(run_id, orderer, order, by, upto))
+        self._tasks[task] = orderer.principal
         task.add_done_callback(self._tasks.pop)
 
     async def close(self) -> None:
@@ -114,11 +141,14 @@ class BulkRuns:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, run_id: UUID, order: Order, by: str, upto: int | None) -> None:
+    async def _run(
+        self, run_id: UUID, orderer: Orderer, order: Order, by: str, upto: int | None
+    ) -> None:
         tally, state = Tally(order.verb), "running"
         try:
             async for tally in verbs.run(self._database, order, by=by, upto=upto):
                 await self._report(run_id, "running", tally)
+                await self._check(orderer)
             state = "done"
         except LanewayError as error:
             state = "failed"
@@ -128,6 +158,14 @@ class BulkRuns:
             log.exception("%s in bulk (%s) failed", order.verb, run_id)
         finally:
             await self._report(run_id, state, tally)
+
+    async def _check(self, orderer: Orderer) -> None:
+        """Refuse to go on for a principal that may no longer do what it ordered."""
+        digest = orderer.digest
+        found = {} if digest is None else await self._review({digest})
+        access = None if digest is None else found.get(digest)
+        if access is None or _reach(access, orderer.permission) != orderer.reach:
+            raise Forbidden("stopped: whoever ordered it may not do this any more")
 
     async def _report(self, run_id: UUID, state: str, tally: Tally) -> None:
         try:
@@ -154,7 +192,7 @@ class BulkRuns:
 )
 async def order_bulk(
     request: Request,
-    who: Annotated[Caller, Depends(caller)],
+    who: Annotated[Caller, Depends(gate(_may_order))],
     order: BulkOrder,
     once: OnceOnly,
 ) -> Response:
@@ -162,17 +200,21 @@ async def order_bulk(
     permission = PERMISSION[order.verb]
     if not who.access.allows(permission):
         await who.refuse(permission, f"bulk {order.verb}", "job")
+    reach = _reach(who.access, permission)
     made = Order(
         verb=order.verb,
-        wanted=order.filter.within(_reach(who.access, permission), debug_reach(who.access)),
+        wanted=order.filter.within(reach, debug_reach(who.access)),
         everything=order.all,
         reason=order.reason,
         priority=order.priority,
     ).check(who.actor)
     if order.dry_run:
-        return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
+        slots: ReadSlots = request.app.state.read_slots
+        async with slots.hold(who.access.principal_id):
+            return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
     run_id, principal = uuid4(), who.access.principal_id
+    orderer = Orderer(principal, secret_digest(request), permission, reach)
 
     async def act(db: Database) -> Response:
         runs.check(principal)
@@ -180,7 +222,7 @@ async def order_bulk(
         return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
 
     def start() -> None:
-        runs.start(run_id, principal, made, who.actor, order.upto)
+        runs.start(run_id, orderer, made, who.actor, order.upto)
 
     return await once.answer(act, start)
 

@@ -11,6 +11,7 @@ from laneway.api.auth import Caller, needs
 from laneway.api.job_models import Moment
 from laneway.api.paging import Request
 from laneway.api.problems import answers
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import jobs
 from laneway.domain.filter import LONGEST_AGE, JobFilter
 from laneway.domain.states import Status
@@ -51,7 +52,11 @@ class CountsOut(BaseModel):
 
 
 @router.get(
-    "/jobs/counts", operation_id="count_jobs", response_model=CountsOut, responses=answers()
+    "/jobs/counts",
+    operation_id="count_jobs",
+    dependencies=EXPENSIVE,
+    response_model=CountsOut,
+    responses=answers(),
 )
 async def count_jobs(
     who: Annotated[Caller, Depends(needs("jobs:read"))], query: Annotated[CountQuery, Query()]

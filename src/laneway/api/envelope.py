@@ -15,7 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from laneway import tracing
 from laneway.api.auth import SAFE, admit
+from laneway.api.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
 from laneway.api.problems import printable, unexpected
+from laneway.config import Settings
 from laneway.errors import LanewayError
 from laneway.tally import PROCESS
 
@@ -30,8 +32,6 @@ _HEADERS: Final = (
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'self'"),
     (b"cache-control", b"no-store"),
 )
-# All that strangers have to say is a form with a link.
-STRANGERS_BYTES: Final = 16 * 1024
 # Asked every few seconds by machines.
 _QUIET: Final = ("/healthz", "/readyz", "/metrics")
 _TLS_HEADERS: Final = (*_HEADERS, (b"strict-transport-security", b"max-age=31536000"))
@@ -46,9 +46,9 @@ class TooLarge(LanewayError):
 class Envelope:
     """Pure ASGI, so that streams pass through untouched."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        self._max = max_body_bytes
+        self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -96,7 +96,7 @@ class Envelope:
             if most is None:
                 # Whoever must be known is, before anything is read of what he sends.
                 is_known = await admit(scope)
-                most = self._max if is_known else min(self._max, STRANGERS_BYTES)
+                most = body_limit(scope, self._settings) if is_known else ANONYMOUS_BODY_LIMIT
                 if declared.isdigit() and int(declared[:20]) > most:
                     raise TooLarge(f"body: at most {most} bytes")
             message = await receive()
@@ -127,6 +127,10 @@ class _Sending:
             headers: list[tuple[bytes, bytes]] = message["headers"]
             said = {name for name, _ in headers}
             headers.append((b"x-request-id", self._id.encode()))
+            is_unread = self._scope.get(UNREAD)
+            if is_unread is not None and is_unread() and b"connection" not in said:
+                # What is left of the body is not waited for.
+                headers.append((b"connection", b"close"))
             more = _TLS_HEADERS if self._scope.get("scheme") == "https" else _HEADERS
             headers += [header for header in more if header[0] not in said]
         await self._send(message)

@@ -8,9 +8,8 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi.security.utils import get_authorization_scheme_param
 
-from laneway.api.auth import COOKIE, Caller, act_of, needs
+from laneway.api.auth import Caller, act_of, needs, secret_digest
 from laneway.api.event_models import EVENTS, JOB_EVENTS, described
 from laneway.api.event_response import EventResponse
 from laneway.api.frames import Rendering, frame
@@ -25,7 +24,6 @@ from laneway.domain.event import (
     Place,
     Topic,
 )
-from laneway.domain.token import digest_of
 from laneway.errors import NotFound
 from laneway.store import events as store
 
@@ -72,7 +70,7 @@ async def stream_job(
     await readable(who, job_id)
     hub: Hub = request.app.state.hub
     seq = await _number(who, job_id)
-    stream = JobStream(who.access, _digest(request), seq)
+    stream = JobStream(who.access, secret_digest(request), seq)
     hub.enter(stream)
     try:
         told = await hub.join_job(stream, last)
@@ -107,7 +105,7 @@ async def stream_events(
             await readable(who, job_id)
             seqs.append(await _number(who, job_id))
     hub: Hub = request.app.state.hub
-    stream = TopicStream(who.access, _digest(request), topics, seqs)
+    stream = TopicStream(who.access, secret_digest(request), topics, seqs)
     hub.enter(stream)
     try:
         can_resume, here = await hub.join_topics(stream, since)
@@ -141,11 +139,3 @@ async def _number(who: Caller, job_id: UUID) -> int:
     if job_id not in found:
         raise NotFound(f"no job {job_id}")
     return found[job_id]
-
-
-def _digest(request: Request) -> bytes | None:
-    """By what the reader's power is looked up again while the stream is open."""
-    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
-    if scheme.lower() == "bearer" and token:
-        return digest_of(token)
-    return digest_of(request.cookies.get(COOKIE), "session")

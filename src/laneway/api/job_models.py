@@ -51,7 +51,7 @@ class NewJob(Request):
     )
     workspace: str = Field(default=DEFAULT_WORKSPACE, min_length=1, max_length=128)
     tags: list[Annotated[str, Field(min_length=1, max_length=128)]] = Field(
-        default=[], max_length=MAX_TAGS
+        default=[], max_length=MAX_TAGS, fail_fast=True
     )
     max_retries: int | None = Field(default=None, ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1])
 
@@ -72,7 +72,7 @@ class NewJob(Request):
 class NewJobs(Request):
     """Jobs to submit together: all of them or none."""
 
-    jobs: list[NewJob] = Field(min_length=1, max_length=MOST_JOBS)
+    jobs: list[NewJob] = Field(min_length=1, max_length=MOST_JOBS, fail_fast=True)
 
 
 class SubmittedOut(BaseModel):

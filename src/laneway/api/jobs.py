@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
@@ -26,8 +28,10 @@ from laneway.api.job_models import (
 )
 from laneway.api.paging import Cursor, Limit
 from laneway.api.problems import answers
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
+from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL
 from laneway.store.database import Database
 from laneway.store.jobs import MOST_ATTEMPTS
@@ -43,7 +47,13 @@ _AT_ONCE: Final = 25
 MOST_BYTES: Final = 8 * 1024 * 1024
 
 
-@router.get("", operation_id="list_jobs", response_model=JobPage, responses=answers())
+@router.get(
+    "",
+    operation_id="list_jobs",
+    response_model=JobPage,
+    responses=answers(),
+    dependencies=EXPENSIVE,
+)
 async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
     """Jobs in reach, newest first; fewer than asked for where they are large or hard to find.
 
@@ -61,7 +71,8 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
         page = await verbs.listing(
             who.database, wanted, limit=limit, cursor=cursor, oldest_first=query.oldest_first
         )
-        items += [render(shown(who, job)) for job in page.items]
+        # Payloads of megabytes are written while others are answered.
+        items += await asyncio.to_thread(_rendered, who, page.items)
         cursor, looked_back_to = page.next_cursor, page.looked_back_to
         is_full = (
             looked_back_to is not None
@@ -73,6 +84,10 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     rest = {"next_cursor": cursor, "looked_back_to": stopped}
     body = b'{"items":[%b],%b' % (b",".join(items), render(rest)[1:])
     return Response(body, media_type="application/json")
+
+
+def _rendered(who: Caller, jobs: Iterable[Job]) -> list[bytes]:
+    return [render(shown(who, job)) for job in jobs]
 
 
 @router.get(
@@ -87,6 +102,7 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
 @router.get(
     "/{job_id}/attempts",
     operation_id="list_attempts",
+    dependencies=EXPENSIVE,
     response_model=AttemptPage,
     responses=answers(404),
 )
@@ -104,6 +120,7 @@ async def list_attempts(
 @router.get(
     "/{job_id}/explain",
     operation_id="explain_job",
+    dependencies=EXPENSIVE,
     response_model=ExplanationOut,
     responses=answers(404),
 )

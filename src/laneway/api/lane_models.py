@@ -14,7 +14,10 @@ LaneName = Annotated[
     str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]*$", max_length=LANE_NAME_BYTES)
 ]
 JobType = Annotated[str, StringConstraints(min_length=1, max_length=JOB_TYPE_BYTES)]
-JobTypes = Annotated[list[JobType], Field(max_length=10_000, description="Taken by no other lane")]
+JobTypes = Annotated[
+    list[JobType],
+    Field(max_length=10_000, fail_fast=True, description="Taken by no other lane"),
+]
 Slots = Annotated[
     int | None,
     Field(

@@ -16,6 +16,7 @@ from laneway.api.auth import Caller
 from laneway.api.health import Readiness
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control.cluster import Cluster, survey
 from laneway.domain.overview import LaneStatus
 from laneway.errors import LanewayError, SchemaMismatch
@@ -115,6 +116,7 @@ _PAGE: Final[dict[str, Any]] = {
 @router.get(
     "/metrics",
     operation_id="read_metrics",
+    dependencies=EXPENSIVE,
     response_class=PlainTextResponse,
     responses={200: _PAGE, **answers()},
 )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Annotated, Any, Final, Generic, TypeVar
 from uuid import UUID
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from laneway.domain.operator import LONGEST_PAGE
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
 LARGEST_ID: Final = 2**63 - 2
+# Of one request, shown and made.
+MOST_ERRORS: Final = 20
 
 # The default of what a change need not name; made by a factory, the schema shows no value for it.
 UNCHANGED: Any = Field(default_factory=lambda: None)
@@ -30,6 +33,16 @@ class Request(BaseModel):
     """What a client sends: nothing is coerced, and fields nobody knows are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown(cls, given: object) -> object:
+        """What was given, with so many unknown fields only as errors are shown."""
+        if not isinstance(given, dict) or len(given) <= len(cls.model_fields) + MOST_ERRORS:
+            return given
+        known = {name: given[name] for name in cls.model_fields if name in given}
+        unknown = (name for name in given if name not in cls.model_fields)
+        return {**known, **dict.fromkeys(islice(unknown, MOST_ERRORS))}
 
 
 class Page(BaseModel, Generic[T]):

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
+from laneway.api.paging import MOST_ERRORS
 from laneway.config import Settings
 from laneway.domain.broken_json import broken_rule
 from laneway.domain.payload import DEFAULT_LIMITS
@@ -50,7 +51,6 @@ _HEADERS: Final[dict[HTTPStatus, dict[str, str]]] = {
 }
 _BY_STATUS: Final = {404: "not_found", 405: "method_not_allowed"}
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
-_MOST_ERRORS: Final = 20
 # What reading a body may end in, whoever is to blame.
 _OF_BODIES: Final = (ValueError, RecursionError, ClientDisconnect)
 _RETRY_AFTER: Final = {
@@ -169,7 +169,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [_field_error(one) for one in error.errors()[:_MOST_ERRORS]]
+        errors = [_field_error(one) for one in error.errors()[:MOST_ERRORS]]
         detail = "; ".join(f"{one.field}: {one.rule}" for one in errors)
         return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, errors)
 

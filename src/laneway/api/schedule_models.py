@@ -35,7 +35,9 @@ MaxRetries = Annotated[
 ]
 Key = Annotated[str | None, Field(min_length=1, max_length=512)]
 Workspace = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-Tags = Annotated[list[Annotated[str, StringConstraints(max_length=256)]], Field(max_length=1000)]
+Tags = Annotated[
+    list[Annotated[str, StringConstraints(max_length=256)]], Field(max_length=1000, fail_fast=True)
+]
 
 
 class NewSchedule(Request):

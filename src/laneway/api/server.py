@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +13,10 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
+from laneway.api.connections import Connections
 from laneway.api.protocol import Protocol
+from laneway.config import Settings
+from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
 
 _BACKLOG: Final = 2048
@@ -38,15 +42,40 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def url_of(bound: socket.socket) -> str:
+def url_of(bound: socket.socket, *, tls: bool = False) -> str:
     """Where a browser finds it."""
     host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def check_tls(settings: Settings, host: str) -> None:
+    """Refuse to serve secrets as plain text to other machines, unless a proxy ends TLS."""
+    if (settings.tls_cert is None) is not (settings.tls_key is None):
+        raise ConfigError("tls_cert, tls_key: give both or neither")
+    for name, path in (("tls_cert", settings.tls_cert), ("tls_key", settings.tls_key)):
+        if path is not None and not os.access(path, os.R_OK):
+            raise ConfigError(f"{name}: the file {path} cannot be read")
+    if settings.tls_cert is None and not is_loopback(host) and not settings.behind_tls_proxy:
+        raise ConfigError(
+            f"server_host: tokens would cross the network to {host} as plain text: give --tls-cert"
+            " and --tls-key, or --behind-tls-proxy where a proxy ends TLS"
+        )
 
 
 def _is_news(record: logging.LogRecord) -> bool:
     """A reader of a stream who was dropped while he kept us waiting is none."""
     return "without completing response" not in record.getMessage()
+
+
+def _bounded(settings: Settings) -> type[Protocol]:
+    """The protocol with the bounds of one server."""
+
+    class Bounded(Protocol):
+        places = Connections(settings)
+        body_s = settings.body_timeout
+
+    return Bounded
 
 
 class _Server(uvicorn.Server):
@@ -65,16 +94,23 @@ class Serving:
         self._app = app
         self._bound = bound
         logging.getLogger("uvicorn.error").addFilter(_is_news)
+        settings: Settings = app.state.settings
+        self.tls = settings.tls_cert is not None
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=Protocol,
+                http=_bounded(settings),
                 log_config=None,
                 access_log=False,
                 server_header=False,
                 lifespan="off",
                 ws="none",
                 timeout_keep_alive=IDLE_S,
+                # Only what is trusted says for whom it asks.
+                proxy_headers=bool(settings.trusted_proxies),
+                forwarded_allow_ips=list(settings.trusted_proxies),
+                ssl_certfile=settings.tls_cert,
+                ssl_keyfile=settings.tls_key,
                 timeout_graceful_shutdown=max(1, int(grace_s)),
             )
         )

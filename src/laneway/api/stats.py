@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from laneway.api.lane_models import JobType, LaneName
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, over_lanes
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import stats
 from laneway.domain.operator import LONGEST_PAGE
 
@@ -65,7 +66,11 @@ class FailuresOut(BaseModel):
 
 
 @router.get(
-    "/admin/stats", operation_id="read_stats", response_model=SeriesOut, responses=answers(404)
+    "/admin/stats",
+    operation_id="read_stats",
+    dependencies=EXPENSIVE,
+    response_model=SeriesOut,
+    responses=answers(404),
 )
 async def read_stats(
     caller: Viewer,
@@ -99,6 +104,7 @@ async def read_stats(
 @router.get(
     "/admin/stats/failures",
     operation_id="read_failures",
+    dependencies=EXPENSIVE,
     response_model=FailuresOut,
     responses=answers(404),
 )

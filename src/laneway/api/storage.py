@@ -12,6 +12,7 @@ from laneway.api.auth import Caller
 from laneway.api.health import listener_of
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
+from laneway.api.read_slots import EXPENSIVE
 from laneway.api.worker_models import OldTransactionOut
 from laneway.control import storage
 
@@ -49,7 +50,11 @@ class StorageOut(BaseModel):
 
 
 @router.get(
-    "/admin/database", operation_id="read_database", response_model=StorageOut, responses=answers()
+    "/admin/database",
+    operation_id="read_database",
+    dependencies=EXPENSIVE,
+    response_model=StorageOut,
+    responses=answers(),
 )
 async def read_database(
     request: Request, who: Annotated[Caller, Depends(everywhere("workers:view"))]

@@ -6,16 +6,15 @@ woken when it is committed.
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.routing import APIRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from laneway import tracing
 from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, identify, needs
+from laneway.api.bodies import JobBodyRoute, read_jobs
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import check_submits, covers, shown
 from laneway.api.job_models import JobOut, NewJob, NewJobs, SubmittedJobs
@@ -24,11 +23,11 @@ from laneway.api.together import Together
 from laneway.client import Client, JobHandle
 from laneway.control.audit import audited
 from laneway.domain.job import Job
-from laneway.errors import Refused
+from laneway.errors import InvalidInput, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], route_class=JobBodyRoute)
 
 Submitter = Annotated[Caller, Depends(needs("jobs:submit"))]
 _LOCATION: dict[str, Any] = {
@@ -36,7 +35,7 @@ _LOCATION: dict[str, Any] = {
 }
 
 
-class _PlainFirst(APIRoute):
+class _PlainFirst(JobBodyRoute):
     """Takes the plain request by the shortest way; any other, and any mistake, by the common one.
 
     FastAPI spends more on finding out what to call with what than all of a plain submit costs.
@@ -55,9 +54,10 @@ class _PlainFirst(APIRoute):
             # Who asks and what he may is looked at before the first byte is read.
             body = await request.body()
             who = await identify(request)
+            limits = request.app.state.settings.payload_limits
             try:
-                job = NewJob.model_validate(json.loads(body))
-            except (ValueError, RecursionError):
+                job = NewJob.model_validate(await read_jobs(body, limits))
+            except (ValueError, RecursionError, InvalidInput):
                 pass  # said in the common way
             else:
                 if job.unique_key is None:

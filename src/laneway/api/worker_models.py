@@ -17,7 +17,7 @@ from laneway.domain.states import Status
 
 LONGEST_DEADLINE_S = 10.0
 
-Lanes = Annotated[list[LaneName], Field(max_length=1000)]
+Lanes = Annotated[list[LaneName], Field(max_length=1000, fail_fast=True)]
 
 
 class GateOut(BaseModel):

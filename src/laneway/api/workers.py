@@ -15,6 +15,7 @@ from laneway.api.idempotency import Once, OnceOnly
 from laneway.api.job_access import covers
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, everywhere, over_lanes
+from laneway.api.read_slots import EXPENSIVE
 from laneway.api.worker_models import (
     CancelOrder,
     FreezeOrder,
@@ -43,7 +44,13 @@ Keeper = Annotated[Caller, Depends(everywhere(PERMISSION))]
 Anyone = Annotated[Caller, Depends(needs(PERMISSION))]
 
 
-@router.get("/status", operation_id="read_status", response_model=StatusOut, responses=answers())
+@router.get(
+    "/status",
+    operation_id="read_status",
+    dependencies=EXPENSIVE,
+    response_model=StatusOut,
+    responses=answers(),
+)
 async def read_status(caller: Viewer) -> Any:
     """Slots per lane, which job holds which slot since when, what waits, who is there, who leads.
 

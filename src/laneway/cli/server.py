@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,12 +46,39 @@ GrpcPort = Annotated[
 ]
 
 
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(
+        "--tls-cert",
+        metavar="FILE",
+        envvar="LANEWAY_TLS_CERT",
+        help="Certificate chain (PEM); off loopback this, or --behind-tls-proxy, is needed.",
+    ),
+]
+TlsKey = Annotated[
+    Path | None,
+    typer.Option("--tls-key", metavar="FILE", envvar="LANEWAY_TLS_KEY", help="Its private key."),
+]
+BehindProxy = Annotated[
+    bool,
+    typer.Option(
+        "--behind-tls-proxy",
+        envvar="LANEWAY_BEHIND_TLS_PROXY",
+        help="A proxy ends TLS: serve plain text to other machines. LANEWAY_TRUSTED_PROXIES names"
+        " the addresses whose X-Forwarded-For and -Proto are believed.",
+    ),
+]
+
+
 def server(
     host: Host = None,
     port: Port = None,
     grpc: Grpc = False,
     grpc_host: GrpcHost = None,
     grpc_port: GrpcPort = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_tls_proxy: BehindProxy = False,
 ) -> None:
     """Serve the HTTP API until stopped by SIGTERM or Ctrl-C."""
     from laneway.serving import run_server
@@ -64,6 +92,9 @@ def server(
             grpc=grpc,
             grpc_host=grpc_host,
             grpc_port=grpc_port,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            behind_tls_proxy=behind_tls_proxy,
         )
     )
 
@@ -75,6 +106,9 @@ def up(
     grpc: Grpc = False,
     grpc_host: GrpcHost = None,
     grpc_port: GrpcPort = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_tls_proxy: BehindProxy = False,
 ) -> None:
     """Serve the HTTP API and run jobs with the handlers of APP, in one process."""
     from laneway.serving import run_server
@@ -89,5 +123,8 @@ def up(
             grpc=grpc,
             grpc_host=grpc_host,
             grpc_port=grpc_port,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            behind_tls_proxy=behind_tls_proxy,
         )
     )

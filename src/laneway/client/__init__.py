@@ -15,12 +15,13 @@ from __future__ import annotations
 from laneway.client.catalog import KnownHandler, KnownHandlers
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
-from laneway.client.spec import NewJobSpec
+from laneway.client.spec import JsonText, NewJobSpec
 from laneway.client.sync import SyncClient
 
 __all__ = [
     "Client",
     "JobHandle",
+    "JsonText",
     "KnownHandler",
     "KnownHandlers",
     "NewJobSpec",

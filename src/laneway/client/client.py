@@ -194,7 +194,8 @@ class Client(LimitHolder):
                 bell.ring()
             else:
                 # All made beforehand: a wrong one must not harm the caller's transaction.
-                batch = Batch(len(requests), job_types, is_keyed, list(entries))
+                ready = await asyncio.to_thread(list, entries)
+                batch = Batch(len(requests), job_types, is_keyed, ready)
                 made = await store_batch(borrow(conn), batch)
         handles = [
             JobHandle(job_id, job[0], _STATUS[status], duplicate, self)

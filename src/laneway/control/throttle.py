@@ -104,17 +104,17 @@ class Throttle:
     def _wait(self, address: str | None) -> float:
         if self._failures is None or self._all_failures is None:
             return 0.0
-        return max(self._failures.wait(_place(address)), self._all_failures.wait(None))
+        return max(self._failures.wait(network_of(address)), self._all_failures.wait(None))
 
     def fail(self, address: str | None) -> None:
         """Counts a secret that nobody has."""
         if self._failures is not None and self._all_failures is not None:
-            self._failures.take(_place(address))
+            self._failures.take(network_of(address))
             self._all_failures.take(None)
 
 
-def _place(address: str | None) -> str | None:
-    """One household: of the newer addresses anybody has a whole network."""
+def network_of(address: str | None) -> str | None:
+    """What counts as one address: of IPv6, where anybody has a whole network, its first half."""
     try:
         parsed = ip_address(address or "")
     except ValueError:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     # The heartbeat process starts in half the time without it.
     from laneway.config import Settings
 
+# Text of an answer that is read in a thread.
+_LARGE: Final = 256 * 1024
+
 T = TypeVar("T")
 AsyncConn = AsyncConnection[tuple[Any, ...]]
 SILENT: Final = "the connection to the database went silent and was given up"
@@ -374,7 +377,14 @@ async def _sent(
 async def _answer(cursor: AsyncCursor[tuple[Any, ...]], statement: Statement[T]) -> T:
     rows = await cursor.fetchall() if _has_rows(cursor.pgresult) else []
     await cursor.close()
-    return statement.decode(cast("list[Row]", rows))
+    found = cast("list[Row]", rows)
+    if statement.may_be_large and _is_large(found):
+        return await asyncio.to_thread(statement.decode, found)
+    return statement.decode(found)
+
+
+def _is_large(rows: list[Row]) -> bool:
+    return sum(len(each) for row in rows for each in row if type(each) in (str, bytes)) > _LARGE
 
 
 def _has_rows(result: PGresult | None) -> bool:

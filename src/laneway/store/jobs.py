@@ -263,7 +263,7 @@ def listing(
 ) -> Statement[Page]:
     """A page of jobs, newest first; a search that would take long ends before the page is full."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
-    return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params)
+    return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params, may_be_large=True)
 
 
 def awaiting(
@@ -275,7 +275,9 @@ def awaiting(
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
     params["owner"] = owners.pop() if len(owners) == 1 else None
     params["look"] = look or LOOK_AWAITING
-    return Statement("jobs/list_awaiting", lambda rows: _page(rows, limit), params)
+    return Statement(
+        "jobs/list_awaiting", lambda rows: _page(rows, limit), params, may_be_large=True
+    )
 
 
 class Matching(NamedTuple):

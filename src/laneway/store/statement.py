@@ -29,6 +29,8 @@ class Statement(Generic[T]):
     name: str
     decode: Callable[[list[Row]], T]
     params: Mapping[str, object] = field(default_factory=dict)
+    # Whether an answer may hold megabytes, which other work must not wait for.
+    may_be_large: bool = False
 
     @property
     def text(self) -> str:

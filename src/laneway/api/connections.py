@@ -1,0 +1,84 @@
+"""How many connections one address and all together may hold, so that others are still served."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from laneway.config import Settings
+from laneway.control.throttle import network_of
+from laneway.domain.address import is_loopback
+
+# For the database, logs and files; what is left of the descriptors is for connections.
+_OWN_FILES: Final = 128
+
+
+class Connection(Protocol):
+    """A connection as far as its place goes."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no request is under way on it."""
+
+    def drop(self) -> None:
+        """End it at once."""
+
+
+def descriptors() -> int | None:
+    """As many files as this process may open, raised as far as that is allowed; None: unknown."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError):
+            pass
+    return None if soft in (-1, resource.RLIM_INFINITY) else soft
+
+
+class Connections:
+    """The connections of one server by address; a new one may end one that waits."""
+
+    def __init__(self, settings: Settings) -> None:
+        files = descriptors()
+        most = settings.max_connections
+        self._most = most if files is None else max(16, min(most, files - _OWN_FILES))
+        self._most_each = settings.max_connections_per_address
+        self._proxies = frozenset(settings.trusted_proxies)
+        self._held: dict[str | None, dict[Connection, None]] = {}
+        self.count = 0
+
+    def add(self, address: str | None, connection: Connection) -> bool:
+        """Give it a place, if need be that of the oldest one that waits; False: there is none."""
+        key = network_of(address)
+        held = self._held.get(key, {})
+        is_bounded = address not in self._proxies and not (address and is_loopback(address))
+        if is_bounded and len(held) >= self._most_each and not self._make_room(held):
+            return False
+        if self.count >= self._most:
+            largest = max(self._held.values(), key=len)
+            if not self._make_room(largest):
+                return False
+        self._held.setdefault(key, {})[connection] = None
+        self.count += 1
+        return True
+
+    def remove(self, address: str | None, connection: Connection) -> None:
+        key = network_of(address)
+        held = self._held.get(key)
+        if held is None or connection not in held:
+            return
+        del held[connection]
+        self.count -= 1
+        if not held:
+            del self._held[key]
+
+    def _make_room(self, held: dict[Connection, None]) -> bool:
+        for connection in held:
+            if connection.is_waiting:
+                connection.drop()
+                return True
+        return False
