@@ -25,7 +25,7 @@ async def main() -> None:
         await worker.start()
         try:
             job = await greet.submit(name="Ada")
-            print(await job.wait(timeout=30))
+            print(await job.wait(timeout=60))
         finally:
             await worker.stop()
 

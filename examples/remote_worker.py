@@ -39,7 +39,7 @@ async def main() -> None:
         )
         try:
             job = await shout.submit(text="hello from afar")
-            print(await job.wait(timeout=30))
+            print(await job.wait(timeout=60))
         finally:
             for process in (worker, server):
                 process.terminate()

@@ -34,7 +34,7 @@ async def main() -> None:
         await worker.start()
         try:
             handle = await import_rows.submit(rows=10)
-            await handle.wait(timeout=30)
+            await handle.wait(timeout=60)
             job = await handle.get()
         finally:
             await worker.stop()

@@ -30,7 +30,7 @@ async def place_order(conn: psycopg.AsyncConnection, order: int, is_paid: bool) 
         # wake=True: workers hear of it with the commit, and need not wait for their next poll.
         job = await lw.submit("send_mail", {"order": order}, conn=conn, wake=True)
     if is_paid:
-        await job.wait(timeout=30)
+        await job.wait(timeout=60)
     orders = await (await conn.execute("SELECT count(*) FROM orders")).fetchone()
     word = "committed" if is_paid else "rolled back"
     print(f"{word}: {orders[0] if orders else 0} orders, {len(sent)} mails")

@@ -37,6 +37,8 @@ async def play_row(
     seed: int,
     twin: Twin | None = None,
     only: tuple[str, ...] = (),
+    *,
+    is_timed: bool = True,
 ) -> Result:
     """`only` narrows a row to some of its kinds, where it has kinds."""
     began = time.monotonic()
@@ -47,7 +49,7 @@ async def play_row(
             if twin is not None and not row.spoils_itself:
                 twin.apply(conn)
             witness.install(conn)
-        stage = Stage(name, postgres, clusters, scale, seed, home, only)
+        stage = Stage(name, postgres, clusters, scale, seed, home, only, is_timed=is_timed)
         stage.spoil = twin.apply if twin is not None else None
         if twin is not None and twin.app:
             stage.app = twin.app

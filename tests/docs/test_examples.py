@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def promised(example: Path) -> str:
