@@ -31,23 +31,28 @@ class Terminal:
         """Reads on until the text has been shown."""
         deadline = time.monotonic() + SECONDS
         while text not in self.seen:
-            ready, _, _ = select.select([self.screen], [], [], deadline - time.monotonic())
-            assert ready, f"{text!r} was not shown: {self.seen!r}"
-            self.seen += os.read(self.screen, 65536).decode(errors="replace")
+            is_open = self._read(max(0.0, deadline - time.monotonic()))
+            assert is_open, f"{text!r} was not shown: {self.seen!r}"
 
     def type(self, text: str) -> None:
         os.write(self.screen, text.encode())
 
     def wait(self) -> int:
-        """Reads to the end, so that the program is not held up by a full terminal."""
-        deadline = time.monotonic() + SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if select.select([self.screen], [], [], 0.05)[0]:
-                try:
-                    self.seen += os.read(self.screen, 65536).decode(errors="replace")
-                except OSError:  # the other side is closed
-                    break
+        """Reads to the end: what is shown last counts, and a full terminal holds programs up."""
+        while self._read(SECONDS):
+            pass
         return self.process.wait(SECONDS)
+
+    def _read(self, within_s: float) -> bool:
+        """Reads what is shown; False: nothing was, or the other side is closed."""
+        if not select.select([self.screen], [], [], within_s)[0]:
+            return False
+        try:
+            shown = os.read(self.screen, 65536)
+        except OSError:
+            return False
+        self.seen += shown.decode(errors="replace")
+        return bool(shown)
 
 
 @contextmanager
