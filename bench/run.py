@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import backlog, drain, idle, life, memory, snapshot, start, submit
+from bench import backlog, drain, held, idle, life, memory, snapshot, start, submit
 from bench.figures import LATEST, TARGETS, Figures, Targets
 from bench.scale import QUICK, Scale, say
 from bench.server import Server
@@ -39,7 +39,17 @@ SECTIONS: Sections = {
     "submit": (submit.measure, ("submit_many_vs_copy",)),
     "start": (start.measure, ("start_p50_ms", "start_p99_ms")),
     "backlog": (backlog.measure, ("backlog_1m_vs_10k",)),
-    "snapshot": (snapshot.measure, ("held_snapshot_last_vs_first",)),
+    "snapshot": (
+        held.measure,
+        (
+            "held_snapshot_p50_ms_start",
+            "held_snapshot_p99_ms_start",
+            "held_snapshot_p50_ms_end",
+            "held_snapshot_p99_ms_end",
+            "p99_end_vs_start",
+        ),
+    ),
+    "snapshot_drain": (snapshot.measure, ("held_snapshot_last_vs_first",)),
     "life": (
         life.measure,
         ("limits_vs_plain", "keys_vs_plain", "blocked_backlog_vs_plain"),
@@ -54,6 +64,7 @@ def _arguments(sections: Sections) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="figures or sections; all unless some are named")
     parser.add_argument("--quick", action="store_true", help="small counts: does it work at all")
     parser.add_argument("--runs", type=int, help="runs of each kind that a ratio takes turns with")
+    parser.add_argument("--hold", type=float, help="seconds that a snapshot is held for")
     chosen = parser.parse_args()
     known = [*sections, *(figure for _, made in sections.values() for figure in made)]
     for name in chosen.names:
@@ -61,6 +72,8 @@ def _arguments(sections: Sections) -> argparse.Namespace:
             parser.error(f"{name}: choose from {', '.join(known)}")
     if chosen.runs is not None and chosen.runs < 1:
         parser.error("--runs: at least 1")
+    if chosen.hold is not None and chosen.hold < 5:
+        parser.error("--hold: at least 5 seconds")
     return chosen
 
 
@@ -73,6 +86,8 @@ def main(sections: Sections = SECTIONS, latest: Path = LATEST, targets: Targets 
     scale = QUICK if chosen.quick else Scale()
     if chosen.runs is not None:
         scale = replace(scale, runs=chosen.runs)
+    if chosen.hold is not None:
+        scale = replace(scale, hold_s=chosen.hold)
     # Both tidy up, also where a shell has it ignore the first.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)

@@ -27,6 +27,8 @@ class Scale:
     # Each has the million put aside first.
     blocked_runs: int = 3
     snapshot: int = 200_000
+    hold_s: float = 1200.0
+    hold_rate: float = 200.0
     idle_before_s: float = 12.0
     idle_s: float = 40.0
     held: int = 10_000
@@ -55,6 +57,8 @@ QUICK = Scale(
     blocked=40_000,
     blocked_runs=2,
     snapshot=20_000,
+    hold_s=10.0,
+    hold_rate=300.0,
     idle_before_s=2.0,
     idle_s=6.0,
     held=2_000,

@@ -144,7 +144,8 @@ class Database:
             "truncate laneway.jobs, laneway.ready, laneway.delayed, laneway.lease, laneway.outcome,"
             " laneway.attempts, laneway.progress, laneway.logs, laneway.job_keys,"
             " laneway.slot_usage, laneway.workers, laneway.leader, laneway.key_holders,"
-            " laneway.key_waiters, laneway.limit_usage, laneway.limit_starts"
+            " laneway.key_waiters, laneway.limit_usage, laneway.limit_starts,"
+            " laneway.slot_holders, laneway.limit_holders"
         )
 
     def settle_down(self) -> None:

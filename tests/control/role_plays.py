@@ -145,6 +145,7 @@ def play_worker(cast: Cast, _: None) -> None:
     cast.register(("ingestion",))
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
+    assert cast.run(lanes.find_strays([("ingestion", 0, 0)])) == set()
     done, failing, silent, held, snoozed = cast.claim("ingestion", room=5, origins=True)
     cast.conn.execute("update laneway.lease set attempt = 200 where seq = %s", [snoozed.seq])
     assert cast.run(leases.settle([Verdict(snoozed._replace(attempt=200), "snooze")]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -39,9 +40,16 @@ class Table:
             xid = sorted(self.open)[pick % len(self.open)]
             self.waiting.update(self.open.pop(xid))
 
-    def claim(self, ranges: list[Range], room: int) -> ClaimAnswer:
+    def claim(
+        self, ranges: list[Range], room: int, meanwhile: Sequence[list[int]] = ()
+    ) -> ClaimAnswer:
         own, self.next_xid = self.next_xid, self.next_xid + 1
         horizon = min([own, *self.open])
+        # Others begin and commit before it picks.
+        for ranks in meanwhile:
+            self.begin(ranks)
+        if meanwhile:
+            self.commit(len(self.open) - 1)
         found = sorted(
             (rank, seq)
             for seq, rank in self.waiting.items()
@@ -52,7 +60,7 @@ class Table:
         made = [
             Assignment(Claim(seq, NOBODY, 1), rank, "t", "{}", None, 0, True) for rank, seq in found
         ]
-        return ClaimAnswer("ok", own, horizon, 0, False, 30, False, None, 0, made)
+        return ClaimAnswer("ok", self.next_xid, horizon, 0, False, 30, False, None, 0, made)
 
 
 MOVES = st.lists(
@@ -60,6 +68,7 @@ MOVES = st.lists(
         st.tuples(st.just("begin"), st.lists(st.integers(-2, 2), min_size=1, max_size=4)),
         st.tuples(st.just("commit"), st.integers(0, 5)),
         st.tuples(st.just("claim"), st.integers(1, 4)),
+        st.tuples(st.just("raced"), st.lists(st.lists(st.integers(-1, 1), min_size=1, max_size=2))),
     ),
     max_size=60,
 )
@@ -76,12 +85,15 @@ def test_no_claim_ever_misses_a_committed_row(moves: list[tuple[str, object]]) -
         elif move == "commit":
             assert isinstance(argument, int)
             table.commit(argument)
-        else:
+        elif move == "claim":
             assert isinstance(argument, int)
             expected = sorted((rank, seq) for seq, rank in table.waiting.items())[:argument]
             answer = table.claim(floors.ranges("t", 1), argument)
             assert [(a.rank, a.claim.seq) for a in answer.assignments] == expected
             floors.learn(answer)
+        else:
+            assert isinstance(argument, list)
+            floors.learn(table.claim(floors.ranges("t", 1), 2, argument))
 
 
 def test_a_floor_rises_once_nobody_can_commit_below_it() -> None:
@@ -93,7 +105,7 @@ def test_a_floor_rises_once_nobody_can_commit_below_it() -> None:
         floors.learn(table.claim(floors.ranges("t", 1), 10))
     (fresh,) = [r for r in floors.ranges("t", 1) if r.fresh and r.hi == MAX_RANK]
     assert fresh.floor >= 80
-    assert not floors.is_empty
+    assert floors.heights()
 
 
 def test_an_open_transaction_holds_the_floor_down() -> None:
@@ -104,7 +116,7 @@ def test_an_open_transaction_holds_the_floor_down() -> None:
         table.commit(1)
     for _ in range(10):
         floors.learn(table.claim(floors.ranges("t", 1), 10))
-    assert floors.is_empty
+    assert not floors.heights()
     table.commit(0)
     answer = table.claim(floors.ranges("t", 1), 1)
     assert answer.assignments[0].claim.seq == 1
@@ -117,9 +129,9 @@ def test_after_forgetting_everything_is_looked_at_again() -> None:
         table.commit(0)
     for _ in range(10):
         floors.learn(table.claim(floors.ranges("t", 1), 3))
-    assert not floors.is_empty
+    assert floors.heights()
     floors.forget()
-    assert floors.is_empty
+    assert not floors.heights()
     assert floors.ranges("t", 1) == [
         Range("t", 1, False, MIN_RANK, 0, MAX_RANK),
         Range("t", 1, True, MIN_RANK, 0, MAX_RANK),

@@ -181,3 +181,20 @@ async def test_a_kind_of_room_that_one_claim_used_up_is_claimed_for_again_when_i
     await ready(shop)
     await shop.lw.submit_many([("blocking", {})] * 4)
     await until(lambda: shop.count("completed") == 4, timeout=60)
+
+
+async def test_a_job_that_turns_up_below_the_others_is_found(shop: Workshop) -> None:
+    echo(shop)
+    await ready(shop)
+    early = shop.one("select nextval('laneway.jobs_seq_seq')")
+    for _ in range(5):
+        await (await shop.lw.submit("job")).wait(60)
+    job_id = shop.one(
+        "with job as (insert into laneway.jobs (seq, id, job_type, workspace, payload, priority,"
+        "                                       max_retries)"
+        "    values (%s, gen_random_uuid(), 'job', 'default', '{}', 0, 3) returning *),"
+        " due as (insert into laneway.ready (seq, job_type, rank) select seq, job_type, 0 from job)"
+        " select id from job",
+        early,
+    )
+    await until(lambda: shop.status(job_id) == "completed")

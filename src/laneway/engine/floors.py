@@ -1,12 +1,15 @@
 """Where the live rows of a job type begin, so that a claim need not walk over dead entries.
 
 While an old snapshot pins dead rows, a scan from the head of the index meets every job ever
-claimed. A floor per job type and rank skips them. It may only rise past a seq when no transaction
-that could still commit a lower one is running: the claim that saw the top of a batch remembers its
-own transaction id, and a later claim whose horizon is past that id, and which found nothing lower,
-makes it the floor. Rows may still appear below (a killed claimer's, or a seq drawn before its
-transaction had an id), so the owner forgets the floors now and then, and when a claim comes up
-short.
+claimed. A floor per job type and rank skips them. It rises past a seq only when nothing below can
+turn up any more. What a claim may have missed below the top it saw was hidden by a transaction: one
+that had not committed it (a seq is drawn after the transaction has its number), or one that had it
+locked. All of them have numbers below the end of a snapshot taken after that claim. A later claim
+that begins when they have ended, and finds nothing lower, makes that top the floor.
+
+What is left is a row that two transactions in turn gave back by failing, at the wrong moments, or a
+database restored to an earlier state. So somebody looks below the floors now and then, beside the
+claims, because that walks over all the dead rows.
 """
 
 from __future__ import annotations
@@ -32,19 +35,40 @@ class Floors:
 
     def __init__(self) -> None:
         self._levels: dict[str, dict[int, _Level]] = {}
+        self._recent: set[str] = set()
 
     def forget(self) -> None:
         """Looks from the start again."""
         self._levels.clear()
+        self._recent.clear()
+
+    def forget_types(self, job_types: Iterable[str]) -> None:
+        """Looks from the start again for these."""
+        for job_type in job_types:
+            self._levels.pop(job_type, None)
+
+    def forget_recent(self) -> None:
+        """Counts anew how many job types are busy."""
+        self._recent.clear()
 
     @property
     def busy(self) -> int | None:
-        """How many job types had fresh jobs since the last look from the start; None: not known."""
-        return len(self._levels) or None
+        """How many job types had fresh jobs of late; None: not known."""
+        return len(self._recent) or None
 
     @property
-    def is_empty(self) -> bool:
-        return not any(level.floor for levels in self._levels.values() for level in levels.values())
+    def job_types(self) -> set[str]:
+        """Those that have a floor."""
+        return {job_type for job_type, _, _ in self.heights()}
+
+    def heights(self) -> list[tuple[str, int, int]]:
+        """Each floor there is: job type, rank, seq."""
+        return [
+            (job_type, rank, level.floor)
+            for job_type, levels in self._levels.items()
+            for rank, level in levels.items()
+            if level.floor
+        ]
 
     def ranges(self, job_type: str, group: int) -> list[Range]:
         """The index ranges to look at: returned rows, then fresh ones from their floors."""
@@ -65,6 +89,7 @@ class Floors:
                 low, _ = seen.get((job_type, rank), (seq, seq))
                 seen[job_type, rank] = low, seq
         for (job_type, rank), (low, top) in seen.items():
+            self._recent.add(job_type)
             levels = self._levels.setdefault(job_type, {})
             if rank not in levels and len(levels) >= MOST_LEVELS:
                 levels.clear()

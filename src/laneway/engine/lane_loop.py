@@ -25,7 +25,7 @@ GROUPS = ("async", "thread", "process")
 FEW = 10
 MOST_UNSETTLED = 5000
 MOST_PARKED = 1000
-LOOK_FROM_START_S = 5.0
+BUSY_FOR_S = 5.0
 NOT_READY_S = 0.05
 
 
@@ -85,8 +85,8 @@ class LaneLoop(Service):
         super().__init__(complaints)
         self.lane = lane
         self._tools = tools
-        self._floors = Floors()
-        self._last_full_look = time.monotonic()
+        self.floors = Floors()
+        self._counted_since = time.monotonic()
         self.handlers = handlers
         self._most = MOST
         # Slots or limits are taken: worth another look when some of ours come free.
@@ -102,7 +102,7 @@ class LaneLoop(Service):
         """Takes over a changed set of handlers."""
         if {h.job_type for h in handlers} != self.job_types:
             self.handlers = handlers
-            self._floors.forget()
+            self.floors.forget()
         self.wake()
 
     async def run_once(self) -> float | None:
@@ -132,8 +132,7 @@ class LaneLoop(Service):
         room = min(room, self._most)
         # As they are now: the lane may be given other handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
-        self._look_from_start_now_and_then()
-        looked_at_all = self._floors.is_empty
+        self._count_busy_anew_now_and_then()
         asked = time.monotonic()
         answer = await self._ask(
             self._tools.claim(
@@ -141,9 +140,9 @@ class LaneLoop(Service):
                 self.lane,
                 self._tools.version(),
                 room,
-                all_ranges(self._floors, types),
+                all_ranges(self.floors, types),
                 caps,
-                self._floors.busy,
+                self.floors.busy,
                 origins=self._tools.counting.wants_origins,
             ),
             room,
@@ -153,13 +152,10 @@ class LaneLoop(Service):
         delay = await self._follow(answer, age_s, room, names, isolations)
         if delay is not None or answer.state != "ok":
             return delay if delay is not None else answer.wait_s
-        if answer.assignments or not looked_at_all:
-            self._floors.forget()
-        # Came up short. But rows may have appeared below the floors, and of a kind of room that is
-        # used up now, no more was looked for.
+        # Came up short. But of a kind of room that is used up now, no more was looked for.
         taken = Counter(isolations[one.job_type] for one in answer.assignments)
         is_used_up = any(count >= caps[GROUPS.index(kind)] for kind, count in taken.items())
-        return answer.wait_s if looked_at_all and not is_used_up else 0
+        return 0 if is_used_up else answer.wait_s
 
     async def _ask(self, claim: Statement[ClaimAnswer], room: int) -> ClaimAnswer:
         try:
@@ -207,13 +203,13 @@ class LaneLoop(Service):
             return
         self._tools.counting.claimed(self.lane, answer.assignments)
         self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
-        self._floors.learn(answer)
+        self.floors.learn(answer)
         for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
             self._tools.rooms.take(self.lane, kind, count)
         self._tools.executor.start(answer.assignments, self.lane)
 
-    def _look_from_start_now_and_then(self) -> None:
+    def _count_busy_anew_now_and_then(self) -> None:
         now = time.monotonic()
-        if now - self._last_full_look > LOOK_FROM_START_S:
-            self._last_full_look = now
-            self._floors.forget()
+        if now - self._counted_since > BUSY_FOR_S:
+            self._counted_since = now
+            self.floors.forget_recent()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from typing import ClassVar
 
 from laneway.engine.complaints import Complaints
+from laneway.engine.floors import Floors
 from laneway.engine.service import Service
 from laneway.store.database import Database
-from laneway.store.lanes import ControlState, peek
+from laneway.store.lanes import ControlState, Peek, find_strays, peek
 
 # The soonest look after a hint, so that a stream of submits costs a few looks per second.
 HINT_S = 0.1
 SHORTEST_S = 0.005
+# How often to look below the floors: at most a fiftieth of the time is spent there.
+STRAYS_S = 5.0
+STRAYS_PAUSE = 50
 
 
 class Poller(Service):
@@ -26,6 +31,7 @@ class Poller(Service):
         database: Database,
         complaints: Complaints,
         job_types: Callable[[], list[str]],
+        floors: Callable[[], Iterable[Floors]],
         state: Callable[[], ControlState],
         refresh: Callable[[], Awaitable[None]],
         on_work: Callable[[set[str]], None],
@@ -34,6 +40,8 @@ class Poller(Service):
         super().__init__(complaints)
         self._database = database
         self._job_types = job_types
+        self._floors = floors
+        self._look_below_at = time.monotonic() + STRAYS_S
         self._state = state
         self._refresh = refresh
         self._on_work = on_work
@@ -64,7 +72,7 @@ class Poller(Service):
 
     async def run_once(self) -> float | None:
         types = self._job_types()
-        found = await self._database.run(peek(types))
+        found = await self._peek(types)
         if found.version != self._state().version:
             await self._refresh()
         if found.due:
@@ -73,10 +81,35 @@ class Poller(Service):
             foreign = set(found.promoted) - set(types)
             if foreign:
                 self._on_foreign_work(foreign)
+        if time.monotonic() >= self._look_below_at:
+            await self._look_below()
         interval_s = self._interval_s(set(types))
         if found.next_due_s is not None and found.next_due_s < interval_s:
             self._look_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
         return interval_s
+
+    async def _peek(self, types: list[str]) -> Peek:
+        known = {job_type: floors for floors in self._floors() for job_type in floors.job_types}
+        ranges = [
+            one
+            for job_type in types
+            if job_type in known
+            for one in known[job_type].ranges(job_type, 0)
+        ]
+        rest = [job_type for job_type in types if job_type not in known]
+        return await self._database.run(peek(rest, ranges))
+
+    async def _look_below(self) -> None:
+        """Has claims look from the start again where a job turned up below a floor."""
+        began = time.monotonic()
+        heights = [one for floors in self._floors() for one in floors.heights()]
+        strays = await self._database.run(find_strays(heights)) if heights else set()
+        for floors in self._floors():
+            floors.forget_types(strays)
+        if strays:
+            self._on_work(strays)
+        ended = time.monotonic()
+        self._look_below_at = ended + max(STRAYS_S, STRAYS_PAUSE * (ended - began))
 
     def _interval_s(self, types: set[str]) -> float:
         state = self._state()

@@ -136,6 +136,7 @@ class Worker:
             rest,
             complaints,
             self._job_types,
+            lambda: [loop.floors for loop in self.loops.values()],
             lambda: self._state,
             self.refresh,
             self._on_work,

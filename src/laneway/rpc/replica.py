@@ -111,6 +111,7 @@ class Replica:
             self.database,
             complaints,
             self._job_types,
+            lambda: list(self._shared.floors.values()),
             lambda: self._state,
             self.refresh,
             self.rotation.tell,

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 from laneway.engine.complaints import Complaints
 from laneway.engine.floors import Floors
-from laneway.engine.lane_loop import LOOK_FROM_START_S, Claimable, LaneLoop, Tools
+from laneway.engine.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, Tools
 from laneway.engine.rooms import MOST
 from laneway.errors import LanewayError
 from laneway.rpc.portion import Portion
@@ -25,7 +25,7 @@ class LaneFloors(Floors):
 
     def __init__(self) -> None:
         super().__init__()
-        self.last_full_look = time.monotonic()
+        self.counted_since = time.monotonic()
         self.portion = Portion()
 
 
@@ -63,7 +63,7 @@ class StreamLoop(LaneLoop):
         self._stream = stream
         self._room = room
         self._rotation = rotation
-        self._floors = self._lane_floors = floors
+        self.floors = self._lane_floors = floors
         self._portion = floors.portion
         # What it was called for; what it is at.
         self._share: int | None = None
@@ -98,7 +98,7 @@ class StreamLoop(LaneLoop):
         """Takes over a changed set of handlers; whether there is work for them is told apart."""
         if {one.job_type for one in handlers} != self.job_types:
             self.handlers = handlers
-            self._floors.forget()
+            self.floors.forget()
 
     async def run_once(self) -> float | None:
         if self._share is None:
@@ -154,8 +154,8 @@ class StreamLoop(LaneLoop):
             self._stream.give_way()
         return await super()._follow(answer, age_s, room, types, isolations)
 
-    def _look_from_start_now_and_then(self) -> None:
+    def _count_busy_anew_now_and_then(self) -> None:
         now = time.monotonic()
-        if now - self._lane_floors.last_full_look > LOOK_FROM_START_S:
-            self._lane_floors.last_full_look = now
-            self._lane_floors.forget()
+        if now - self._lane_floors.counted_since > BUSY_FOR_S:
+            self._lane_floors.counted_since = now
+            self._lane_floors.forget_recent()

@@ -95,29 +95,36 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select insert update on deadlines", "execute on readmit",
         "execute on emit",
     ),
+    "count_slots": (
+        "select insert update on slot_counts", "select insert update on slot_holders",
+    ),
+    "count_limits": (
+        "select insert update on limit_counts", "select insert update on limit_holders",
+        "execute on host_of",
+    ),
     "host_of": ("select on workers", "select on limit_holds"),
     "site_of": ("execute on host_of",),
     "slice_width": (),
     "slice_of": ("execute on slice_width",),
     "horizon_of": ("execute on slice_width",),
     "limit_room": (
-        "select on limits", "select on limit_usage", "select on limit_starts",
+        "select on limits", "select on limits_held", "select on limit_starts",
         "execute on host_of", "execute on site_of", "execute on horizon_of",
     ),
     "take_limits": (
-        "select insert update on limit_usage", "select on limits",
-        "select insert update delete on limit_starts", "execute on host_of", "execute on site_of",
+        "execute on count_limits", "select on limits",
+        "select insert update delete on limit_starts", "execute on site_of",
         "execute on slice_of", "execute on horizon_of",
     ),
     "give_limits": (
-        "select update on limit_usage", "select on limit_waiters", "execute on call_next",
+        "execute on count_limits", "select on limit_waiters", "execute on call_next",
     ),
     "turn_room": (
         "select on limits", "select on limit_waiters", "execute on site_of",
         "execute on turn_weight", "execute on can_come",
     ),
     "next_in_turn": ("select on limit_waiters", "execute on can_come"),
-    "can_come": ("select on worker_lanes", "select on slot_usage"),
+    "can_come": ("select on worker_lanes", "select on slots_held"),
     "turn_weight": ("select on limits", "select on worker_lanes"),
     "keep_turns": (
         "select insert update delete on limit_waiters", "select on limits", "execute on site_of",
@@ -130,7 +137,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on call_workers",
     ),
     "call_workers": (),
-    "freed_types": ("select on job_types", "select on limits", "select on limit_usage"),
+    "freed_types": ("select on job_types", "select on limits", "select on limits_held"),
     "wake": (),
     "take_keys": (
         "select insert update delete on key_holders", "insert select on key_waiters",
@@ -144,13 +151,15 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "insert on key_waiters",
     ),
     "miscounted": (
-        "select on lease", "select on self_finished", "select on slot_usage",
-        "select on limit_usage", "select on limit_holds",
+        "select on lease", "select on self_finished", "select on slots_held",
+        "select on limits_held", "select on limit_holds",
     ),
     "recount": (
-        "execute on miscounted", "execute on host_of", "select on limit_holds",
+        "execute on miscounted", "select on limit_holds",
         "select on lease", "select on self_finished",
-        "select insert update on slot_usage", "select insert update on limit_usage",
+        "select insert on slot_holders", "select update on slot_counts", "execute on count_slots",
+        "select insert on limit_holders", "select update on limit_counts",
+        "execute on count_limits",
     ),
     "lost_jobs": (
         "select on jobs", "select on outcome", "select on lease", "select on ready",
@@ -166,7 +175,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on wake",
     ),
     "claim": (
-        "select on control", "select update on worker_lanes", "select insert update on slot_usage",
+        "select on control", "select update on worker_lanes", "select on slots_held",
+        "execute on count_slots",
         "select update delete on ready", "select on jobs", "select on progress", "insert on lease",
         "select on job_types", "select update on limits", "select on approvals",
         "execute on limit_room", "execute on seal", "execute on take_limits",
@@ -180,7 +190,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "status_of": ("select on jobs_view",),
     "joined": (),
     "give_back": (
-        "select update on slot_usage", "execute on free_keys", "execute on give_limits",
+        "execute on count_slots", "execute on free_keys", "execute on give_limits",
     ),
     "take_self_finished": ("select update delete on self_finished",),
     "hold_limits": (),
@@ -212,7 +222,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update delete on delayed", "select insert on ready", "select on control",
     ),
     "measure": (
-        "select on worker_lanes", "select on slot_usage", "select on ready", "execute on lane_of",
+        "select on worker_lanes", "select on slots_held", "select on ready", "execute on lane_of",
     ),
     "measure_lane": ("select on ready", "execute on lane_of"),
     "standing": (
@@ -299,7 +309,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on awaiting", "select on delayed", "execute on analysis_of",
     ),
     "needed_by": (
-        "select on lease", "select on worker_lanes", "select on job_types", "select on limit_usage",
+        "select on lease", "select on worker_lanes", "select on job_types", "select on limits_held",
         "execute on is_in_use",
     ),
     "roll_back": (

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from laneway.domain.approval import is_analysis
 from laneway.domain.lane import ANALYSIS_LANE, Lane
 from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
+from laneway.store.arrays import array_of_numbers, array_of_texts
+from laneway.store.leases import Range
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 
@@ -57,9 +59,33 @@ class Peek(NamedTuple):
     next_due_s: float | None
 
 
-def peek(job_types: list[str]) -> Statement[Peek]:
-    """Promotes due delayed jobs and tells which of these types have work."""
-    return Statement("lanes/peek_lanes", lambda rows: Peek(*rows[0]), {"types": job_types})
+def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Peek]:
+    """Promotes due delayed jobs and tells which of these types, and in these ranges, have work."""
+    return Statement(
+        "lanes/peek_lanes",
+        lambda rows: Peek(*rows[0]),
+        {
+            "types": list(job_types),
+            "ranged": array_of_texts([one.job_type for one in ranges]),
+            "fresh": array_of_numbers([int(one.fresh) for one in ranges]),
+            "los": array_of_numbers([one.lo for one in ranges]),
+            "floors": array_of_numbers([one.floor for one in ranges]),
+            "his": array_of_numbers([one.hi for one in ranges]),
+        },
+    )
+
+
+def find_strays(floors: Sequence[tuple[str, int, int]]) -> Statement[set[str]]:
+    """The job types among (job type, rank, floor) that have a job below."""
+    return Statement(
+        "lanes/find_strays",
+        lambda rows: {row[0] for row in rows},
+        {
+            "types": array_of_texts([job_type for job_type, _, _ in floors]),
+            "ranks": array_of_numbers([rank for _, rank, _ in floors]),
+            "floors": array_of_numbers([floor for _, _, floor in floors]),
+        },
+    )
 
 
 def create(lane: Lane, by: str) -> Statement[bool | None]:

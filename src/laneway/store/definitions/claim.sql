@@ -105,7 +105,7 @@ begin
     end if;
     -- Refuse without the lock first, so that idle claimers do not queue on a full lane.
     if v_lane.max_slots is not null
-       and v_lane.max_slots <= (select coalesce(sum(running), 0) from laneway.slot_usage where lane = p_lane) then
+       and v_lane.max_slots <= (select coalesce(sum(running), 0) from laneway.slots_held where lane = p_lane) then
         -- The slot and the limit may come free together: the lane waits for both.
         v_is_full := true;
     end if;
@@ -124,7 +124,7 @@ begin
         perform from laneway.worker_lanes l where l.name = p_lane for no key update;
         -- A new statement, so a snapshot younger than the lock: it counts every claim committed before.
         select v_lane.max_slots - coalesce(sum(running), 0) into v_free
-          from laneway.slot_usage where lane = p_lane;
+          from laneway.slots_held where lane = p_lane;
         if v_free <= 0 then state := 'full'; return; end if;
         v_room := least(v_room, v_free);
     end if;
@@ -174,8 +174,7 @@ begin
     -- Behind the locks: a policy published while this claim waited for them counts.
     select array_agg(t.name) into v_guarded from laneway.job_types t
      where t.name = any (p_types) and (t.approval <> 'never' or t.has_analysis);
-    -- The xid comes before the snapshot of the pick: a row committed later has a seq the floor rule sees.
-    own := pg_current_xact_id();
+    perform pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
     v_types := coalesce(p_busy, (cardinality(p_types) + 1) / 2);
     -- As the columns are compared, whatever the database sorts by.
@@ -252,6 +251,8 @@ begin
       into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
            v_second, v_sealed, v_locked, more, limited
       from claimed c;
+    -- Above every transaction that may have hidden a row from the pick: see laneway/engine/floors.py.
+    own := pg_snapshot_xmax(pg_current_snapshot());
 
     if v_guarded is not null and v_second is not null then
         v_unapproved := laneway.unapproved(v_second);
@@ -306,9 +307,7 @@ begin
     end if;
     forged := case when v_forged is null then array_fill(false, array[cardinality(seqs)])
                    else array(select s = any (v_forged) from unnest(seqs) with ordinality as u (s, n) order by n) end;
-    insert into laneway.slot_usage as u (lane, worker_id, running)
-    values (p_lane, p_worker, cardinality(seqs))
-    on conflict (lane, worker_id) do update set running = u.running + excluded.running;
+    perform laneway.count_slots(p_lane, p_worker, cardinality(seqs));
     if v_needy is not null then
         select array_agg(x.limit_name), array_agg(x.n) into v_taken, v_counts
           from (select p.limit_name, count(*)::integer as n from unnest(job_types) as y (job_type)

@@ -66,7 +66,7 @@ create or replace function laneway.needed_by(p_kind text, p_name text) returns t
                from laneway.job_types t
               where p_name = any (t.limits) and laneway.is_in_use(t.name) having count(*) > 0),
             (select format('it is held %s', case sum(u.running) when 1 then 'once' else sum(u.running) || ' times' end)
-               from laneway.limit_usage u where u.limit_name = p_name having sum(u.running) > 0)) end
+               from laneway.limits_held u where u.limit_name = p_name having sum(u.running) > 0)) end
 $$;
 
 -- Puts a lane, limit or schedule back to what it was before its newest change, or right after the

@@ -83,8 +83,9 @@ begin
         if r.names is not null then
             perform laneway.give_limits(r.holder, r.names, array_agg(1)) from unnest(r.names);
             -- No worker's sweep knows the process. Its counters are locked by now, so none changes meanwhile.
-            delete from laneway.limit_usage u
-             where u.worker_id = r.holder and u.limit_name = any (r.names) and u.running = 0;
+            delete from laneway.limit_counts c using laneway.limits_held u
+             where u.worker_id = r.holder and u.limit_name = any (r.names) and u.running = 0
+               and c.limit_name = u.limit_name and c.worker_id = u.worker_id and c.place = u.place;
             v_n := v_n + 1;
         end if;
         if r.waiting > 0 then

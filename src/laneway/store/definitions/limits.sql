@@ -13,7 +13,7 @@ language sql stable as $$
                greatest(s.oldest - laneway.horizon_of(p_now, l.rate_period_s), 1000)::double precision / 1000000 end
       from laneway.limits l
      cross join lateral (
-        select coalesce(sum(x.running), 0) as running from laneway.limit_usage x
+        select coalesce(sum(x.running), 0) as running from laneway.limits_held x
          where x.limit_name = l.name
            and case l.scope when 'cluster' then true when 'process' then x.worker_id = p_worker
                             else x.host = laneway.host_of(p_worker) end) u
@@ -59,14 +59,11 @@ $$;
 create or replace function laneway.take_limits(p_worker uuid, p_names text[], p_counts integer[], p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
-    v_host text := laneway.host_of(p_worker);
     r record;
 begin
-    insert into laneway.limit_usage as u (limit_name, worker_id, host, running)
-    select g.name, p_worker, v_host, g.n
-      from unnest(p_names, p_counts) as g (name, n) order by g.name collate "C"
-    on conflict (limit_name, worker_id) do update
-       set running = u.running + excluded.running, host = excluded.host;
+    for r in select g.name, g.n from unnest(p_names, p_counts) as g (name, n) order by g.name collate "C" loop
+        perform laneway.count_limits(r.name, p_worker, r.n);
+    end loop;
     for r in
         select l.name, laneway.site_of(l.scope, p_worker) as site, l.rate_period_s as period_s, g.n
           from unnest(p_names, p_counts) as g (name, n)
@@ -88,10 +85,9 @@ returns void language plpgsql volatile as $$
 declare
     r record;
 begin
-    for r in select g.name, sum(g.n) as n from unnest(p_names, p_counts) as g (name, n)
+    for r in select g.name, sum(g.n)::integer as n from unnest(p_names, p_counts) as g (name, n)
               group by g.name order by g.name collate "C" loop
-        update laneway.limit_usage u set running = u.running - r.n
-         where u.limit_name = r.name and u.worker_id = p_worker;
+        perform laneway.count_limits(r.name, p_worker, -r.n);
     end loop;
     if exists (select from laneway.limit_waiters w where w.limit_name = any (p_names)) then
         perform laneway.call_next(p_names, p_worker);
@@ -109,5 +105,5 @@ language sql stable as $$
             on g.name = l.name
          where l.max_concurrent is not null
            and (l.scope <> 'cluster' or l.max_concurrent <= 2 * (g.n + (
-                select coalesce(sum(u.running), 0) from laneway.limit_usage u where u.limit_name = l.name))))
+                select coalesce(sum(u.running), 0) from laneway.limits_held u where u.limit_name = l.name))))
 $$;

@@ -1,7 +1,9 @@
 -- One read for a whole worker process: moves due delayed jobs to ready, and tells the control
 -- version, which of the given types have due jobs, which were moved, and when the next comes due.
+-- p_ranged … p_hi are index ranges of more types, as in laneway.claim: above the floors, so that dead rows are not met.
 create or replace function laneway.peek(
-    p_types text[], p_now timestamptz default null,
+    p_types text[], p_now timestamptz default null, p_ranged text[] default null, p_fresh boolean[] default null,
+    p_lo integer[] default null, p_floor bigint[] default null, p_hi integer[] default null,
     out version bigint, out paused boolean, out due text[], out promoted text[], out next_due_s double precision)
 language plpgsql volatile
 set jit = off
@@ -26,6 +28,13 @@ begin
     -- Not exists: that may become a join, which reads everything where the statistics are wrong.
     due := array(select t from unnest(p_types) t
                   where (select true from laneway.ready w where w.job_type = t limit 1));
+    if p_ranged is not null then
+        due := due || array(
+            select distinct g.job_type from unnest(p_ranged, p_fresh, p_lo, p_floor, p_hi) as g (job_type, fresh, lo, floor, hi)
+             where (select true from laneway.ready w
+                     where w.job_type = g.job_type and w.fresh = g.fresh
+                       and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi limit 1));
+    end if;
     next_due_s := (select extract(epoch from d.run_at - v_now)
                      from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1);
     if cardinality(promoted) > 0 and exists (select from laneway.delayed d where d.run_at <= v_now) then
@@ -57,7 +66,7 @@ as $$
     select l.name, ltrim(t.job_type, E'\x01'), u.running, least(n.counted, t.bound)::integer, n.counted > t.bound, n.oldest_s
       from laneway.worker_lanes l
       left join lateral (select coalesce(sum(s.running), 0)::integer as running
-                           from laneway.slot_usage s where s.lane = l.name) u on true
+                           from laneway.slots_held s where s.lane = l.name) u on true
       left join types t on t.lane = l.name
       left join lateral (
         select (select count(*) from (select from laneway.ready w where w.job_type = t.job_type

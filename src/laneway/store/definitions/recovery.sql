@@ -14,12 +14,12 @@ language sql stable as $$
     )
     select 'slot', coalesce(h.lane, u.lane), coalesce(h.worker_id, u.worker_id)
       from (select x.lane, x.worker_id, count(*)::integer as n from held x where x.lane is not null group by 1, 2) h
-      full join laneway.slot_usage u on u.lane = h.lane and u.worker_id = h.worker_id
+      full join laneway.slots_held u on u.lane = h.lane and u.worker_id = h.worker_id
      where coalesce(h.n, 0) <> coalesce(u.running, 0)
     union all
     select 'limit', coalesce(h.name, u.limit_name), coalesce(h.worker_id, u.worker_id)
       from (select m as name, x.worker_id, count(*)::integer as n from held x cross join unnest(x.limits) m group by 1, 2) h
-      full join laneway.limit_usage u on u.limit_name = h.name and u.worker_id = h.worker_id
+      full join laneway.limits_held u on u.limit_name = h.name and u.worker_id = h.worker_id
      where coalesce(h.n, 0) <> coalesce(u.running, 0)
 $$;
 
@@ -36,17 +36,16 @@ begin
     for r in select m.kind, m.name, m.worker_id from laneway.miscounted() m
               order by m.kind = 'limit', case when m.kind = 'slot' then m.name end collate "C", m.worker_id, m.name collate "C" loop
         if r.kind = 'slot' then
-            insert into laneway.slot_usage (lane, worker_id, running) values (r.name, r.worker_id, 0) on conflict do nothing;
-            perform from laneway.slot_usage u where u.lane = r.name and u.worker_id = r.worker_id for no key update;
-            update laneway.slot_usage u
+            insert into laneway.slot_holders (lane, worker_id) values (r.name, r.worker_id) on conflict do nothing;
+            perform laneway.count_slots(r.name, r.worker_id, 0);
+            update laneway.slot_counts u
                set running = (select count(*) from laneway.lease l where l.lane = r.name and l.worker_id = r.worker_id)
                            + (select count(*) from laneway.self_finished f where f.lane = r.name and f.worker_id = r.worker_id)
              where u.lane = r.name and u.worker_id = r.worker_id;
         else
-            insert into laneway.limit_usage (limit_name, worker_id, host, running)
-            values (r.name, r.worker_id, laneway.host_of(r.worker_id), 0) on conflict do nothing;
-            perform from laneway.limit_usage u where u.limit_name = r.name and u.worker_id = r.worker_id for no key update;
-            update laneway.limit_usage u
+            insert into laneway.limit_holders (limit_name, worker_id) values (r.name, r.worker_id) on conflict do nothing;
+            perform laneway.count_limits(r.name, r.worker_id, 0);
+            update laneway.limit_counts u
                set running = (select count(*) from laneway.lease l cross join unnest(l.limits) m
                                where m = r.name and l.worker_id = r.worker_id)
                            + (select count(*) from laneway.self_finished f cross join unnest(f.limits) m

@@ -47,11 +47,10 @@ begin
     if p_of.keys is not null then
         return query select f.seq, f.job_type from laneway.free_keys(p_of.key_spaces, p_of.keys, p_of.key_seqs) f;
     end if;
-    for r in select g.lane, g.worker_id, sum(g.n) as n
+    for r in select g.lane, g.worker_id, sum(g.n)::integer as n
                from unnest(p_of.lanes, p_of.workers, p_of.slots) as g (lane, worker_id, n)
               group by g.lane, g.worker_id order by g.lane, g.worker_id loop
-        update laneway.slot_usage u set running = u.running - r.n
-         where u.lane = r.lane and u.worker_id = r.worker_id;
+        perform laneway.count_slots(r.lane, r.worker_id, -r.n);
     end loop;
     if p_of.limit_names is not null then
         for r in select g.worker_id, array_agg(g.name) as names, array_agg(g.n) as counts

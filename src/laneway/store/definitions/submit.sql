@@ -92,6 +92,8 @@ begin
             'created_by: must be given, jobs of this type are approved by somebody else';
     end if;
 
+    -- The number of the transaction comes before that of the job: floors rely on it.
+    perform pg_current_xact_id();
     v_seq := nextval('laneway.jobs_seq_seq');
     if submit.unique_key is not null then
         for i in 1 .. 100 loop

@@ -14,7 +14,7 @@ language sql stable as $$
        and not (p.kind = 'claim' and exists (
            select from laneway.worker_lanes l
             where l.name = p.lane and (not l.enabled or l.max_slots <= (
-                  select coalesce(sum(u.running), 0) from laneway.slot_usage u where u.lane = p.lane))))
+                  select coalesce(sum(u.running), 0) from laneway.slots_held u where u.lane = p.lane))))
 $$;
 
 -- How much of the room of a limit one may take now, null for all of it. p_rank: of the first that it would start.

@@ -6,8 +6,8 @@ with held as (
     select distinct k.pid from pg_locks k
      where k.granted and k.database = (select d.oid from pg_database d where d.datname = current_database())
        and (k.locktype = 'relation' and k.relation = any (array[
-                'laneway.worker_lanes', 'laneway.limits', 'laneway.control', 'laneway.slot_usage',
-                'laneway.limit_usage']::regclass[])
+                'laneway.worker_lanes', 'laneway.limits', 'laneway.control', 'laneway.slot_counts',
+                'laneway.limit_counts']::regclass[])
             and k.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
             or k.locktype = 'advisory' and k.mode = 'ExclusiveLock' and k.objsubid = 1
                and (k.classid::bigint << 32 | k.objid::bigint) = 5577006791947779410)

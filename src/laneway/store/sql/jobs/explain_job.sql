@@ -1,6 +1,6 @@
 -- What decides whether one job can start, by the rules of the claim. `ahead` stops counting at the bound.
 select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
-       (select coalesce(sum(u.running), 0) from laneway.slot_usage u where u.lane = k.lane)::integer as slots_used,
+       (select coalesce(sum(u.running), 0) from laneway.slots_held u where u.lane = k.lane)::integer as slots_used,
        array(select h.id from laneway.lease l join laneway.jobs h on h.seq = l.seq
               where l.lane = k.lane and n.max_slots is not null
               order by l.claimed_at, l.seq limit %(holders)s::integer) as holders,

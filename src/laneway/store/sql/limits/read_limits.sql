@@ -4,7 +4,7 @@ select l.name, l.max_concurrent, l.rate_count, l.rate_period_s, l.scope, l.updat
   from laneway.limits l
  cross join lateral (
     select coalesce(sum(s.running), 0)::integer as running, coalesce(max(s.running), 0)::integer as busiest
-      from (select sum(x.running) as running from laneway.limit_usage x where x.limit_name = l.name
+      from (select sum(x.running) as running from laneway.limits_held x where x.limit_name = l.name
              group by case l.scope when 'host' then x.host when 'process' then x.worker_id::text end) s) u
  cross join lateral (
     select count(*)::integer as waiting from (

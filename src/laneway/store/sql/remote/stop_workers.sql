@@ -5,6 +5,10 @@ with gone as (
      where w.id = g.id and w.session = g.session
     returning w.id
 ), idle as (
-    delete from laneway.slot_usage u using gone g where u.worker_id = g.id and u.running = 0
+    delete from laneway.slot_counts c using laneway.slots_held u, gone g
+     where u.worker_id = g.id and u.running = 0
+       and c.lane = u.lane and c.worker_id = u.worker_id and c.place = u.place and c.running = 0
 )
-delete from laneway.limit_usage u using gone g where u.worker_id = g.id and u.running = 0
+delete from laneway.limit_counts c using laneway.limits_held u, gone g
+ where u.worker_id = g.id and u.running = 0
+   and c.limit_name = u.limit_name and c.worker_id = u.worker_id and c.place = u.place and c.running = 0

@@ -11,7 +11,7 @@ with given as materialized (
      where w.id = g.id and w.session = g.session
        and (g.is_news or w.stopped_at is not null or w.seen_at < clock_timestamp() - interval '5 seconds')
 ), held as (
-    select u.worker_id, sum(u.running)::integer as running from laneway.slot_usage u
+    select u.worker_id, sum(u.running)::integer as running from laneway.slots_held u
      where u.worker_id = any (%(ids)s::uuid[]) group by u.worker_id
 )
 select g.id, coalesce(w.session = g.session, false), w.drain_requested_at is not null, coalesce(h.running, 0)

@@ -1,7 +1,11 @@
 -- The worker process ended on purpose; drops its counters when they are empty.
 with gone as (
-    delete from laneway.slot_usage where worker_id = %(id)s::uuid and running = 0
+    delete from laneway.slot_counts c using laneway.slots_held u
+     where u.worker_id = %(id)s::uuid and u.running = 0
+       and c.lane = u.lane and c.worker_id = u.worker_id and c.place = u.place and c.running = 0
 ), unlimited as (
-    delete from laneway.limit_usage where worker_id = %(id)s::uuid and running = 0
+    delete from laneway.limit_counts c using laneway.limits_held u
+     where u.worker_id = %(id)s::uuid and u.running = 0
+       and c.limit_name = u.limit_name and c.worker_id = u.worker_id and c.place = u.place and c.running = 0
 )
 update laneway.workers set stopped_at = clock_timestamp() where id = %(id)s::uuid

@@ -2,13 +2,15 @@
 with mandate as materialized (
     select from laneway.leader where holder = %(holder)s::uuid and held_until > clock_timestamp()
 ), idle as (
-    delete from laneway.slot_usage u using laneway.workers w
+    delete from laneway.slot_counts c using laneway.slots_held u, laneway.workers w
      where w.id = u.worker_id and u.running = 0 and exists (select from mandate)
        and coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '10 minutes'
+       and c.lane = u.lane and c.worker_id = u.worker_id and c.place = u.place and c.running = 0
 ), unlimited as (
-    delete from laneway.limit_usage u using laneway.workers w
+    delete from laneway.limit_counts c using laneway.limits_held u, laneway.workers w
      where w.id = u.worker_id and u.running = 0 and exists (select from mandate)
        and coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '10 minutes'
+       and c.limit_name = u.limit_name and c.worker_id = u.worker_id and c.place = u.place and c.running = 0
 ), past as (
     -- The longest period is a day; sites that start nothing any more leave theirs behind.
     delete from laneway.limit_starts s

@@ -1,0 +1,108 @@
+"""A held snapshot keeps dead rows from going: what a job costs must not grow with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.store import lanes, leases, workers
+from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
+from laneway.store.statement import Statement
+from tests.store.desk import Desk
+
+FEW = 100
+MANY = 2000
+# One job after the other, each claimed and ended alone; claims look above the floor.
+RUN = """
+do $$
+declare
+    v_worker uuid := '{worker}';
+    v_floor bigint := coalesce((select max(seq) from laneway.jobs), 0);
+    c record;
+begin
+    for i in 1 .. {count} loop
+        perform laneway.submit('t', '{{}}');
+        select * into strict c from laneway.claim(
+            v_worker, 'default', (select version from laneway.control), 1,
+            array['t', 't'], array[1, 1], array[false, true],
+            array[-32768, 0], array[0, v_floor], array[32768, 32768], array[10]);
+        v_floor := c.seqs[1];
+        perform laneway.settle(c.seqs, c.attempts, array['finish'], null, null, null, null);
+        commit;
+    end loop;
+end $$
+"""
+KINDS = {
+    "plain": "",
+    "bounded": "update laneway.worker_lanes set max_slots = 5 where name = 'default'",
+    "limited": """
+        insert into laneway.limits (name, max_concurrent) values ('few', 5);
+        update laneway.job_types set limits = '{few}' where name = 't'""",
+    "of one host": """
+        insert into laneway.limits (name, max_concurrent, scope) values ('few', 5, 'host');
+        update laneway.job_types set limits = '{few}' where name = 't'""",
+}
+
+
+@pytest.fixture
+def held_snapshot(dsn: str) -> Iterator[None]:
+    with psycopg.connect(dsn) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select from laneway.control")
+        yield
+
+
+def blocks(desk: Desk, statement: Statement[Any]) -> int:
+    """How many pages a statement looks at, with the functions that it calls."""
+    text = f"explain (analyze, buffers, format json) {statement.text}"
+    rows = desk.conn.execute(text.encode(), statement.params).fetchall()
+    (top,) = rows[0][0]
+    return int(top["Plan"]["Shared Hit Blocks"] + top["Plan"]["Shared Read Blocks"])
+
+
+def cost(desk: Desk) -> dict[str, int]:
+    """What one more job costs, and looks at what there is."""
+    floor = desk.one("select max(seq) from laneway.jobs")
+    ranges = [
+        Range("t", 1, False, MIN_RANK, 0, MAX_RANK),
+        Range("t", 1, True, 0, floor, MAX_RANK),
+    ]
+    seq = desk.submit("t")
+    return {
+        "peek": blocks(desk, lanes.peek([], ranges)),
+        "claim": blocks(
+            desk, leases.claim(desk.worker, "default", desk.version(), 1, ranges, [10])
+        ),
+        "settle": blocks(desk, leases.settle([Verdict(Claim(seq, desk.id_of(seq), 1), "finish")])),
+        "workers": blocks(desk, workers.listing()),
+    }
+
+
+def least_cost(desk: Desk) -> dict[str, int]:
+    """Of a few times: the first also reads the catalog."""
+    costs = [cost(desk) for _ in range(5)]
+    return {name: min(one[name] for one in costs) for name in costs[0]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_costs_the_same_however_many_dead_rows_there_are(
+    desk: Desk, held_snapshot: None, kind: str
+) -> None:
+    desk.do("insert into laneway.job_types (name) values ('t')")
+    desk.do(
+        "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
+        " values (%s, 'w', 'h', 1, '0', '{t}', 1)",
+        desk.worker,
+    )
+    if KINDS[kind]:
+        desk.do(KINDS[kind])
+    desk.do(RUN.format(worker=desk.worker, count=FEW))
+    before = least_cost(desk)
+    desk.do(RUN.format(worker=desk.worker, count=MANY))
+    after = least_cost(desk)
+    grown = [name for name in after if after[name] > 1.5 * before[name] + 8]
+    assert not grown, (grown, before, after)
