@@ -74,6 +74,10 @@ crash-self-test: env ## Break one law at a time, and see that the crash suite no
 	@scripts/need_debian.sh pgbouncer pgbouncer
 	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run --self-test $(ARGS)
 
+.PHONY: silence
+silence: env ## Silent networks, frozen leaders, restored databases: how long until work goes on; exits 1 beyond a bound
+	@$(RUN) tests.crash.silence $(ARGS)
+
 .PHONY: upgrade
 upgrade: env ## Walk every landed schema to now, under load and beside old workers (ARGS=8f14018: from this one)
 	@$(RUN) tests.migration.walk $(ARGS)

@@ -28,6 +28,7 @@ class Row:
     look: Callable[[Stage], None]
     is_durable: bool = False
     spoils_itself: bool = False  # applies its twin when its database is ready for it
+    keeps_history: bool = True  # what was seen in its database outlives the row
 
 
 async def play_row(
@@ -51,15 +52,17 @@ async def play_row(
             witness.install(conn)
         stage = Stage(name, postgres, clusters, scale, seed, home, only, is_timed=is_timed)
         stage.spoil = twin.apply if twin is not None else None
-        if twin is not None and twin.app:
-            stage.app = twin.app
+        if twin is not None:
+            stage.app = twin.app or stage.app
+            stage.worker_settings |= twin.environment
         try:
             with Observer(stage.dsn) as observer:
                 try:
                     await row.play(stage)
                 except Stuck as stuck:
                     stage.result.violations.append(Violation(name, None, str(stuck)))
-            stage.judge(observer)
+            if row.keeps_history:
+                stage.judge(observer)
             row.look(stage)
             if stage.result.violations and twin is None:
                 path = HISTORIES / f"crash-{name}.jsonl"

@@ -61,7 +61,7 @@ async def rows(clusters: Clusters, wanted: list[str], scale: float, seed: int) -
         result = await play_row(ROWS[row], clusters, scale, seed)
         results.append(result)
         show(result)
-    figures = {
+    figures: dict[str, float] = {
         "rows_run": len(results),
         "jobs": sum(result.jobs for result in results),
         "faults": sum(result.faults for result in results),

@@ -49,7 +49,7 @@ class Result:
     acked_lost: int = 0
     overlaps: int = 0
     seconds: float = 0.0
-    figures: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 

@@ -107,3 +107,30 @@ async def test_upgrade_under_load_loses_no_job(clusters: Clusters) -> None:
     result = await play_row(ROWS["C23"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["upgrade_schemas"] == 1
+
+
+@pytest.mark.crash
+async def test_claims_go_on_after_a_holder_of_locks_fell_silent(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C27"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.faults == 4
+
+
+@pytest.mark.crash
+async def test_workers_and_servers_go_on_after_a_silent_network(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C28"], clusters, 0.1, SEED)
+    assert result.violations == []
+
+
+@pytest.mark.crash
+async def test_schedules_go_on_after_a_frozen_leader(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C29"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.faults == 3
+
+
+@pytest.mark.crash
+async def test_every_end_is_read_through_a_restore(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C30"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.figures["ends_untold"] == 0

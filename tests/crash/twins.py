@@ -28,6 +28,8 @@ class Twin:
     setup: str = ""  # done once
     only: tuple[str, ...] = ()  # of rows with kinds: these alone
     app: str = ""  # an application that takes the law out of its worker's process
+    # Of the environment of workers and servers.
+    environment: Mapping[str, str] = field(default_factory=dict)
     scale: float = 0.2
 
     def apply(self, conn: Conn) -> None:
@@ -376,5 +378,29 @@ TWINS = (
         "C25",
         "C25",
         patches={"bury": (("case when g.free then 'spared' else 'lost' end", "'lost'"),)},
+    ),
+    Twin(
+        "the server waits for transactions that fell silent",
+        "C27",
+        "C27",
+        environment={"LANEWAY_IDLE_TRANSACTION_TIMEOUT": "60"},
+    ),
+    Twin(
+        "silent connections are waited for",
+        "C28",
+        "C28",
+        environment={"LANEWAY_SILENCE_TIMEOUT": "60", "LANEWAY_STATEMENT_TIMEOUT": "60"},
+    ),
+    Twin(
+        "who leads again sleeps on",
+        "C29",
+        "C29",
+        app="tests.crash.sleeps_on:lw",
+    ),
+    Twin(
+        "one log is like another",
+        "C30",
+        "C30",
+        patches={"log_identity": (("left(md5(", "left('00000000' || md5("),)},
     ),
 )

@@ -119,6 +119,24 @@ async def test_a_blackhole_keeps_the_connection_and_swallows_the_bytes(proxy: Pr
         assert await one.hear(1) == b"y"
 
 
+async def test_one_connection_is_silent_from_certain_bytes_on_and_others_work(
+    proxy: Proxy,
+) -> None:
+    async with link(proxy) as one, link(proxy) as other:
+        proxy.swallow_when(b"commit")
+        await one.say(b"begin")
+        assert await one.hear(5) == b"begin"
+        assert not proxy.swallowed.is_set()
+        await one.say(b"commit")
+        async with asyncio.timeout(5):
+            await proxy.swallowed.wait()
+        await one.say(b"more")
+        await other.say(b"commit")
+        assert await other.hear(6) == b"commit"
+        with pytest.raises(TimeoutError):
+            await one.hear(1, 0.1)
+
+
 async def test_a_delay_holds_back_each_way(proxy: Proxy) -> None:
     async with link(proxy) as one:
         await one.say(b"x")

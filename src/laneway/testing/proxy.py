@@ -6,6 +6,7 @@ async with Proxy("127.0.0.1", 5432) as proxy:
     proxy.cut_when(b"COMMIT")          # the next time a client sends this, before it gets through
     proxy.blackhole()                  # bytes go nowhere, connections stay open
     proxy.swallow()                    # the same for good, on the connections there are
+    proxy.swallow_when(b"commit")      # the same on the next connection that sends this
     proxy.delay(0.2)                   # every chunk arrives later
     proxy.heal()
 """
@@ -49,6 +50,8 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._delay_s = 0.0
         self._needle: bytes | None = None
+        self._is_needle_swallowed = False
+        self.swallowed = asyncio.Event()
         self._is_open = asyncio.Event()
         self._is_open.set()
 
@@ -89,16 +92,24 @@ class Proxy:
 
     def cut_when(self, needle: bytes) -> None:
         """Resets the next connection whose client sends these bytes, before they get through."""
-        self._needle = needle
+        self._needle, self._is_needle_swallowed = needle, False
+
+    def swallow_when(self, needle: bytes) -> None:
+        """Nothing gets through any more on the next connection whose client sends these bytes.
+
+        They are lost too; `swallowed` is set then.
+        """
+        self._needle, self._is_needle_swallowed = needle, True
+        self.swallowed.clear()
 
     def blackhole(self) -> None:
         """From now on nothing arrives, on old connections or new ones, and nobody is told."""
         self._is_open.clear()
 
     def swallow(self) -> int:
-        """What is sent on the connections there are is lost from now on; new ones are let through.
+        """What is sent on the connections there are is lost from now on, also that a side closes.
 
-        Answers how many there are.
+        New ones are let through. Answers how many there are.
         """
         for link in self._links:
             link.is_deaf = True
@@ -141,6 +152,9 @@ class Proxy:
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            if link.is_deaf:
+                # That one side has closed is lost too.
+                await asyncio.wait(pumps)
         finally:
             for pump in pumps:
                 pump.cancel()
@@ -167,12 +181,18 @@ class Proxy:
                 seen = tail + data
                 if self._needle in seen:
                     self._needle = None
+                    if self._is_needle_swallowed:
+                        link.is_deaf = True
+                        self.swallowed.set()
+                        continue
                     self.cuts += 1
                     link.cut()
                     return
                 tail = seen[-len(self._needle) :]
             writer.write(data)
             await writer.drain()
+        if link.is_deaf:
+            return
         # Half-closed connections mean nothing to PostgreSQL's protocol: one end is the end.
         with contextlib.suppress(OSError):
             writer.write_eof()

@@ -24,6 +24,10 @@ from tests.crash.rows import (
     c24_forks,
     c25_culprit,
     c26_fair_limits,
+    c27_silent_holder,
+    c28_silent_network,
+    c29_frozen_leader,
+    c30_restored_log,
 )
 
 ROWS = {
@@ -64,5 +68,26 @@ ROWS = {
     ),
     "C24": Row("workers killed after their handlers forked", c24_forks.play, c24_forks.look),
     "C26": Row("few jobs beside many under one limit", c26_fair_limits.play, c26_fair_limits.look),
+    "C27": Row(
+        "silent in the middle of a change, with locks in hand",
+        c27_silent_holder.play,
+        c27_silent_holder.look,
+    ),
+    "C28": Row(
+        "all connections silent for a while",
+        c28_silent_network.play,
+        c28_silent_network.look,
+    ),
+    "C29": Row(
+        "leaders frozen and PostgreSQL away while schedules come round",
+        c29_frozen_leader.play,
+        c29_frozen_leader.look,
+    ),
+    "C30": Row(
+        "streams open through a dump and restore, and a restart",
+        c30_restored_log.play,
+        c30_restored_log.look,
+        keeps_history=False,
+    ),
     "C25": Row("jobs that take their process along", c25_culprit.play, c25_culprit.look),
 }

@@ -100,7 +100,7 @@ async def _kill(stage: Stage, workers: list[WorkerProcess]) -> None:
     await _just_before_a_second(stage)
     with _held(stage, "lock table laneway.schedule_slots in share row exclusive mode"):
         await until(lambda: _leader_waits(stage, "laneway.fire"), 10, "a turn waits", 0.002)
-        leader = await _leader(stage, workers)
+        leader = await find_leader(stage, workers)
         at = stage.kill(leader, leader.pid)
     stage.history.add("deposed", at=at)
     leader.process.wait()
@@ -112,7 +112,7 @@ async def _stop(stage: Stage, workers: list[WorkerProcess]) -> None:
     await _just_before_a_second(stage)
     with _held(stage, "lock table laneway.schedules in access exclusive mode"):
         await until(lambda: _leader_waits(stage, "due_at"), 10, "the leader looks", 0.002)
-        leader = await _leader(stage, workers)
+        leader = await find_leader(stage, workers)
         asleep = leader.tree()
         faults.pause(*asleep)
         at = stage.clock()
@@ -148,7 +148,7 @@ async def _just_before_a_second(stage: Stage) -> None:
     await asyncio.sleep((0.85 - now) % 1.0)
 
 
-async def _leader(stage: Stage, workers: list[WorkerProcess]) -> WorkerProcess:
+async def find_leader(stage: Stage, workers: list[WorkerProcess]) -> WorkerProcess:
     def find() -> WorkerProcess | None:
         pid = stage.ask(
             "select w.pid from laneway.leader r join laneway.workers w on w.id = r.holder"
@@ -197,7 +197,10 @@ def look(stage: Stage) -> None:
     result.must(
         "jobs, and slots that submitted one", f"{jobs}, {submitted}", held=jobs == submitted
     )
-    missing = sum(_missing(stage, name, slots) for name in SCHEDULES)
+    missing = sum(
+        missing_slots(stage, name, settings["missed"], slots)
+        for name, settings in SCHEDULES.items()
+    )
     result.must("slots that never came", missing, held=missing == 0)
     skipped = sum(event.more["outcome"] == "skipped" for event in slots)
     result.must("slots skipped by their check, without a job", skipped, held=skipped > 0)
@@ -207,14 +210,14 @@ def look(stage: Stage) -> None:
     )
 
 
-def _missing(stage: Stage, name: str, slots: list[Event]) -> int:
+def missing_slots(stage: Stage, name: str, missed: str, slots: list[Event]) -> int:
     """Seconds from its first slot to the stop without a turn, but for those a turn stood for."""
     noted = {int(e.more["slot"]): e.more["note"] for e in slots if e.more["schedule"] == name}
     stop = int(max((event.at for event in stage.history.of("stopped")), default=0))
     if not noted:
         return max(1, stop)
     gaps = [second for second in range(min(noted), stop + 1) if second not in noted]
-    if SCHEDULES[name]["missed"] != "coalesce":
+    if missed != "coalesce":
         return len(gaps)
     stood_for = sum(
         int(found[1])

@@ -37,7 +37,8 @@ ENDS = ("job.completed", "job.failed", "job.cancelled")
 class Replica:
     """A server process at a port of its own, started again there when it was killed."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, dsn: str | None = None) -> None:
+        self._dsn = dsn or stage.dsn
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
@@ -52,7 +53,8 @@ class Replica:
                 faults.tied([sys.executable, "-m", "laneway", "server", f"--port={self.port}"]),
                 cwd=ROOT,
                 env={
-                    **worker_environment(stage.dsn, stage.sink),
+                    **worker_environment(self._dsn, stage.sink),
+                    **stage.worker_settings,
                     "LANEWAY_MAX_STREAMS_PER_TOKEN": "1000",
                 },
                 stdout=log,

@@ -40,7 +40,7 @@ async def play(stage: Stage) -> None:
 
 def look(stage: Stage) -> None:
     """Its jobs are not in the database that every row has."""
-    stage.result.jobs = stage.result.figures["upgrade_jobs"]
+    stage.result.jobs = int(stage.result.figures["upgrade_jobs"])
 
 
 def _judge(stage: Stage, outcomes: list[Outcome]) -> None:

@@ -1,0 +1,150 @@
+"""C29: schedules come round every second while leaders freeze or die and PostgreSQL is away.
+
+Workers have the timings of production. What is measured: from the moment another leads, or
+PostgreSQL is back, to the first turn of a schedule; and from the freeze or kill to that turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from typing import Any
+
+from laneway.testing import faults
+from tests.crash.processes import WorkerProcess
+from tests.crash.rows.c06_schedule import EACH_SECOND, find_leader, missing_slots
+from tests.crash.stage import Stage, until
+
+FAULTS = 12
+WORKERS = 3
+GAP_S = 3.0
+# The leader's lease lapses first; then the same bound.
+LEADER_TTL_S = 2.5
+BACK_S = LEADER_TTL_S + GAP_S
+KINDS = ("freeze", "away", "kill")
+AWAY_S = (2.0, 8.0)
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "every": {"missed": "catch_up", "catch_up": 1000},
+    "newest": {"missed": "coalesce"},
+}
+HOUSE = "tests.crash.house:lw"
+
+
+async def play(stage: Stage) -> None:
+    if stage.app == "tests.crash.app:lw":
+        stage.app = HOUSE
+    stage.worker_settings |= {
+        "LANEWAY_LEADER_TTL": str(LEADER_TTL_S),
+        "LANEWAY_WATCHDOG_INTERVAL": "1.5",
+    }
+    workers = [stage.start_worker() for _ in range(WORKERS)]
+    await stage.ready(*workers)
+    async with stage.client() as client:
+        for name, settings in SCHEDULES.items():
+            await client.schedules.put(name, job_type="tick", cron=EACH_SECOND, **settings)
+        await until(lambda: _slots(stage) >= len(SCHEDULES), 40, "every schedule comes round")
+        kinds = itertools.cycle(KINDS)
+        for number in range(stage.count(FAULTS, len(KINDS))):
+            await _break(stage, workers, next(kinds), AWAY_S[number % len(AWAY_S)])
+            so_far = _slots(stage)
+            await until(lambda n=so_far: _slots(stage) >= n + 6, 40, "slots go on")  # type: ignore[misc]
+        now = stage.ask("select clock_timestamp()")
+        await until(
+            lambda: (
+                not stage.ask(
+                    "select exists (select from laneway.schedule_state where next_at <= %s)", now
+                )
+            ),
+            20,
+            "every slot has had its turn",
+        )
+        for name in SCHEDULES:
+            await client.schedules.disable(name)
+        stage.history.add("stopped", at=now.timestamp())
+        await stage.drain_all(20)
+
+
+def _slots(stage: Stage) -> int:
+    return int(stage.ask("select count(*) from laneway.schedule_slots"))
+
+
+async def _break(stage: Stage, workers: list[WorkerProcess], kind: str, away_s: float) -> None:
+    await until(lambda: all(stage.is_at_work(worker) for worker in workers), 30, "all workers work")
+    if kind == "away":
+        await _away(stage, away_s)
+        return
+    leader = await find_leader(stage, workers)
+    epoch = stage.ask("select epoch from laneway.leader")
+    asleep = leader.tree()
+    if kind == "freeze":
+        faults.pause(*asleep)
+        at = stage.clock()
+        stage.fault(kind=kind)
+    else:
+        at = stage.kill(leader)
+    try:
+        first = await _first_turn(stage, at, epoch)
+    finally:
+        if kind == "freeze":
+            faults.resume(*asleep)
+        else:
+            leader.process.wait()
+            workers[workers.index(leader)] = stage.start_worker()
+    led = stage.ask(
+        "select min(extract(epoch from at))::float8 from crash.seen"
+        " where what = 'leader' and at > to_timestamp(%s)",
+        at,
+    )
+    stage.history.add("turn", kind=kind, gap=first - led, back=first - at)
+
+
+async def _away(stage: Stage, away_s: float) -> None:
+    """PostgreSQL is stopped, and started after a while."""
+    stage.conn.close()
+    await asyncio.to_thread(stage.postgres.stop, "immediate")
+    stage.fault(kind="away")
+    await asyncio.sleep(away_s)
+    await asyncio.to_thread(stage.postgres.start)
+    stage.last_fault = time.monotonic()
+    at = stage.clock()
+    first = await _first_turn(stage, at, 0)
+    stage.history.add("turn", kind="away", gap=first - at, back=first - at)
+
+
+async def _first_turn(stage: Stage, at: float, epoch: int) -> float:
+    """When the first turn was accepted after a moment, from a later leader than this."""
+    asked = (
+        "select min(extract(epoch from at))::float8 from crash.seen where what = 'fire'"
+        " and at > to_timestamp(%s) and (more ->> 'epoch')::bigint > %s"
+        " and more ->> 'answer' = 'fired'"
+    )
+    await until(lambda: stage.ask(asked, at, epoch) is not None, 60, "a schedule's turn", 0.02)
+    return float(stage.ask(asked, at, epoch))
+
+
+def look(stage: Stage) -> None:
+    result, history = stage.result, stage.history
+    turns = history.of("turn")
+    gap = max((event.more["gap"] for event in turns), default=99.0)
+    back = max((event.more["back"] for event in turns), default=99.0)
+    result.figures |= {"schedule_gap_s": round(gap, 2), "schedule_back_s": round(back, 2)}
+    seen = ", ".join(f"{e.more['kind']} {e.more['gap']:.2f}/{e.more['back']:.2f}" for e in turns)
+    result.must(
+        f"first turn ≤ {GAP_S:g} s after another leads or PostgreSQL is back",
+        f"{gap:.2f} s ({seen})",
+        held=gap <= GAP_S,
+    )
+    result.must(
+        f"first turn ≤ {BACK_S:g} s after the leader is gone", f"{back:.2f} s", held=back <= BACK_S
+    )
+    slots = [event for event in history.of("slot") if event.more["outcome"] != "duplicate"]
+    doubled = len(slots) - len({(e.more["schedule"], e.more["slot"]) for e in slots})
+    result.must(
+        "slots with a second job", f"{doubled} of {len(slots)}", held=doubled == 0 < len(slots)
+    )
+    missing = sum(
+        missing_slots(stage, name, settings["missed"], slots)
+        for name, settings in SCHEDULES.items()
+    )
+    result.must("slots that never came", missing, held=missing == 0)

@@ -1,0 +1,230 @@
+"""C30: streams stay open while the server's database is restored from a dump, and restarted.
+
+What was seen between the dump and the restore is undone: jobs that had ended may run again. Every
+end that stands in the database must have reached every reader who follows the job, and a reader
+whose place is gone must be let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from laneway.embedded.binaries import find_binaries
+from tests.crash.rows.c19_streams import ENDS, Reader, Replica, many, serving, token_of
+from tests.crash.stage import Stage, until
+
+ROUNDS = 3
+STREAMS = 39
+ITEMS, ITEM_MS = 30, 150
+# Numbers that the log gave out after the dump, as in hours of work.
+LATER = 100_000
+READ_S = 60.0
+WORKERS = 2
+
+
+async def play(stage: Stage) -> None:
+    token = token_of(stage, "viewer")
+    replica = Replica(stage)
+    untold: list[str] = []
+    count = 0
+    try:
+        workers = [stage.start_worker() for _ in range(WORKERS)]
+        await stage.ready(*workers)
+        async with httpx2.AsyncClient(timeout=30, limits=many()) as http:
+            await serving(http, [replica])
+            faults = [_swap, _clean, _restart]
+            for number in range(stage.count(ROUNDS, 1)):
+                readers = await _round(stage, http, replica, token, faults[number % len(faults)])
+                untold += _untold(stage, readers)
+                count += len(readers)
+    finally:
+        replica.end()
+    stage.result.figures |= {"ends_untold": len(untold), "restored_streams": count}
+    stage.result.must("ends untold", f"{len(untold)} of {count}", held=not untold)
+
+
+async def _round(
+    stage: Stage,
+    http: httpx2.AsyncClient,
+    replica: Replica,
+    token: str,
+    fault: Callable[[Stage, Callable[[], Any]], Any],
+) -> list[Follower]:
+    async with stage.client() as client:
+        jobs = [
+            stage.job("tracked", items=ITEMS, ms=ITEM_MS) for _ in range(stage.count(STREAMS, 8))
+        ]
+        ids = await stage.submit(client, *jobs)
+    readers = [Follower(job, [replica.url], token) for job in ids]
+    page = Page(replica.url, token)
+    reading = [asyncio.create_task(reader.read(http)) for reader in readers]
+    paging = asyncio.create_task(page.read(http))
+
+    async def heard(least: int) -> None:
+        await until(lambda: all(len(r.heard) >= least for r in readers), 60, "all read", 0.05)
+
+    try:
+        await heard(3)
+        await fault(stage, lambda: heard(10))
+        await stage.drain_all(READ_S)
+        _, late = await asyncio.wait(reading, timeout=30)
+        resyncs = page.opened - 1
+        stage.result.must(
+            f"pages that had to be read again after {fault.__name__[1:]}",
+            f"{resyncs}, {page.resumed} resumed",
+            held=fault is _restart or (resyncs > 0 and page.resumed < page.opened),
+        )
+    finally:
+        for task in (*reading, paging):
+            task.cancel()
+        await asyncio.gather(*reading, paging, return_exceptions=True)
+    stage.result.must("readers at the end", f"{len(late)} late", held=not late)
+    return readers
+
+
+class Follower(Reader):
+    """Follows one job; a stream that ends early is opened again where the reader stood."""
+
+    async def _follow(self, answer: Any) -> None:
+        event: dict[str, str] = {}
+        async for line in answer.aiter_lines():
+            if line:
+                name, _, value = line.partition(": ")
+                event[name] = value
+                continue
+            if "data" in event:
+                assert json.loads(event["data"])["id"] == self.job, "an event of another job"
+                self.heard.append((event["id"], event["event"]))  # type: ignore[arg-type]
+                if event["event"] in ENDS:
+                    return
+            event = {}
+
+
+class Page:
+    """Follows all jobs, as a page of the dashboard does."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = f"{url}/events?topic=jobs"
+        self._token = token
+        self.opened = self.resumed = 0
+
+    async def read(self, http: httpx2.AsyncClient) -> None:
+        last: str | None = None
+        while True:
+            headers = {"Authorization": f"Bearer {self._token}"}
+            if last is not None:
+                headers["Last-Event-ID"] = last
+            try:
+                async with http.stream("GET", self._url, headers=headers) as answer:
+                    async for line in answer.aiter_lines():
+                        name, _, value = line.partition(": ")
+                        if name == "id":
+                            last = value
+                        elif name == "data" and '"resumed":' in value:
+                            self.opened += 1
+                            self.resumed += json.loads(value)["resumed"]
+            except httpx2.HTTPError:
+                pass
+            await asyncio.sleep(0.05)
+
+
+def _untold(stage: Stage, readers: list[Follower]) -> list[str]:
+    ended = {
+        job
+        for (job,) in stage.conn.execute(
+            "select id::text from laneway.jobs_view"
+            " where status in ('completed', 'failed', 'cancelled')"
+        )
+    }
+    told = {reader.job for reader in readers if reader.heard and reader.heard[-1][1] in ENDS}
+    return [reader.job for reader in readers if reader.job in ended - told]
+
+
+# Faults -------------------------------------------------------------------------------------------
+
+
+async def _swap(stage: Stage, work: Callable[[], Any]) -> None:
+    """Restores into a database of another name, and renames it."""
+    dump = await asyncio.to_thread(_dump, stage)
+    await _work_on(stage, work)
+    await asyncio.to_thread(_restore_beside, stage, dump)
+    stage.fault(kind="swap")
+
+
+async def _clean(stage: Stage, work: Callable[[], Any]) -> None:
+    """Restores over the database that is there."""
+    dump = await asyncio.to_thread(_dump, stage)
+    await _work_on(stage, work)
+    stage.conn.close()
+    await asyncio.to_thread(
+        _run, stage, "pg_restore", "--clean", "--if-exists", "--single-transaction", "-d",
+        _database(stage), str(dump),
+    )  # fmt: skip
+    stage.fault(kind="clean")
+
+
+async def _restart(stage: Stage, work: Callable[[], Any]) -> None:
+    stage.conn.close()
+    await asyncio.to_thread(stage.postgres.restart, "immediate")
+    stage.fault(kind="restart")
+    await work()
+
+
+async def _work_on(stage: Stage, work: Callable[[], Any]) -> None:
+    """What happens between the dump and the restore, and is undone by it."""
+    stage.conn.execute(
+        "select setval('laneway.events_id_seq', nextval('laneway.events_id_seq') + %s)", [LATER]
+    )
+    await work()
+
+
+def _restore_beside(stage: Stage, dump: str) -> None:
+    stage.conn.close()
+    name = _database(stage)
+    with psycopg.connect(_admin(stage), autocommit=True) as admin:
+        admin.execute(f'create database "{name}_restored" template template0')
+        _run(stage, "pg_restore", "-d", f"{name}_restored", dump)
+        admin.execute(f'drop database "{name}" with (force)')
+        admin.execute(f'alter database "{name}_restored" rename to "{name}"')
+
+
+def _dump(stage: Stage) -> str:
+    path = str(stage.sink / f"dump-{stage.result.faults}")
+    _run(stage, "pg_dump", "-Fc", "-f", path, _database(stage))
+    return path
+
+
+def _run(stage: Stage, program: str, *arguments: str) -> None:
+    given = conninfo_to_dict(stage.dsn)
+    environment = {
+        **os.environ,
+        "PGHOST": str(given["host"]),
+        "PGPORT": str(given["port"]),
+        "PGUSER": str(given["user"]),
+        "PGPASSWORD": str(given["password"]),
+    }
+    command = [str(find_binaries().directory / program), *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"{program}: {done.stderr[-2000:]}")
+
+
+def _database(stage: Stage) -> str:
+    return str(conninfo_to_dict(stage.dsn)["dbname"])
+
+
+def _admin(stage: Stage) -> str:
+    return make_conninfo(stage.dsn, dbname="postgres")
+
+
+def look(stage: Stage) -> None:
+    stage.result.jobs = stage.ask("select count(*) from laneway.jobs")
