@@ -117,3 +117,14 @@ async def test_a_jump_of_the_databases_clock_is_an_election(
     monkeypatch.setattr("laneway.engine.watchdog.time.monotonic", lambda: now() - 100)
     await leader.run_once()
     assert elected == [1, 1]
+
+
+async def test_a_leader_from_a_clock_that_was_set_back_is_replaced(
+    hire: Hire, shop: Workshop
+) -> None:
+    first, second = hire(), hire()
+    await first.run_once()
+    # It is gone, and its right ends tomorrow.
+    shop.do("update laneway.leader set held_until = held_until + interval '1 day'")
+    await second.run_once()
+    assert second.is_leader

@@ -170,6 +170,27 @@ async def test_skip_records_what_was_missed_and_fires_none_of_it(office: Office)
     assert office.jobs == 0
 
 
+@pytest.mark.parametrize("had_its_turn", [False, True])
+async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
+    office: Office, had_its_turn: bool
+) -> None:
+    await office.add()
+    await settle(office.leader())
+    planned = office.next_at()
+    assert planned is not None
+    # As by a leader that saw a clock a day ahead.
+    ahead = planned + timedelta(days=1)
+    office.shop.do(
+        "update laneway.schedule_state set next_at = %s, last_at = %s",
+        ahead,
+        ahead - HOUR if had_its_turn else None,
+    )
+    leader = office.leader()
+    leader.elected()
+    await settle(leader)
+    assert office.next_at() == (ahead if had_its_turn else planned)
+
+
 async def test_who_does_not_lead_fires_nothing_and_looks_rarely(office: Office) -> None:
     await office.add(late=HOUR)
     office.leader()

@@ -53,7 +53,7 @@ async def opened(far: str) -> AsyncIterator[Callable[..., Database]]:
     async with AsyncExitStack() as stack:
 
         def make(*, size: int = 1, wait_s: float | None = None, **more: Any) -> Database:
-            settings = Settings.load(database_url=far, silence_timeout=SILENCE_S, **more)
+            settings = Settings.load(database_url=far, **{"silence_timeout": SILENCE_S, **more})
             database = Database(far, settings, role="tests", size=size, longest_wait_s=wait_s)
             stack.push_async_callback(database.close)
             return database
@@ -102,8 +102,9 @@ async def test_other_pools_of_the_process_do_not_wait_for_their_dead_connections
 async def test_a_statement_that_the_server_works_on_is_waited_for(
     opened: Callable[..., Database],
 ) -> None:
-    db = opened()
-    slow = Text(f"select 1 from pg_sleep({3 * SILENCE_S})", scalar)
+    # Long enough to ask the server in, on a busy machine too.
+    db = opened(silence_timeout=3.0)
+    slow = Text("select 1 from pg_sleep(5)", scalar)
     assert await db.run(slow) == 1
 
 

@@ -54,7 +54,7 @@ class Duties:
         self.retention = Retention(database, settings, complaints, self.watchdog, on_work)
         # Checks are code of applications: schedules that have one are for their workers.
         self.scheduler = Scheduler(database, complaints, server_id, {}, SimpleNamespace(), on_work)
-        self.watchdog.on_elected = self.scheduler.wake
+        self.watchdog.on_elected = self.scheduler.elected
 
     async def introduce(self) -> None:
         """Makes the server known."""

@@ -7,6 +7,7 @@ each slot have one outcome, and only by who may decide it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -63,9 +64,18 @@ class Scheduler(Service):
         self._threads = Threads()
         self._checking: dict[str, asyncio.Task[None]] = {}
         self._alarm: asyncio.TimerHandle | None = None
+        self._is_elected = False
+
+    def elected(self) -> None:
+        """This process leads, or leads again: what is due may have changed unseen."""
+        self._is_elected = True
+        self.wake()
 
     async def run_once(self) -> float | None:
         look = await self._database.run(store.find_due(self._holder, self._checks.keys()))
+        if self._is_elected and look.epoch is not None:
+            await self._replan()
+            self._is_elected = False
         is_done = True
         for due in look.due:
             if due.check_name is not None and (due.next_at or due.asked_at):
@@ -141,6 +151,18 @@ class Scheduler(Service):
     async def _stop(self, due: Due, reason: str) -> None:
         if await self._database.run(store.stop(due.name, due.seen, reason)):
             log.error("schedule %s: disabled: %s", due.name, reason)
+
+    async def _replan(self) -> None:
+        """Mends plans that were made while the database's clock was ahead of now.
+
+        Slots that have had their turn keep it; those in between would never have one.
+        """
+        for now, due in await self._database.run(store.find_ahead()):
+            with contextlib.suppress(InvalidInput):
+                timing = cron.parse(due.cron, due.timezone)
+                next_at = cron.next_slot(timing, max(now, due.last_at or now))
+                if next_at is not None and due.next_at is not None and next_at < due.next_at:
+                    await self._database.run(store.replan(due, next_at))
 
     async def _plan(self, due: Due, timing: Timing, now: datetime) -> bool:
         # Never before a slot that had its turn, should the clock have been set back.

@@ -147,7 +147,7 @@ class Worker:
         self.scheduler = Scheduler(
             rest, complaints, self.id, checks, self.resources, self._on_reclaimed
         )
-        self.watchdog.on_elected = self.scheduler.wake
+        self.watchdog.on_elected = self.scheduler.elected
         self.registrar = Registrar(
             rest,
             complaints,

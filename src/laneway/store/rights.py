@@ -218,6 +218,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "schedules/find_due": (
         "select on leader", "select on schedules", "select on schedule_state",
     ),
+    "schedules/find_ahead": ("select on schedules", "select on schedule_state"),
     "schedules/fire_slots": ("execute on fire",),
     "schedules/list_slots": ("select on schedule_slots",),
     "schedules/plan_schedule": ("select on schedules", "select update on schedule_state"),
@@ -225,6 +226,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on schedules", "select on schedule_state", "select on schedule_slots",
     ),
     "schedules/release_checks": ("select update on schedule_state",),
+    "schedules/replan_schedule": ("select on schedules", "select update on schedule_state"),
     "schedules/run_schedule": ("execute on run_schedule",),
     "schedules/stop_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
     "workers/drain_worker": ("select update on workers",),
@@ -278,8 +280,10 @@ _WORKER: Final = (
     "retention/expire_approvals", "retention/expire_overaged", "retention/fold_finished",
     "retention/prune_events", "retention/prune_records", "retention/remove_ended",
     "retention/recount_usage", "retention/sweep_keys",
-    "schedules/begin_check", "schedules/create_schedule", "schedules/find_due",
+    "schedules/begin_check", "schedules/create_schedule", "schedules/find_ahead",
+    "schedules/find_due",
     "schedules/fire_slots", "schedules/plan_schedule", "schedules/release_checks",
+    "schedules/replan_schedule",
     "schedules/stop_schedule",
 )  # fmt: skip
 # Beside what it is otherwise: whoever submits need not be able to approve.

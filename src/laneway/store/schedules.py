@@ -175,6 +175,20 @@ def plan(name: str, seen: datetime, next_at: datetime) -> Statement[bool | None]
     )
 
 
+def find_ahead() -> Statement[list[tuple[datetime, Due]]]:
+    """The database's clock, and schedules whose next slot is still to come."""
+    return Statement("schedules/find_ahead", lambda rows: [(row[0], Due(*row[1:])) for row in rows])
+
+
+def replan(due: Due, next_at: datetime) -> Statement[bool | None]:
+    """Says that a schedule runs sooner than it was planned for."""
+    return Statement(
+        "schedules/replan_schedule",
+        scalar,
+        {"name": due.name, "seen": due.seen, "from": due.next_at, "next_at": next_at},
+    )
+
+
 def begin_check(due: Due, holder: UUID, lease_s: float) -> Statement[bool | None]:
     """Takes the right to run the schedule's check, while it stands where it was seen."""
     return Statement(

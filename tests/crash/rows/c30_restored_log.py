@@ -24,7 +24,7 @@ from tests.crash.stage import Stage, until
 
 ROUNDS = 3
 STREAMS = 39
-ITEMS, ITEM_MS = 30, 150
+ITEMS, ITEM_MS = 100, 200
 # Numbers that the log gave out after the dump, as in hours of work.
 LATER = 100_000
 READ_S = 60.0
@@ -75,6 +75,8 @@ async def _round(
     try:
         await heard(3)
         await fault(stage, lambda: heard(10))
+        still = sum(reader.heard[-1][1] not in ENDS for reader in readers)
+        stage.result.must("streams open at the fault", still, held=still > len(readers) // 2)
         await stage.drain_all(READ_S)
         _, late = await asyncio.wait(reading, timeout=30)
         resyncs = page.opened - 1

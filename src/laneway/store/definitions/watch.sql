@@ -11,6 +11,8 @@ begin
        set epoch = r.epoch + (r.holder <> excluded.holder)::integer, holder = excluded.holder,
            held_until = excluded.held_until
      where r.holder = excluded.holder or r.held_until < v_now
+           -- Nobody leads that far ahead: the clock was set back, and who led then may be gone.
+           or r.held_until > excluded.held_until + interval '1 hour'
     returning r.epoch into v_epoch;
     return v_epoch;
 end $$;
