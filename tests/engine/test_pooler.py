@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from laneway import Context, Laneway
 from laneway.config import Settings
@@ -16,10 +18,22 @@ from laneway.store.database import Database, connection_options
 from laneway.store.leases import heartbeat
 from laneway.store.migrate import migrate
 from laneway.store.session import Session
+from laneway.store.statement import Statement, scalar
+from laneway.testing.proxy import Proxy
+from tests.address import address
 from tests.engine.workshop import QUICK, Workshop, until
 from tests.pgbouncer import pgbouncer
 
 pytestmark = pytest.mark.pooler
+
+
+class Text(Statement[Any]):
+    """A statement of a test."""
+
+    @property
+    def text(self) -> str:
+        return self.name
+
 
 # pgbouncer refuses startup options, unless it is set to swallow them.
 SWALLOWS = {"ignore_startup_parameters": "options"}
@@ -112,4 +126,27 @@ async def test_pooler_met_later_is_found_by_its_first_error(
         for database in (first, second):
             await database.run(health.read_server())
             assert database.is_pooled
+            await database.close()
+
+
+async def test_dead_connection_to_a_pooler_is_noticed_and_slow_ones_are_waited_for(
+    dsn: str,
+) -> None:
+    with pgbouncer(dsn, default_pool_size=1) as pooled:
+        async with Proxy(*address(pooled)) as proxy:
+            far = make_conninfo(pooled, host=proxy.host, port=proxy.port)
+            settings = Settings.load(
+                database_url=far, silence_timeout=3.0, statement_timeout=600.0, connect_timeout=10
+            )
+            database = Database(far, settings, role="tests", size=2)
+            one = Text("select 1", scalar)
+            assert await database.run(one) == 1
+            # One session for all: the second waits in the pooler's queue, and so does who asks.
+            slow = Text("select 1 from pg_sleep(5)", scalar)
+            both = await asyncio.gather(database.run(slow), database.run(slow))
+            assert list(both) == [1, 1]
+            proxy.swallow()
+            with pytest.raises(DatabaseUnavailable, match="silent"):
+                await asyncio.wait_for(database.run(one), 60)
+            assert await database.run(one) == 1
             await database.close()

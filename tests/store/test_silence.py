@@ -12,6 +12,7 @@ import pytest
 
 from laneway.config import Settings
 from laneway.errors import DatabaseUnavailable
+from laneway.store import silence
 from laneway.store.database import Database, connection_options
 from laneway.store.notify import Listener
 from laneway.store.session import Session
@@ -141,9 +142,28 @@ async def test_in_a_network_that_is_gone_a_statement_fails(
     assert await db.run(ONE) == 1
 
 
-async def test_behind_a_pooler_the_statement_timeout_tells_that_it_is_dead(
+async def test_behind_a_pooler_the_session_is_found_by_its_name(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:
+    db = opened(pooler=True, statement_timeout=600.0)
+    await db.run(ONE)
+    proxy.swallow()
+    with pytest.raises(DatabaseUnavailable, match="silent"):
+        await asyncio.wait_for(db.run(ONE), PATIENCE_S)
+    assert await db.run(ONE) == 1
+
+
+async def test_behind_a_pooler_a_statement_that_is_worked_on_is_waited_for(
+    opened: Callable[..., Database],
+) -> None:
+    db = opened(pooler=True, silence_timeout=3.0)
+    assert await db.run(Text("select 1 from pg_sleep(5)", scalar)) == 1
+
+
+async def test_where_names_are_not_passed_on_the_statement_timeout_tells(
+    opened: Callable[..., Database], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "unique_name", lambda name: name)
     db = opened(pooler=True, statement_timeout=1.0)
     await db.run(ONE)
     proxy.swallow()

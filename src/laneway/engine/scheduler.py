@@ -45,6 +45,7 @@ class Scheduler(Service):
     """Runs in every worker process; asleep until something is due that it may serve."""
 
     name: ClassVar[str] = "scheduler"
+    longest_backoff_s: ClassVar[float] = 1.0
 
     def __init__(
         self,

@@ -56,6 +56,8 @@ class Watchdog(Service):
     """Runs in every worker process; the database lets one of them act, in the same statement."""
 
     name: ClassVar[str] = "watchdog"
+    # After an outage schedules wait for this and for the scheduler.
+    longest_backoff_s: ClassVar[float] = 1.0
 
     def __init__(
         self,

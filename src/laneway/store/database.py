@@ -65,13 +65,23 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
         "prepare_threshold": 0,
         "options": startup_options(session_bounds(settings), str(given.get("options") or "")),
     }
-    return pooler.without_session(options) if pooler.is_pooled(dsn, settings) else options
+    if not pooler.is_pooled(dsn, settings):
+        return options
+    if "application_name" in options:
+        options["application_name"] = silence.unique_name(options["application_name"])
+    return pooler.without_session(options)
 
 
 async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
     """A connection of ours, which does without a session where a pooler is met."""
+    was_pooled = pooler.is_pooled(dsn, settings)
     options = connection_options(dsn, settings, role)
-    return cast(AsyncConn, await pooler.connect(dsn, options, may_ask=settings.pooler is None))
+    conn = await pooler.connect(dsn, options, may_ask=settings.pooler is None)
+    if pooler.is_pooled(dsn, settings) and not was_pooled:
+        # The first that met it: now with a name by which its session can be found.
+        await conn.close()
+        conn = await connect(dsn, settings, role)
+    return cast(AsyncConn, conn)
 
 
 class _Places(asyncio.Semaphore):
@@ -186,7 +196,7 @@ class Database:
         with translated():
             async with self._free:
                 conn = await self._take()
-                watch = Watch(conn, self.settings, None if self.is_pooled else self._probe)
+                watch = Watch(conn, self.settings, self._probe, is_pooled=self.is_pooled)
                 try:
                     yield conn
                 except BaseException as error:

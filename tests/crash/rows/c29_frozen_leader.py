@@ -19,9 +19,9 @@ from tests.crash.stage import Stage, until
 FAULTS = 12
 WORKERS = 3
 GAP_S = 3.0
-# The leader's lease lapses first; then the same bound.
+# The leader's lease lapses first: production bounds it by 2.5 s. A busy machine has a second.
 LEADER_TTL_S = 2.5
-BACK_S = LEADER_TTL_S + GAP_S
+BACK_S = 4.0
 KINDS = ("freeze", "away", "kill")
 AWAY_S = (2.0, 8.0)
 SCHEDULES: dict[str, dict[str, Any]] = {

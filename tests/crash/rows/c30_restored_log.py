@@ -19,6 +19,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from laneway.embedded.binaries import find_binaries
+from laneway.testing import faults
 from tests.crash.rows.c19_streams import ENDS, Reader, Replica, many, serving, token_of
 from tests.crash.stage import Stage, until
 
@@ -29,6 +30,8 @@ ITEMS, ITEM_MS = 100, 200
 LATER = 100_000
 READ_S = 60.0
 WORKERS = 2
+
+Fault = Callable[[Stage, Replica, Callable[[], Any]], Any]
 
 
 async def play(stage: Stage) -> None:
@@ -41,9 +44,9 @@ async def play(stage: Stage) -> None:
         await stage.ready(*workers)
         async with httpx2.AsyncClient(timeout=30, limits=many()) as http:
             await serving(http, [replica])
-            faults = [_swap, _clean, _restart]
+            kinds = [_swap, _clean, _restart]
             for number in range(stage.count(ROUNDS, 1)):
-                readers = await _round(stage, http, replica, token, faults[number % len(faults)])
+                readers = await _round(stage, http, replica, token, kinds[number % len(kinds)])
                 untold += _untold(stage, readers)
                 count += len(readers)
     finally:
@@ -57,7 +60,7 @@ async def _round(
     http: httpx2.AsyncClient,
     replica: Replica,
     token: str,
-    fault: Callable[[Stage, Callable[[], Any]], Any],
+    fault: Fault,
 ) -> list[Follower]:
     async with stage.client() as client:
         jobs = [
@@ -74,7 +77,7 @@ async def _round(
 
     try:
         await heard(3)
-        await fault(stage, lambda: heard(10))
+        await fault(stage, replica, lambda: heard(10))
         still = sum(reader.heard[-1][1] not in ENDS for reader in readers)
         stage.result.must("streams open at the fault", still, held=still > len(readers) // 2)
         await stage.drain_all(READ_S)
@@ -154,7 +157,7 @@ def _untold(stage: Stage, readers: list[Follower]) -> list[str]:
 # Faults -------------------------------------------------------------------------------------------
 
 
-async def _swap(stage: Stage, work: Callable[[], Any]) -> None:
+async def _swap(stage: Stage, replica: Replica, work: Callable[[], Any]) -> None:
     """Restores into a database of another name, and renames it."""
     dump = await asyncio.to_thread(_dump, stage)
     await _work_on(stage, work)
@@ -162,19 +165,15 @@ async def _swap(stage: Stage, work: Callable[[], Any]) -> None:
     stage.fault(kind="swap")
 
 
-async def _clean(stage: Stage, work: Callable[[], Any]) -> None:
+async def _clean(stage: Stage, replica: Replica, work: Callable[[], Any]) -> None:
     """Restores over the database that is there."""
     dump = await asyncio.to_thread(_dump, stage)
     await _work_on(stage, work)
-    stage.conn.close()
-    await asyncio.to_thread(
-        _run, stage, "pg_restore", "--clean", "--if-exists", "--single-transaction", "-d",
-        _database(stage), str(dump),
-    )  # fmt: skip
+    await asyncio.to_thread(_restore_over, stage, replica, dump)
     stage.fault(kind="clean")
 
 
-async def _restart(stage: Stage, work: Callable[[], Any]) -> None:
+async def _restart(stage: Stage, replica: Replica, work: Callable[[], Any]) -> None:
     stage.conn.close()
     await asyncio.to_thread(stage.postgres.restart, "immediate")
     stage.fault(kind="restart")
@@ -187,6 +186,24 @@ async def _work_on(stage: Stage, work: Callable[[], Any]) -> None:
         "select setval('laneway.events_id_seq', nextval('laneway.events_id_seq') + %s)", [LATER]
     )
     await work()
+
+
+def _restore_over(stage: Stage, replica: Replica, dump: str) -> None:
+    """Needs every lock there is, so whoever works is stopped meanwhile; streams stay open."""
+    stage.conn.close()
+    roots = [replica.process.pid, *(worker.pid for worker in stage.workers)]
+    stopped = [pid for root in roots for pid in faults.tree(root)]
+    faults.pause(*stopped)
+    try:
+        with psycopg.connect(_admin(stage), autocommit=True) as admin:
+            admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
+                [_database(stage)],
+            )
+        given = ("--clean", "--if-exists", "--single-transaction", "-d", _database(stage), dump)
+        _run(stage, "pg_restore", *given)
+    finally:
+        faults.resume(*stopped)
 
 
 def _restore_beside(stage: Stage, dump: str) -> None:
