@@ -37,7 +37,7 @@ MIB = 1024 * 1024
 async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
     """A server with little patience."""
     settings = Settings.load(
-        database_url=dsn, requests_per_second=3, statement_timeout=0.2, max_batch_bytes=20_000
+        database_url=dsn, requests_per_second=3, statement_timeout=3.0, max_batch_bytes=20_000
     )
     database = Database(dsn, settings, role="tests api")
     app = make_app(settings, database)

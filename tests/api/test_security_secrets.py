@@ -187,7 +187,7 @@ async def test_what_the_database_refuses_tells_nothing_of_it(
     dsn: str, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     ann = people.new("ann", "platform_admin")
-    async with served_on(dsn, statement_timeout=0.2) as client:
+    async with served_on(dsn, statement_timeout=3.0) as client:
         with conn.transaction():
             conn.execute("lock table laneway.jobs in access exclusive mode")
             tells_nothing(await client.get("/jobs", headers=ann.headers), 503)

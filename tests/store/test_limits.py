@@ -508,7 +508,7 @@ def test_a_rate_holds_by_the_clock_of_the_server(desk: Desk) -> None:
     desk.do("update laneway.limits set rate_count = 5, rate_period_s = 0.1 where name = 'x'")
     needs(desk, "t", "x")
     submitted(desk, 30)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while desk.one("select count(*) from laneway.lease") < 30:
         desk.claim()
         assert time.monotonic() < deadline
