@@ -98,6 +98,10 @@ bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 bench-api: env ## Measure the server: submits, streams, status, access (ARGS="post status", ARGS=--quick)
 	@$(RUN) bench.api.run $(ARGS)
 
+.PHONY: bench-reads
+bench-reads: env ## Every read of every door beside 2,000,000 ended jobs: the slowest ones
+	@$(RUN) bench.api.run reads $(ARGS)
+
 .PHONY: bench-rpc
 bench-rpc: env ## Measure remote workers beside those with a database (ARGS="drain start", ARGS=--quick)
 	@$(RUN) bench.rpc.run $(ARGS)

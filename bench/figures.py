@@ -57,6 +57,8 @@ TARGETS: Targets = {
     "debian_vs_embedded_drain": Target(0.6),
     "post_vs_bare_insert": Target(0.8),
     "status_ms_at_1m": Target(50, is_ceiling=True),
+    "slowest_read_ms": Target(100, is_ceiling=True),
+    "reads": None,
     "cross_replica_event_p50_ms": Target(100, is_ceiling=True),
     "sse_1000_rss_mb": Target(300, is_ceiling=True),
     "sse_1000_start_p50_vs_none": Target(1.2, is_ceiling=True),

@@ -36,6 +36,8 @@ class Scale:
     status_waiting: int = 1_000_000
     status_ended: int = 5_000_000
     status_reads: int = 15
+    reads_ended: int = 2_000_000
+    reads_waiting: int = 100_000
     stream_changes: int = 200
     stream_readers: int = 1000
     # Requests made up for each route; None: as `make fuzz` does.
@@ -66,6 +68,8 @@ QUICK = Scale(
     status_waiting=20_000,
     status_ended=20_000,
     status_reads=2,
+    reads_ended=20_000,
+    reads_waiting=2_000,
     stream_changes=10,
     stream_readers=120,
     fuzz_each=2,

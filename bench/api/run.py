@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from bench.api import checks, post, responsive, status, streams
+from bench.api import checks, post, reads, responsive, status, streams
 from bench.figures import LATEST
 from bench.run import Sections, main
 
@@ -22,6 +22,7 @@ SECTIONS: Sections = {
         ("http_p99_with_cpu_process_vs_idle", "http_p99_with_cpu_thread_vs_idle"),
     ),
     "status": (status.measure, ("status_ms_at_1m",)),
+    "reads": (reads.measure, ("slowest_read_ms", "reads")),
     "checks": (checks.measure, ("fuzz_cases", "fuzz_5xx", "authz_cells", "authz_leaks")),
 }
 

@@ -369,6 +369,17 @@ async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
     assert [one for page in found for one in page] == ids[::-1]
 
 
+async def test_a_page_is_one_search_and_none_is_missed(
+    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.store.jobs.LOOK", 1)
+    viewer = people.new("v", "viewer")
+    ids = [str(scene.submit()) for _ in range(60)]
+    found = [page async for page in pages_of(ask, viewer, 200)]
+    assert [len(page) for page in found] == [25, 25, 10]
+    assert [one for page in found for one in page] == ids[::-1]
+
+
 async def pages_of(ask: Ask, who: Principal, limit: int) -> AsyncIterator[list[str]]:
     cursor: str | None = None
     while True:

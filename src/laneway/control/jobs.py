@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -19,6 +19,7 @@ from laneway.domain.overview import DEPTH_BOUND
 from laneway.domain.page import Page
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import events
 from laneway.store import jobs as store
 from laneway.store.database import Database, Runner
 
@@ -65,18 +66,57 @@ async def listing(
 
     A search that would take long ends before the page is full, with a cursor to go on from.
     """
+    if oldest_first:
+        found = await find(db, wanted, limit=limit, cursor=cursor, oldest_first=True)
+        jobs = await read(db, wanted, found.items)
+        return Page(jobs, found.next_cursor, found.looked_back_to)
+    operator.check_page(limit)
+    wanted.check()
+    page = await db.run(store.listing(wanted, limit=limit, before=operator.position(cursor)))
+    following = str(page.next_cursor) if page.next_cursor is not None else None
+    return Page(page.items, following, page.looked_back_to)
+
+
+async def find(
+    db: Database,
+    wanted: JobFilter,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    oldest_first: bool = False,
+) -> Page[int]:
+    """One page of a listing, as the numbers of its jobs: `read` reads some of them at a time."""
     operator.check_page(limit)
     wanted.check()
     place = operator.position(cursor)
     if oldest_first and wanted.status is not Status.AWAITING_APPROVAL:
         raise InvalidInput("oldest_first", "is for status awaiting_approval only")
-    page = await db.run(
+    found = await db.run(
         store.awaiting(wanted, limit=limit, after=place)
         if oldest_first
-        else store.listing(wanted, limit=limit, before=place)
+        else store.matching(wanted, limit=limit, before=place)
     )
-    following = str(page.next_cursor) if page.next_cursor is not None else None
-    return Page(page.items, following, page.looked_back_to)
+    following = str(found.next_cursor) if found.next_cursor is not None else None
+    return Page(found.numbers, following, found.looked_back_to)
+
+
+async def read(db: Database, wanted: JobFilter, numbers: Sequence[int]) -> list[Job]:
+    """Jobs that were found, in that order, without those that have changed or gone since."""
+    there = await db.run(events.jobs(numbers))
+    return [there[number] for number in numbers if _is_wanted(wanted, there.get(number))]
+
+
+def _is_wanted(wanted: JobFilter, job: Job | None) -> bool:
+    """Whether a job that was found still fits in what may change of it."""
+    return (
+        job is not None
+        and wanted.status in (None, job.status)
+        and wanted.lane in (None, job.lane)
+        and (
+            wanted.within is None
+            or wanted.within.covers(owner=job.created_by, workspace=job.workspace, lane=job.lane)
+        )
+    )
 
 
 async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -> list[StateCount]:

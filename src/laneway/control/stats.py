@@ -15,7 +15,7 @@ from laneway.store.database import Database
 LONGEST_WINDOW_S: Final = 86_400
 SHORTEST_BUCKET_S: Final = 60
 # What one look costs, however many jobs have ended: so many rows, and so many points answered.
-BOUND: Final = 20_000
+BOUND: Final = 10_000
 POINTS: Final = 5_000
 
 

@@ -131,4 +131,5 @@ def jobs(seqs: Collection[int]) -> Statement[dict[int, Job]]:
         "events/read_jobs",
         lambda rows: {row[0]: read_job(row) for row in rows},
         {"seqs": sorted(seqs)},
+        may_be_large=True,
     )

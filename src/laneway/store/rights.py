@@ -123,11 +123,11 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/get_job": _READ_JOB,
     "jobs/insert_batch": ("insert on jobs", "insert on ready", "insert on delayed"),
     "jobs/list_awaiting": (
-        *_READ_JOB, "select on jobs_view", "select on awaiting", "select on jobs",
+        "select on jobs_view", "select on awaiting", "select on jobs",
         "execute on mentions", "execute on costs_at_most", "execute on is_within",
     ),
     "jobs/list_jobs": (*_READ_JOB, "select on jobs", "execute on search_jobs"),
-    "jobs/match_jobs": ("execute on search_jobs",),
+    "jobs/match_jobs": ("select on jobs", "execute on search_jobs"),
     "jobs/place_batch": (
         "select on jobs", "select on job_types", "insert on deadlines", "execute on place",
     ),

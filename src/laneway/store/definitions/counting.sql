@@ -1,6 +1,6 @@
 -- How many jobs are in each state, of those that fit. Of each state no more than p_bound + 1 rows of a table are looked
--- at, the newest where that costs nothing, so it takes the same however many there are. is_capped: there are more
--- jobs in the state than were looked at, so more than `counted` may fit. What p_within says as in laneway.matching;
+-- at, fewer where each costs more, the newest where that costs nothing, so it takes the same however many there are.
+-- is_capped: there are more jobs in the state than were looked at, so more than `counted` may fit. What p_within says as in laneway.matching;
 -- jobs of an owner it names are found by their owner.
 create or replace function laneway.count_states(
     p_bound integer, p_lane text, p_job_type text, p_tag text, p_workspace text, p_since timestamptz,
@@ -14,6 +14,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
@@ -28,6 +29,7 @@ declare
     v_by_type boolean := p_within is not null or p_lane is not null or p_job_type is not null;
     v_by_job boolean := p_within is not null or p_workspace is not null or p_tag is not null or v_since is not null
                  or v_until is not null;
+    v_look   integer := least(p_bound, case when v_by_job then 1500 when v_by_type then 5000 else p_bound end);
 begin
     select case when count(*) > count(t.workspace) then null else array_agg(distinct t.workspace) end into v_places
       from jsonb_to_recordset(p_within) as t (owner text, workspace text) where t.owner is null;
@@ -47,7 +49,10 @@ begin
     ), own as materialized (
         select j.* from unnest(v_owners) n
          cross join lateral (select x.seq, x.job_type, x.workspace from laneway.jobs x
-                              where x.created_by collate "C" = n order by x.seq desc limit p_bound + 1) j
+                              where (x.created_by collate "C", x.seq) < (n, 9223372036854775807)
+                                and (x.created_by collate "C", x.seq) >= (n, 0) and x.created_by is not null
+                              -- By the index of owners, as in laneway.search_jobs.
+                              order by x.created_by collate "C" desc, x.seq desc limit v_look + 1) j
     ), looked as materialized (
         select s.status, 1 as source, e.* from unnest(array['completed', 'failed', 'cancelled']) s (status)
          cross join lateral (
@@ -55,34 +60,36 @@ begin
              cross join lateral (
                 select o.seq, case when v_by_type then o.job_type end as job_type, o.workspace,
                        case when v_by_type then nullif(o.lane, 'analysis') end as lane
-                  from laneway.outcome o where o.workspace = p.workspace and o.status = s.status limit p_bound + 1) x
-             limit p_bound + 1) e
+                  from laneway.outcome o where o.workspace = any (array[p.workspace]) and o.status = s.status
+                 -- By the index of both, as in laneway.ended_numbers.
+                 order by o.workspace, o.seq desc limit v_look + 1) x
+             limit v_look + 1) e
         union all
         (select 'running', 2, l.seq, l.job_type, l.workspace, l.lane from laneway.lease l
-          where v_wide and l.job_type not like E'\x01%' order by l.seq desc limit p_bound + 1)
+          where v_wide and l.job_type not like E'\x01%' order by l.seq desc limit v_look + 1)
         union all
         (select 'approved', 3, w.seq, w.job_type, null, null from laneway.ready w
           where v_wide and w.job_type >= coalesce(p_job_type, E'\x02') and (p_job_type is null or w.job_type = p_job_type)
-          limit p_bound + 1)
+          limit v_look + 1)
         union all
         (select 'approved', 4, d.seq, d.job_type, null, null from laneway.delayed d
-          where v_wide and d.job_type not like E'\x01%' order by d.seq desc limit p_bound + 1)
+          where v_wide and d.job_type not like E'\x01%' order by d.seq desc limit v_look + 1)
         union all
         (select 'approved', 5, b.seq, b.job_type, b.workspace, null from laneway.key_waiters b
-          where v_wide order by b.seq desc limit p_bound + 1)
+          where v_wide order by b.seq desc limit v_look + 1)
         union all
         (select 'awaiting_approval', 6, a.seq, a.job_type, a.workspace, null from laneway.awaiting a
-          where v_wide order by a.seq desc limit p_bound + 1)
+          where v_wide order by a.seq desc limit v_look + 1)
         union all
         (select 'pending', 7, w.seq, w.job_type, null, null from laneway.ready w
           where v_wide and w.job_type >= E'\x01' and w.job_type < E'\x02'
-            and (p_job_type is null or w.job_type = laneway.analysis_of(p_job_type)) limit p_bound + 1)
+            and (p_job_type is null or w.job_type = laneway.analysis_of(p_job_type)) limit v_look + 1)
         union all
         (select 'pending', 8, d.seq, d.job_type, null, null from laneway.delayed d
-          where v_wide and d.job_type >= E'\x01' and d.job_type < E'\x02' order by d.seq desc limit p_bound + 1)
+          where v_wide and d.job_type >= E'\x01' and d.job_type < E'\x02' order by d.seq desc limit v_look + 1)
         union all
         (select 'pending', 9, l.seq, l.job_type, l.workspace, null from laneway.lease l
-          where v_wide and l.job_type >= E'\x01' and l.job_type < E'\x02' order by l.seq desc limit p_bound + 1)
+          where v_wide and l.job_type >= E'\x01' and l.job_type < E'\x02' order by l.seq desc limit v_look + 1)
         union all
         select case when o.seq is not null then o.status
                     when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
@@ -116,10 +123,10 @@ begin
            and (v_owners = '{}' or c.source = 0 or j.created_by is null or j.created_by <> all (v_owners))
          group by 1, 2, 4, 5, 6
     ), more as materialized (
-        select c.status from looked c where c.source > 0 group by c.status, c.source having count(*) > p_bound
+        select c.status from looked c where c.source > 0 group by c.status, c.source having count(*) > v_look
     )
     select s.status, least(k.n, p_bound)::integer,
-           k.n > p_bound or (select count(*) from own) > p_bound or s.status in (select m.status from more m)
+           k.n > p_bound or (select count(*) from own) > v_look or s.status in (select m.status from more m)
            or (s.n > 4 and (select count(*) from places) > 1000)
       from unnest(array['pending', 'awaiting_approval', 'approved', 'running', 'completed', 'failed', 'cancelled'])
                with ordinality as s (status, n)

@@ -14,13 +14,14 @@ create or replace function laneway.search_jobs(
 returns table (seq bigint, id uuid)
 language plpgsql stable
 -- Planned for the filter at hand: what is null costs nothing.
-set jit = off
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_sort = off
+-- The tables are merged in the order of their index and read no further than the step needs.
+set enable_hashagg = off
 set jit = off
 as $$
 #variable_conflict use_column
@@ -52,6 +53,9 @@ declare
     v_low     text;
     v_high    text;
     v_few     boolean := false;
+    -- What a row costs that is looked at, and how many of those that fit are read as a whole in one step.
+    v_price   integer;
+    v_whole   integer;
     v_step    integer := least(p_limit, 25);
     v_at      bigint := v_end;
     v_room    integer := p_limit;
@@ -117,6 +121,7 @@ begin
         v_few := (select count(*) from (select from laneway.ready w where w.job_type >= v_low and w.job_type < v_high
                                          order by w.job_type, w.fresh, w.rank, w.seq limit 5001) x) <= 5000;
     end if;
+    v_price := 1 + case when v_split or v_owners <> '{}' then 4 else 0 end + case when v_is_by_job then 4 else 0 end;
     loop
         with walked as materialized (
             -- One's own may be met twice.
@@ -133,9 +138,12 @@ begin
                                  else p_status is null or (select true from laneway.outcome o where o.seq = j.seq) is null end
                    from unnest(v_owners) n
                   cross join lateral (
+                     -- Rows are compared: an equality would let the order come from the primary key, which has to be
+                     -- walked to the end for an owner of few jobs.
                      select x.seq, x.job_type, x.workspace from laneway.jobs x
-                      where x.created_by collate "C" = n and x.seq < v_at and x.seq >= v_floor
-                      order by x.seq desc limit v_step) j)
+                      where (x.created_by collate "C", x.seq) < (n, v_at) and (x.created_by collate "C", x.seq) >= (n, v_floor)
+                        and x.created_by is not null
+                      order by x.created_by collate "C" desc, x.seq desc limit v_step) j)
                 union all
                 (select o.seq, o.status = any (v_ended) and (v_places is null or o.workspace = any (v_places))
                         and (p_job_type is null or o.job_type = p_job_type)
@@ -222,6 +230,12 @@ begin
                         where j.seq = w.seq and (p_tag is null or p_tag = any (j.tags))
                           and (v_since is null or j.created_at >= v_since) and (v_until is null or j.created_at < v_until))))
           into v_walked, v_last, v_hits from walked w;
+        v_whole := greatest((p_look - v_spent) / 100, 25);
+        if not v_exact and cardinality(v_hits) > v_whole then
+            v_hits := v_hits[1:v_whole];
+            v_last := v_hits[v_whole];
+            v_walked := v_step;
+        end if;
         v_found := 0;
         if v_hits is not null and v_exact then
             return query
@@ -248,7 +262,7 @@ begin
         v_room := v_room - v_found;
         exit when v_room <= 0 or v_walked < v_step;
         v_at := v_last;
-        v_spent := v_spent + v_walked * case when v_is_by_job or v_split or v_owners <> '{}' then 5 else 1 end
+        v_spent := v_spent + v_walked * v_price
             + case when v_exact then 0 else 100 * coalesce(cardinality(v_hits), 0) end;
         if p_q is not null and v_hits is not null then
             v_size := (select sum(pg_column_size(j.payload)) from unnest(v_hits) h (seq)
@@ -263,11 +277,13 @@ begin
         if (v_exact or coalesce(cardinality(v_hits), 0) <= 100) and coalesce(v_size, 0) < c_bytes / 40 then
             v_step := least(v_step * 4, 5000);
         end if;
+        v_step := greatest(least(v_step, (p_look - v_spent) / v_price), 25);
     end loop;
 end $$;
 
--- The newest jobs that ended in these workspaces with these statuses, by the index that has both. Rows are compared, for
--- an equality would let the order come from another index, which has to be walked to the end where there are few.
+-- The newest jobs that ended in these workspaces with these statuses, by the index that has both. An array of one
+-- workspace, for an equality would let the order come from another index, which has to be walked to the end where there
+-- are few; and not a range, which would walk all entries that are newer.
 create or replace function laneway.ended_numbers(
     p_workspaces text[], p_statuses text[], p_before bigint, p_floor bigint, p_limit integer)
 returns setof bigint language plpgsql stable
@@ -281,9 +297,8 @@ begin
     return query
     select e.seq from unnest(p_workspaces) w cross join unnest(p_statuses) s
      cross join lateral (select o.seq from laneway.outcome o
-                          where (o.workspace, o.status) >= (w, s) and (o.workspace, o.status) <= (w, s)
-                            and o.seq < p_before and o.seq >= p_floor
-                          order by o.workspace, o.status, o.seq desc limit p_limit) e
+                          where o.workspace = any (array[w]) and o.status = s and o.seq < p_before and o.seq >= p_floor
+                          order by o.workspace, o.seq desc limit p_limit) e
      order by e.seq desc limit p_limit;
 end $$;
 

@@ -1,5 +1,5 @@
--- Jobs that await an approval and match a filter, oldest first, one page by seq; of one owner, nobody else's are read.
--- Last, where the search stopped if it did before the page was full.
+-- Numbers and ids of jobs that await an approval and match a filter, oldest first, one page by seq; of one owner, nobody
+-- else's are read. Last, without an id, where the search stopped and when the job there was submitted.
 with walked as materialized (
     (select a.seq, true as is_here from laneway.awaiting a
       where %(owner)s::text is null and a.seq > %(after)s::bigint
@@ -15,7 +15,7 @@ with walked as materialized (
         and (%(workspace)s::text is null or o.workspace = %(workspace)s::text)
       order by o.seq limit 5 * %(look)s::integer)
 ), found as materialized (
-    select j.seq
+    select j.seq, j.id
       from (select w.seq from walked w where w.is_here order by w.seq) w
      cross join lateral (select t.* from laneway.jobs_view t where t.seq = w.seq offset 0) j
      where (%(lane)s::text is null or j.lane = %(lane)s::text) and (%(tag)s::text is null or %(tag)s::text = any (j.tags))
@@ -31,14 +31,10 @@ with walked as materialized (
        and (%(within)s::jsonb is null or laneway.is_within(%(within)s::jsonb, j.created_by, j.workspace, j.lane))
      order by w.seq limit %(limit)s::integer
 )
-select p.stopped_at,
-       case when p.stopped_at is not null then (select j.created_at from laneway.jobs j where j.seq = p.stopped_at) end
-           as looked_back_to, v.*
-  from (select f.seq, null::bigint as stopped_at from found f
-        union all
-        select null, max(w.seq) from walked w
+select f.seq, f.id, null::timestamptz as looked_back_to from found f
+union all
+select s.seq, null, (select j.created_at from laneway.jobs j where j.seq = s.seq)
+  from (select max(w.seq) as seq from walked w
         having count(*) >= case when %(owner)s::text is null then 1 else 5 end * %(look)s::integer
-           and (select count(*) from found) < %(limit)s::integer) p
-  left join lateral (select t.* from laneway.jobs_as_text t where t.seq = p.seq offset 0) v on true
- where v.seq is not null or p.stopped_at is not null
- order by p.seq
+           and (select count(*) from found) < %(limit)s::integer) s
+ order by looked_back_to nulls first, seq

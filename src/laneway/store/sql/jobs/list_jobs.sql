@@ -1,7 +1,6 @@
 -- Jobs that match a filter, newest first, one page by seq; last, where the search stopped if it did before the page was full.
 select case when m.id is null then m.seq end as stopped_at,
-       case when m.id is null then (select j.created_at from laneway.jobs j
-                                     where j.seq <= m.seq order by j.seq desc limit 1) end as looked_back_to, v.*
+       case when m.id is null then (select j.created_at from laneway.jobs j where j.seq = m.seq) end as looked_back_to, v.*
   from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
                            %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
                            %(until)s::timestamptz, %(older_than)s::double precision,

@@ -1,5 +1,7 @@
--- Numbers and ids of jobs that match a filter, newest first, one page by seq; last, without an id, where the search stopped.
-select m.seq, m.id
+-- Numbers and ids of jobs that match a filter, newest first, one page by seq; last, without an id, where the search stopped
+-- and when the job there was submitted.
+select m.seq, m.id,
+       case when m.id is null then (select j.created_at from laneway.jobs j where j.seq = m.seq) end as looked_back_to
   from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
                            %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
                            %(until)s::timestamptz, %(older_than)s::double precision,
