@@ -63,6 +63,7 @@ from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
 from tests.control.scene import Scene
 from tests.control.turn_play import play_holds, play_turns, prepare_turns
+from tests.store.desk import PAST_CHECKS
 
 OWN = Reach((Term(owner="me"),))
 REACH = Reach((*OWN.terms, Term(workspace="ours")))
@@ -272,6 +273,7 @@ def play_client(cast: Cast, props: dict[str, Any]) -> None:
     read_migrations(cast)
     waiting = cast.submit(unique_key="k")
     assert cast.submit(unique_key="k") == waiting
+    cast.conn.execute("select laneway.submit('greet', '{\"by\": \"SQL\"}')")
     client = Client(None, Settings.load())  # type: ignore[arg-type]
     batch = [("bulk", {}, {"unique_key": "k"}), ("bulk", {}, {"delay": 60}), ("bulk", {})]
     for _ in range(2):
@@ -379,9 +381,10 @@ def prepare_control(cast: Cast) -> None:
     )
     cast.conn.execute("update laneway.schedules set cron = '0 4 * * *' where name = 'nightly'")
     cast.conn.execute(
-        "insert into laneway.schedules (name, job_type, cron, concurrency_key)"
-        " values ('broken', 't', '0 3 * * *', repeat('x', 600))"
+        "insert into laneway.schedules (name, job_type, cron) values ('broken', 't', '0 3 * * *')"
     )
+    spoil = "update laneway.schedules set workspace = '' where name = 'broken'"
+    cast.conn.execute(PAST_CHECKS.format(spoil).encode())
 
 
 def play_control(cast: Cast) -> None:

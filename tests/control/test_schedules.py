@@ -12,6 +12,7 @@ from laneway.control import history, schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
 from tests.control.scene import Scene
+from tests.store.desk import PAST_CHECKS
 
 NIGHTLY: dict[str, Any] = {"job_type": "greet", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}
 SCHEMA = json.dumps(
@@ -123,7 +124,7 @@ async def test_run_now_submits_at_once_and_wakes(db: Database, scene: Scene) -> 
 
 async def test_a_job_that_cannot_be_submitted_is_said_and_kept(db: Database, scene: Scene) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
-    scene.conn.execute("update laneway.schedules set workspace = ''")
+    scene.conn.execute(PAST_CHECKS.format("update laneway.schedules set workspace = ''").encode())
     with pytest.raises(Refused, match="workspace: 1 to 128 bytes"):
         await schedules.run_now(db, "nightly", by="ann")
     (slot,) = await schedules.slots(db, "nightly")

@@ -26,6 +26,7 @@ from laneway.store import schedules
 from laneway.store.database import Database
 from tests.engine.crew import Crew
 from tests.engine.workshop import Workshop, until
+from tests.store.desk import PAST_CHECKS
 
 HOUR = timedelta(hours=1)
 
@@ -235,7 +236,9 @@ async def test_a_row_that_says_no_time_is_disabled_and_the_others_go_on(office: 
 async def test_a_job_that_cannot_be_submitted_fails_its_slot_only(office: Office) -> None:
     await office.add("a", late=HOUR)
     await office.add("b", late=HOUR)
-    office.shop.do("update laneway.schedules set workspace = '' where name = 'a'")
+    office.shop.do(
+        PAST_CHECKS.format("update laneway.schedules set workspace = '' where name = 'a'")
+    )
     await settle(office.leader())
     assert sorted(office.slots()) == [("a", "failed"), ("b", "submitted")]
     assert office.shop.one("select enabled from laneway.schedules where name = 'a'")

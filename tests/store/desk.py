@@ -24,6 +24,8 @@ T = TypeVar("T")
 Conn = psycopg.Connection[tuple[Any, ...]]
 PLACES = ("ready", "delayed", "key_waiters", "awaiting", "lease", "outcome")
 PATIENCE = 60.0
+# A row as a version without the check of a trigger may have stored it.
+PAST_CHECKS = "set session_replication_role = replica; {}; reset session_replication_role"
 BLOCKED = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
 

@@ -25,6 +25,9 @@ Key = tuple[str, str, str]
 
 # Small enough that the server stores one part while the next is made.
 _PART: Final = 250
+# As laneway.submit has it.
+_EARLIEST: Final = timedelta(days=-36_524)
+_LATEST: Final = timedelta(days=36_889)
 _APPROVED: Final = Status.APPROVED.value
 
 
@@ -161,13 +164,15 @@ class _Shape:
     """What laneway.submit would decide for all entries like one job, and its columns."""
 
     __slots__ = (
-        "due", "head", "is_aged", "is_gated", "job", "lacks_submitter", "max_retries", "priority",
-        "run_at", "tail", "waiting",
+        "due", "head", "is_aged", "is_gated", "job", "max_retries", "priority", "problem", "run_at",
+        "tail", "waiting",
     )  # fmt: skip
 
     def __init__(self, job: NewJob, opening: Opening) -> None:
         its = opening.demands(job)
-        self.lacks_submitter = its.two_person and job.created_by is None
+        self.problem: tuple[str, str] | None = None
+        if its.two_person and job.created_by is None:
+            self.problem = "created_by", NEEDS_SUBMITTER
         self.is_gated = its.is_gated or job.needs is not None
         self.is_aged = its.is_aged or job.max_age is not None
         self.job = job
@@ -178,6 +183,9 @@ class _Shape:
         if job.run_at is not None or job.delay is not None:
             clock = datetime.fromisoformat(opening.now)
             at = job.run_at or clock + timedelta(seconds=job.delay or 0)
+            if not _EARLIEST <= at - clock <= _LATEST:
+                self.problem = "run_at", "within 100 years of now"
+                at = clock
             self.run_at = at.astimezone(UTC).isoformat()
             self.due = self.run_at if at > clock else None
         job_type = escape(job.job_type)
@@ -219,9 +227,9 @@ class _Writer:
         try:
             for seq, (job_id, payload, like) in zip(self._opening.seqs, entries, strict=True):
                 its = shape(like)
-                if its.lacks_submitter:
-                    place = len(self.answers)
-                    raise InvalidInput(f"jobs[{place}].created_by", NEEDS_SUBMITTER)
+                if its.problem is not None:
+                    field, rule = its.problem
+                    raise InvalidInput(f"jobs[{len(self.answers)}].{field}", rule)
                 lines.append(f"{seq}\t{job_id.int:032x}{its.head}{escape(payload)}{its.tail}")
                 if its.is_gated:
                     self.gated.append(seq)

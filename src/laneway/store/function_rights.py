@@ -67,8 +67,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "usage on jobs_seq_seq", "select insert on job_keys",
         "select insert on jobs", "insert on ready", "insert on delayed", "select on jobs_view",
         "insert on deadlines", "execute on analysis_of", "execute on place",
-        "select on watches", "execute on emit",
+        "select on watches", "execute on emit", "execute on payload_problem",
     ),
+    "payload_problem": (),
     "submit_requests": ("execute on submit", "insert on audit", "execute on jobs_by_id"),
     "take_waiting": (
         "select delete on ready", "select delete on delayed", "select delete on key_waiters",

@@ -7,6 +7,33 @@ end $$;
 create or replace trigger forgive_schedule before insert or update on laneway.schedules
     for each row when (new.enabled and new.error is not null) execute function laneway.forgive_schedule();
 
+-- Refuses in a row what no submit takes, through any door: the jobs of the schedule would fail. Our own statements have
+-- checked the payload against their settings, and say so. With the rights of the owner, for what it calls.
+create or replace function laneway.check_schedule() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_is_ours boolean := coalesce(current_setting('laneway.payload_checked', true), '') = 'on';
+    v_problem text;
+begin
+    if not v_is_ours then
+        v_problem := 'payload: ' || laneway.payload_problem(new.payload, 1048576);
+        if octet_length(new.concurrency_key) not between 1 and 512 then
+            v_problem := 'concurrency_key: 1 to 512 bytes';
+        end if;
+    end if;
+    if octet_length(new.workspace) not between 1 and 128 then v_problem := 'workspace: 1 to 128 bytes'; end if;
+    if cardinality(new.tags) > 64 then v_problem := 'tags: at most 64 tags'; end if;
+    if exists (select from unnest(new.tags) t where t is null or octet_length(t) not between 1 and 128) then
+        v_problem := 'tags: 1 to 128 bytes each';
+    end if;
+    if v_problem is not null then
+        raise exception using errcode = 'LW001', message = v_problem;
+    end if;
+    return new;
+end $$;
+create or replace trigger check_schedule before insert or update of payload, workspace, concurrency_key, tags
+    on laneway.schedules for each row execute function laneway.check_schedule();
+
 -- What decides when a schedule runs has changed, through any door: whoever looks next plans it anew.
 -- A check that runs meanwhile loses its lease, and so its say.
 create or replace function laneway.replan_schedule() returns trigger language plpgsql as $$

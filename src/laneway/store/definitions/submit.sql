@@ -1,3 +1,26 @@
+-- The rule that a payload breaks, as domain/payload.py has it, or null. The size is that of the text, which is what a
+-- claim brings: 22 stored bytes may be 131,072 digits. Each part is linear, and none looks at more than 65 levels; a short
+-- text has neither 65 levels nor 309 digits.
+create or replace function laneway.payload_problem(p_payload jsonb, p_max_bytes integer) returns text
+language plpgsql immutable as $$
+declare
+    v_text  text := p_payload::text;
+    v_bytes integer := octet_length(v_text);
+begin
+    if v_bytes > p_max_bytes then
+        return format('at most %s bytes', p_max_bytes);
+    end if;
+    if v_bytes >= 130 and jsonb_path_exists(p_payload,
+        'strict $.**{64 to last} ? (@.type() == "array" || @.type() == "object")') then
+        return 'is nested deeper than 64 levels';
+    end if;
+    if v_bytes >= 309 and v_text ~ '[0-9]{155}[0-9]{154}' and jsonb_path_exists(p_payload,
+        'strict $.** ? (@.type() == "number" && (@ >= 1e308 || @ <= -1e308))') then
+        return 'numbers may have at most 308 digits';
+    end if;
+    return null;
+end $$;
+
 -- The public door for triggers and other languages: one job, in the caller's transaction.
 --   select * from laneway.submit('ingestion', '{"path": "a.pdf"}', priority => 10, wake => true);
 -- A second submit of a live unique_key answers the first job with duplicate = true.
@@ -15,6 +38,7 @@ language plpgsql volatile as $$
 #variable_conflict use_variable
 declare
     v_seq      bigint;
+    v_problem  text;
     v_type     record;
     v_now      timestamptz := clock_timestamp();
     v_due      timestamptz;
@@ -37,18 +61,24 @@ begin
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
     end if;
-    -- As text, which is what a claim brings: 22 stored bytes may be 131,072 digits.
-    if octet_length(submit.payload::text) > submit.max_payload_bytes then
-        raise exception using errcode = 'LW001', message = format('payload: at most %s bytes', max_payload_bytes);
+    -- 2147483647: the caller has checked the payload against its own settings.
+    if submit.max_payload_bytes < 2147483647 then
+        v_problem := laneway.payload_problem(submit.payload, submit.max_payload_bytes);
+        if v_problem is not null then
+            raise exception using errcode = 'LW001', message = 'payload: ' || v_problem;
+        end if;
     end if;
     if octet_length(submit.unique_key) not between 1 and submit.max_key_bytes then
         raise exception using errcode = 'LW001', message = format('unique_key: 1 to %s bytes', max_key_bytes);
     end if;
-    if octet_length(submit.concurrency_key) not between 1 and 512 then
-        raise exception using errcode = 'LW001', message = 'concurrency_key: 1 to 512 bytes';
+    if octet_length(submit.concurrency_key) not between 1 and submit.max_key_bytes then
+        raise exception using errcode = 'LW001', message = format('concurrency_key: 1 to %s bytes', max_key_bytes);
     end if;
-    if submit.delay not between interval '-100 years' and interval '100 years' then
-        raise exception using errcode = 'LW001', message = 'delay: at most 100 years';
+    if submit.delay not between interval '0' and interval '36600 days' then
+        raise exception using errcode = 'LW001', message = 'delay: 0 to 100 years';
+    end if;
+    if submit.run_at is not null and submit.delay is not null then
+        raise exception using errcode = 'LW001', message = 'delay: give delay or run_at, not both';
     end if;
     v_due := coalesce(submit.run_at, v_now + submit.delay);
     if v_due not between v_now - interval '100 years' and v_now + interval '101 years' then

@@ -15,6 +15,7 @@ update laneway.schedules s
        tags            = case when 'tags' = any (c.columns) then %(tags)s::text[] else s.tags end,
        enabled         = case when 'enabled' = any (c.columns) then %(enabled)s::boolean else s.enabled end,
        updated_by      = c.actor
-  from (select %(columns)s::text[] as columns, set_config('laneway.actor', %(by)s::text, true) as actor) c
- where s.name = %(name)s
+  from (select %(columns)s::text[] as columns, set_config('laneway.actor', %(by)s::text, true) as actor,
+               set_config('laneway.payload_checked', 'on', true) as checked) c
+ where s.name = %(name)s and c.checked = 'on'
 returning true

@@ -1,0 +1,6 @@
+"""The API in process, as its own tests have it, and the command line."""
+
+from tests.api.conftest import app, ask, conn, database, people, scene
+from tests.cli.conftest import run
+
+__all__ = ["app", "ask", "conn", "database", "people", "run", "scene"]

@@ -1,0 +1,251 @@
+"""One table of rules for submits: every door refuses the same, and takes the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+from fastapi import FastAPI
+from mcp import Client
+
+from laneway.client import Client as Laneway
+from laneway.config import Settings
+from laneway.control import schedules
+from laneway.errors import InvalidInput
+from laneway.http import AsyncClient
+from laneway.mcp.server import always, make_server
+from laneway.store.database import Database
+from tests.api.conftest import Ask, People
+
+MEGABYTE = 1024 * 1024
+
+
+def nested(levels: int) -> Any:
+    """A payload of so many levels, itself the first."""
+    inner: Any = []
+    for _ in range(levels - 2):
+        inner = [inner]
+    return {"x": inner}
+
+
+def in_years(years: int) -> str:
+    return (datetime.now(UTC) + timedelta(days=366 * years)).isoformat()
+
+
+# What is asked beside a plain submit, and the field that the refusal names.
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "65 levels": ({"payload": nested(65)}, "payload"),
+    "65 levels and more": ({"payload": {"a": "x" * 500, "b": [1, nested(65)]}}, "payload"),
+    "309 digits": ({"payload": {"n": [10**308]}}, "payload"),
+    "309 digits, negative": ({"payload": {"n": -(10**308)}}, "payload"),
+    "a float of 309 digits": ({"payload": {"n": 1e308}}, "payload"),
+    "more than a megabyte": ({"payload": {"x": "x" * MEGABYTE}}, "payload"),
+    "NUL": ({"payload": {"x": "a\0"}}, "payload"),
+    "NUL in a key": ({"payload": {"a\0": 1}}, "payload"),
+    "half a surrogate": ({"payload": {"x": "\ud800"}}, "payload"),
+    "no job type": ({"job_type": ""}, "job_type"),
+    "blank job type": ({"job_type": " a"}, "job_type"),
+    "bidi in the job type": ({"job_type": "a\u202eb"}, "job_type"),
+    "long job type": ({"job_type": "é" * 65}, "job_type"),
+    "empty unique_key": ({"unique_key": ""}, "unique_key"),
+    "long unique_key": ({"unique_key": "é" * 257}, "unique_key"),
+    "empty concurrency_key": ({"concurrency_key": ""}, "concurrency_key"),
+    "long concurrency_key": ({"concurrency_key": "é" * 257}, "concurrency_key"),
+    "no workspace": ({"workspace": ""}, "workspace"),
+    "long workspace": ({"workspace": "é" * 65}, "workspace"),
+    "65 tags": ({"tags": [f"t{n}" for n in range(65)]}, "tags"),
+    "empty tag": ({"tags": ["a", ""]}, "tags"),
+    "long tag": ({"tags": ["é" * 65]}, "tags"),
+    "priority too high": ({"priority": 32768}, "priority"),
+    "priority too low": ({"priority": -32769}, "priority"),
+    "negative max_retries": ({"max_retries": -1}, "max_retries"),
+    "many max_retries": ({"max_retries": 32768}, "max_retries"),
+    "run_at in 110 years": ({"run_at": in_years(110)}, "run_at"),
+    "run_at 110 years ago": ({"run_at": in_years(-110)}, "run_at"),
+    "negative delay": ({"delay": -1}, "delay"),
+    "delay of 110 years": ({"delay": 110 * 366 * 86400}, "delay"),
+    "delay and run_at": ({"delay": 1, "run_at": in_years(1)}, "delay"),
+}
+GOOD: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "64 levels": {"payload": nested(64)},
+    "308 digits": {"payload": {"n": [10**308 - 1, -(10**308 - 1)]}},
+    "digits that are text": {"payload": {"n": "1" * 5000}},
+    "brackets that are text": {"payload": {"n": "[{" * 500}},
+    "nearly a megabyte": {"payload": {"x": "x" * (MEGABYTE - 100)}},
+    "names": {"job_type": "größe 1/2", "workspace": "w" * 128, "tags": ["é" * 64] * 64},
+    "keys": {"unique_key": "k" * 512, "concurrency_key": "c" * 512},
+    "numbers": {"priority": -32768, "max_retries": 32767, "delay": 100 * 365 * 86400},
+}
+Door = Callable[[dict[str, Any]], Awaitable[None]]
+SCHEDULED = {
+    "job_type",
+    "payload",
+    "concurrency_key",
+    "workspace",
+    "tags",
+    "priority",
+    "max_retries",
+}
+
+
+class Refused(Exception):
+    """A door that refused."""
+
+
+class Doors:
+    """Every way to submit a job; each raises Refused with what it says."""
+
+    def __init__(
+        self, dsn: str, database: Database, ask: Ask, app: FastAPI, people: People
+    ) -> None:
+        self._dsn, self._ask, self._app = dsn, ask, app
+        self._client = Laneway(lambda: database, database.settings)
+        self._admin = people.new("ann", "platform_admin")
+
+    async def python(self, given: dict[str, Any]) -> None:
+        try:
+            await self._client.submit(**_python(given))
+        except InvalidInput as error:
+            raise Refused(error) from None
+
+    async def batch(self, given: dict[str, Any]) -> None:
+        try:
+            await self._client.submit_many([("plain", {}), _python(given)])
+        except InvalidInput as error:
+            raise Refused(error if error.field.startswith("jobs[1].") else "no place") from None
+
+    async def own_connection(self, given: dict[str, Any]) -> None:
+        async with await psycopg.AsyncConnection.connect(self._dsn) as conn:
+            try:
+                await self._client.submit(**_python(given), conn=conn)
+            except InvalidInput as error:
+                raise Refused(error) from None
+
+    async def sql(self, given: dict[str, Any]) -> None:
+        casts = {"payload": "jsonb", "run_at": "timestamptz", "tags": "text[]"}
+        values = {**given, "payload": json.dumps(given["payload"])}
+        if "delay" in values:
+            values["delay"] = timedelta(seconds=values["delay"])
+        words = ", ".join(
+            f"{name} => %({name})s::{casts.get(name, _TYPES.get(type(value), 'text'))}"
+            for name, value in values.items()
+        )
+        await self._execute(f"select laneway.submit({words})", values)
+
+    async def http(self, given: dict[str, Any]) -> None:
+        self._check(await self._post("/jobs", given))
+
+    async def http_batch(self, given: dict[str, Any]) -> None:
+        self._check(await self._post("/jobs/batch", {"jobs": [given]}))
+
+    async def mcp(self, given: dict[str, Any]) -> None:
+        transport = httpx2.ASGITransport(self._app)
+        async with AsyncClient("http://localhost", self._admin.token, transport=transport) as api:
+            server = make_server(always(api), is_writing=True)
+            async with Client(server) as client:
+                answer: Any = await client.call_tool("submit_job", given)
+        if answer.is_error:
+            raise Refused(answer.content[0].text)
+
+    async def http_schedule(self, given: dict[str, Any]) -> None:
+        self._check(await self._post("/admin/schedules", {"name": "n", "cron": "@daily", **given}))
+
+    async def sql_schedule(self, given: dict[str, Any]) -> None:
+        values = {"name": "n", "cron": "@daily", **given, "payload": json.dumps(given["payload"])}
+        names, places = ", ".join(values), ", ".join(f"%({name})s" for name in values)
+        await self._execute(f"insert into laneway.schedules ({names}) values ({places})", values)
+
+    async def _post(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+        headers = {"Content-Type": "application/json"}
+        return await self._ask(
+            self._admin, "POST", path, content=json.dumps(body).encode(), headers=headers
+        )
+
+    def _check(self, answer: httpx2.Response) -> None:
+        if answer.status_code >= 400:
+            assert answer.status_code in (413, 422), answer.text
+            raise Refused(answer.text)
+
+    async def _execute(self, text: str, values: dict[str, Any]) -> None:
+        async with await psycopg.AsyncConnection.connect(self._dsn) as conn:
+            try:
+                await conn.execute(text.encode(), values)
+            except psycopg.DatabaseError as error:
+                raise Refused(error) from None
+
+
+_TYPES = {int: "integer", timedelta: "interval", list: "text[]"}
+
+
+def _python(given: dict[str, Any]) -> dict[str, Any]:
+    at = given.get("run_at")
+    return {**given, "run_at": datetime.fromisoformat(at)} if at else given
+
+
+SUBMITS = ("python", "batch", "own_connection", "sql", "http", "http_batch", "mcp")
+SCHEDULES = ("http_schedule", "sql_schedule")
+# Of the tool for assistants.
+MCP = {"job_type", "payload", "priority", "delay", "unique_key", "workspace", "tags"}
+# What the door itself cannot say, or takes as "not given".
+UNSAID = {("mcp", "empty unique_key"), ("mcp", "no workspace"), ("mcp", "half a surrogate")}
+
+
+def takes(door: str, given: dict[str, Any]) -> bool:
+    if door in SCHEDULES:
+        return given.keys() <= SCHEDULED
+    return door != "mcp" or given.keys() <= MCP
+
+
+@pytest.fixture
+def doors(dsn: str, database: Database, ask: Ask, app: FastAPI, people: People) -> Doors:
+    return Doors(dsn, database, ask, app, people)
+
+
+@pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])
+async def test_every_door_refuses_what_breaks_a_rule(
+    doors: Doors, door: str, conn: psycopg.Connection[Any]
+) -> None:
+    submit: Door = getattr(doors, door)
+    wrong = []
+    for name, (given, field) in BAD.items():
+        if not takes(door, given) or (door, name) in UNSAID:
+            continue
+        try:
+            await submit({"job_type": "plain", "payload": {}, **given})
+        except Refused as refusal:
+            # PostgreSQL itself refuses such JSON, before any function sees it.
+            if field not in str(refusal) and "Unicode" not in str(refusal):
+                wrong.append(f"{name}: {refusal}")
+        else:
+            wrong.append(f"{name}: taken")
+    assert wrong == []
+    stored = conn.execute(
+        "select (select count(*) from laneway.jobs) + (select count(*) from laneway.schedules)"
+    ).fetchone()
+    assert stored == (0,)
+
+
+@pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])
+async def test_every_door_takes_what_keeps_the_rules(
+    doors: Doors, door: str, conn: psycopg.Connection[Any]
+) -> None:
+    submit: Door = getattr(doors, door)
+    for given in GOOD.values():
+        if takes(door, given):
+            await submit({"job_type": "plain", "payload": {}, **given})
+            conn.execute("delete from laneway.schedules")
+
+
+async def test_raised_limits_hold_for_schedules_too(dsn: str) -> None:
+    database = Database(dsn, Settings.load(database_url=dsn, max_payload_depth=100))
+    change = {"job_type": "a", "cron": "@daily", "payload": nested(90)}
+    try:
+        await schedules.put(database, "deep", change, by="ann")
+    finally:
+        await database.close()
