@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from laneway.client import Client
 from laneway.domain.approval import Analysis, Approval
+from laneway.errors import JobFailed
 from laneway.store import jobs
+from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 from tests.api.streaming import reading
 from tests.control.scene import Scene
@@ -52,6 +55,36 @@ async def test_running_job_shows_who_asked_to_cancel_it(
     shown = (await ask(ben, "GET", f"/jobs/{job_id}")).json()
     assert (shown["status"], shown["cancel_reason"]) == ("running", "too slow")
     assert shown["cancelled_by"] == "ben"
+
+
+async def test_secret_in_a_reason_of_sql_is_shown_to_nobody(
+    ask: Ask, app: FastAPI, people: People, scene: Scene, database: Database
+) -> None:
+    job_id = scene.submit(created_by="ann")
+    scene.conn.execute(
+        "select laneway.cancel(seq, 'ben', 'leaked api_key=hunter2hunter2') from laneway.jobs"
+    )
+    shown = await told(ask, app, people, job_id)
+    assert shown["cancel_reason"] == "leaked api_key=***"
+    ben = people.new("ben", "operator")
+    explained = (await ask(ben, "GET", f"/jobs/{job_id}/explain")).text
+    assert "api_key=***" in explained
+    with pytest.raises(JobFailed) as failed:
+        await Client(lambda: database, database.settings).wait(job_id, timeout=30)
+    assert "hunter2" not in explained + str(failed.value)
+
+
+async def test_secret_in_a_comment_of_sql_is_shown_to_nobody(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    scene.publish("gated", approval=Approval())
+    job_id = scene.submit("gated", created_by="ann")
+    scene.conn.execute(
+        "select laneway.decide(seq, true, 'ben', 'with password=hunter2hunter2', null)"
+        " from laneway.jobs"
+    )
+    shown = (await ask(people.new("ben", "operator"), "GET", f"/jobs/{job_id}")).json()
+    assert [one["comment"] for one in shown["decisions"]] == ["with password=***"]
 
 
 @pytest.mark.parametrize("how", ["rejected", "expired"])

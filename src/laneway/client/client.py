@@ -32,6 +32,7 @@ from laneway.domain.approval import analysis_of
 from laneway.domain.job import DEFAULT_WORKSPACE, Job, NewJob
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import decode
+from laneway.domain.redaction import redact
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.text import escape_text
 from laneway.errors import (
@@ -334,7 +335,7 @@ class Client(LimitHolder):
         told = decode(error, self._limits, field="error") if error is not None else None
         why = ""
         if isinstance(told, dict):
-            why = escape_text(f": {told.get('type')}: {told.get('message')}")
+            why = escape_text(redact(f": {told.get('type')}: {told.get('message')}"))
         verb = "was cancelled" if status == Status.CANCELLED else "failed"
         raise JobFailed(f"job {job_id} {verb}{why}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -50,9 +51,13 @@ def _decide(
 
 def decisions(job_id: UUID) -> Statement[list[Decision]]:
     """Every decision about a job, oldest first."""
-    return Statement(
-        "approvals/read_decisions", lambda rows: [Decision(*r) for r in rows], {"id": job_id}
-    )
+
+    def decode(rows: list[Row]) -> list[Decision]:
+        # A comment that SQL has written was not redacted.
+        found = [Decision(*row) for row in rows]
+        return [replace(one, comment=one.comment and redact(one.comment)) for one in found]
+
+    return Statement("approvals/read_decisions", decode, {"id": job_id})
 
 
 class Sealed(NamedTuple):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from laneway.domain.event import Event
 from laneway.domain.job import Job
+from laneway.domain.redaction import redact
 from laneway.domain.states import TERMINAL
 from laneway.store.jobs import read_job
 from laneway.store.statement import Row, Statement, nothing, scalar
@@ -68,8 +69,12 @@ def between(
 
 
 def _event(row: Row) -> Event:
-    number, seq, name, workspace, lane, job_type, created_by, state = row
-    return Event(number, seq, name, workspace, lane, job_type, created_by, json.loads(state))
+    number, seq, name, workspace, lane, job_type, created_by, text = row
+    state = json.loads(text)
+    # As in jobs.read_job: SQL has not redacted what it wrote.
+    if state.get("cancel_reason"):
+        state["cancel_reason"] = redact(state["cancel_reason"])
+    return Event(number, seq, name, workspace, lane, job_type, created_by, state)
 
 
 class JobLog(NamedTuple):

@@ -171,6 +171,9 @@ def read_job(row: Row) -> Job:
     v = dict(zip(VIEW_COLUMNS, row, strict=True))
     del v["seq"]
     v["cancelled_by"] = v.pop("cancel_by")
+    # Our own doors have redacted it; SQL and workers of older versions have not.
+    if v["cancel_reason"] is not None:
+        v["cancel_reason"] = redact(v["cancel_reason"])
     for name in ("payload", "result", "error", "progress", "checkpoint", "analysis"):
         v[name] = _read(v[name])
     progress = v["progress"]
