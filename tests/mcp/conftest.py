@@ -1,6 +1,6 @@
 """The API in process, as its own tests have it, and the command line."""
 
 from tests.api.conftest import acts, app, conn, database, people, scene
-from tests.cli.conftest import run
+from tests.cli.conftest import program, run
 
-__all__ = ["acts", "app", "conn", "database", "people", "run", "scene"]
+__all__ = ["acts", "app", "conn", "database", "people", "program", "run", "scene"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import httpx2
 import psycopg
+import pytest
 from fastapi import FastAPI
 from mcp import Client, StdioServerParameters, stdio_client
 
@@ -37,6 +39,29 @@ async def test_a_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Pat
     with psycopg.connect(dsn) as conn:
         rows = conn.execute("select actor, door, action from laneway.audit").fetchall()
         assert rows == [("ann", "mcp", "job.cancelled")]
+
+
+@pytest.mark.parametrize("message_id", [7, "seven"])
+@pytest.mark.parametrize(
+    "value,rule",
+    [
+        ("[" * 5000 + "]" * 5000, "is nested deeper than 64 levels"),
+        ("1" * 5000, "numbers may have at most 308 digits"),
+    ],
+)
+def test_unreadable_message_is_answered_with_place_and_rule(
+    program: Run, value: str, rule: str, message_id: int | str
+) -> None:
+    arguments = f'{{"job_type": "a", "payload": {{"id": 1, "x": {value}}}}}'
+    call = (
+        '{"jsonrpc": "2.0", "method": "tools/call", "params":'
+        f' {{"name": "submit_job", "arguments": {arguments}}}, "id": {json.dumps(message_id)}}}'
+    )
+    said = program("mcp", "--write", input=f"{call}\n")
+    answer = json.loads(said.stdout)
+    assert answer["id"] == message_id
+    assert "message.params.arguments.payload.x" in answer["error"]["message"]
+    assert rule in answer["error"]["message"]
 
 
 def test_what_cannot_be_reached_is_said_before_an_assistant_asks(run: Run) -> None:

@@ -26,13 +26,15 @@ def mcp(
 
 
 async def _serve(*, is_writing: bool) -> None:
+    from laneway.domain.payload import DEFAULT_LIMITS
     from laneway.mcp.server import always, make_server
     from laneway.mcp.stdio import serve
 
+    limits = DEFAULT_LIMITS if session.is_remote() else session.settings().payload_limits
     async with session.connected("mcp") if session.is_remote() else _inside() as client:
         # What cannot be reached is said now, not to the assistant.
         await client.get_me()
-        await serve(make_server(always(client), is_writing=is_writing))
+        await serve(make_server(always(client), is_writing=is_writing), limits)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The place in a JSON text that is nested too deeply for any parser, found without recursion."""
+"""Places in a JSON text that is nested too deeply for any parser, found without recursion."""
 
 from __future__ import annotations
 
@@ -8,12 +8,31 @@ from typing import Final
 from laneway.domain.text import json_path
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
+_MEMBER: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:]|[-+.\w]++', re.DOTALL)
 _LONGEST_KEY: Final = 100
 
 
 def deep_path(text: str | bytes, field: str, most: int) -> str:
     """The path of the first array or object below `most` levels; the field itself if none is."""
     return json_path(field, _deep_place(str(text), most))
+
+
+def top_value(text: str, key: str) -> str | None:
+    """The text of a key's value at the top of an object, if it is a string, number or word."""
+    depth, last, is_next = 0, "", False
+    for token in _MEMBER.finditer(text):
+        match token[0]:
+            case "[" | "{":
+                depth, is_next = depth + 1, False
+            case "]" | "}":
+                depth -= 1
+            case ":":
+                is_next = depth == 1 and last == f'"{key}"'
+            case scalar if is_next:
+                return scalar
+            case scalar:
+                last = scalar
+    return None
 
 
 def _deep_place(text: str, most: int) -> list[str | int]:

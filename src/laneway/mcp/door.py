@@ -13,18 +13,16 @@ from typing import Any, Final
 
 import httpx2
 from fastapi import FastAPI
-from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from laneway.domain.broken_json import broken_rule
 from laneway.domain.payload import DEFAULT_LIMITS
+from laneway.mcp.unreadable import unreadable
 
 PATH: Final = "/mcp"
-_PARSE_ERROR: Final = -32700
 # Of a refusal, what its reader needs.
 _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 
@@ -95,18 +93,10 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def _unreadable(scope: Scope, body: bytes) -> Response | None:
-    """The answer to a message that the package cannot parse; it would name no place and no rule."""
-    try:
-        from_json(body)
-    except ValueError:
-        settings = getattr(scope["app"].state, "settings", None)
-        limits = DEFAULT_LIMITS if settings is None else settings.payload_limits
-        # params.arguments.payload
-        broken = broken_rule(body, limits, "message", above=3)
-        error = {"code": _PARSE_ERROR, "message": f"{broken.code}: {broken}"}
-        told = {"jsonrpc": "2.0", "id": None, "error": error}
-        return JSONResponse(told, HTTPStatus.BAD_REQUEST)
-    return None
+    settings = getattr(scope["app"].state, "settings", None)
+    limits = DEFAULT_LIMITS if settings is None else settings.payload_limits
+    said = unreadable(body, limits)
+    return None if said is None else JSONResponse(said, HTTPStatus.BAD_REQUEST)
 
 
 class Inside(httpx2.ASGITransport):

@@ -9,24 +9,35 @@ from collections.abc import AsyncIterator
 from typing import Any, Final, cast
 
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError
 
+from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits
 from laneway.mcp.server import Door
+from laneway.mcp.unreadable import unreadable
 
 _STDIN: Final = 0
 
 
-async def serve(server: Door) -> None:
+async def serve(server: Door, limits: PayloadLimits = DEFAULT_LIMITS) -> None:
     """Returns when stdin ends."""
-    async with stdio_server(stdin=cast(Any, _Lines(_STDIN))) as (reading, writing):
+    lines = _Lines(_STDIN, limits)
+    async with stdio_server(stdin=cast(Any, lines)) as (reading, writing):
+        lines.writing.set_result(writing)
         speaking = server.speaking
         await speaking.run(reading, writing, speaking.create_initialization_options())
 
 
 class _Lines:
-    """Lines read by a thread that nobody waits for, so that Ctrl-C ends what waits for more."""
+    """Lines read by a thread that nobody waits for, so that Ctrl-C ends what waits for more.
 
-    def __init__(self, descriptor: int) -> None:
+    What the package cannot parse is answered here, through `writing`.
+    """
+
+    def __init__(self, descriptor: int, limits: PayloadLimits) -> None:
         self._loop = asyncio.get_running_loop()
+        self._limits = limits
+        self.writing: asyncio.Future[Any] = self._loop.create_future()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         threading.Thread(target=self._read, args=[descriptor], daemon=True).start()
 
@@ -43,4 +54,10 @@ class _Lines:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self._lines.get()) is not None:
-            yield line.decode("utf-8", "replace")
+            said = await asyncio.to_thread(unreadable, line, self._limits)
+            if said is None:
+                yield line.decode("utf-8", "replace")
+                continue
+            error = ErrorData(**said["error"])
+            refusal = JSONRPCError(jsonrpc="2.0", id=said["id"], error=error)
+            await (await self.writing).send(SessionMessage(refusal))

@@ -1,0 +1,38 @@
+"""The answer to a message that the MCP package cannot parse; it would name no place and no rule."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from laneway.domain.broken_json import broken_rule
+from laneway.domain.json_place import top_value
+from laneway.domain.payload import PayloadLimits
+
+_PARSE_ERROR: Final = -32700
+
+
+def unreadable(message: bytes, limits: PayloadLimits) -> dict[str, Any] | None:
+    """A JSON-RPC error with the place and the rule; None if the message can be parsed.
+
+    It has the id of the message where that can be found: else a client would wait for its answer.
+    """
+    try:
+        from_json(message)
+    except ValueError:
+        # params.arguments.payload
+        broken = broken_rule(message, limits, "message", above=3)
+        error = {"code": _PARSE_ERROR, "message": f"{broken.code}: {broken}"}
+        return {"jsonrpc": "2.0", "id": _id_of(message), "error": error}
+    return None
+
+
+def _id_of(message: bytes) -> str | int | None:
+    found = top_value(message.decode("utf-8", "replace"), "id")
+    try:
+        value = json.loads(found or "null")
+    except ValueError:
+        return None
+    return value if isinstance(value, str) or type(value) is int else None
