@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -49,8 +50,10 @@ async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def test_a_token_that_asks_too_often_is_told_when_to_come_back(
-    small: httpx2.AsyncClient, people: People
+    small: httpx2.AsyncClient, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However long the requests take, it is the same moment.
+    monkeypatch.setattr("laneway.control.throttle.time", SimpleNamespace(monotonic=lambda: 0.0))
     ann, bob = people.new("ann", "viewer"), people.new("bob", "viewer")
     answers = [await small.get("/me", headers=ann.headers) for _ in range(30)]
     refused = [answer for answer in answers if answer.status_code != 200]
