@@ -23,7 +23,7 @@ from tests.control.scene import Scene
 from tests.engine.workshop import until
 
 PATIENCE = 60.0
-ANN = Caller(uuid4(), "ann")
+ANN = Caller(uuid4(), "ann", declares=None)
 
 
 def hello(*types: str | ServedType, **fields: Any) -> Hello:

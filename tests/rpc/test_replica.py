@@ -258,7 +258,7 @@ async def test_a_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more
     await settled_down(dock)
     assert not hand.jobs
     assert hand.dispatcher.lanes == set()
-    hand.dispatcher.narrow(frozenset({"far"}), None)
+    hand.dispatcher.narrow(replace(ANN, lanes=frozenset({"far"})))
     await hand.got(1)
 
 
@@ -392,14 +392,16 @@ async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
 ) -> None:
     scene.publish("theirs")
     scene.submit("theirs")
-    thief = replace(ANN, lanes=frozenset({"interactive"}))
+    thief = replace(ANN, lanes=frozenset({"interactive"}), declares=frozenset({"interactive"}))
     said = hello(declared("theirs", lane="interactive"))
     with pytest.raises(Forbidden):
         await dock.connect(said, thief)
     moved = "select count(*) from laneway.worker_lanes where 'theirs' = any (job_types)"
     assert scene.conn.execute(moved).fetchone() == (0,)
-    hand = await dock.connect(said, replace(thief, job_types=frozenset({"theirs"})))
-    await hand.got(1)
+    named = replace(thief, job_types=frozenset({"theirs"}))
+    with pytest.raises(Forbidden):
+        await dock.connect(said, named)
+    assert scene.conn.execute(moved).fetchone() == (0,)
 
 
 async def test_a_worker_cannot_take_an_approval_away(dock: Dock, scene: Scene) -> None:

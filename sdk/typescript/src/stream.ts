@@ -30,6 +30,7 @@ export class JobStream {
   #restarts = 0;
   #isKnown = false;
   #uncovered = "";
+  #ignored = "";
   #onKnown: { resolve: () => void; reject: (error: Error) => void } | undefined;
 
   constructor(
@@ -142,6 +143,16 @@ export class JobStream {
       this.complaints.log.warn(`the token does not cover ${uncovered}: no such jobs are sent`);
     }
     this.#uncovered = uncovered;
+    const ignored = message.ignored
+      .map((one) => `${one.jobType}: ${one.fields.join(", ")}`)
+      .join("; ");
+    if (ignored && ignored !== this.#ignored) {
+      this.complaints.log.warn(
+        `declared otherwise than published, and not in force: ${ignored}` +
+          " (the token needs workers:declare)",
+      );
+    }
+    this.#ignored = ignored;
   }
 
   #hear(message: StreamJobsResponse, isOpen: () => boolean): void {

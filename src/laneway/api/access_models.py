@@ -20,7 +20,7 @@ from laneway.domain.access import (
 
 Permission = Literal[
     "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
-    "workers:view", "workers:manage", "workers:claim",
+    "workers:view", "workers:manage", "workers:claim", "workers:declare",
     "schedules:view", "schedules:manage", "metrics:read", "access:manage", "audit:read",
 ]  # fmt: skip
 Permissions = Annotated[list[Permission], Field(min_length=1, max_length=100, fail_fast=True)]

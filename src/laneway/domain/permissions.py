@@ -11,7 +11,7 @@ from laneway.errors import InvalidInput
 
 PERMISSIONS: Final = (
     "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
-    "workers:view", "workers:manage", "workers:claim",
+    "workers:view", "workers:manage", "workers:claim", "workers:declare",
     "schedules:view", "schedules:manage", "metrics:read", "access:manage", "audit:read",
 )  # fmt: skip
 SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
@@ -25,6 +25,7 @@ SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
 # Permissions by which rows of jobs are read or written.
 _ON_JOBS: Final = ("jobs:", "workers:", "schedules:")
 CLAIM: Final = "workers:claim"
+DECLARE: Final = "workers:declare"
 SCOPES: Final = ("own", "workspace", "all")
 Scope = Literal["own", "workspace", "all"]
 

@@ -11,12 +11,25 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A principal and the lanes and job types that its token may claim in; None: all."""
+    """A principal and the lanes and job types that its token may claim in; None: all.
+
+    `declares`: the lanes in which it may change what is published of job types.
+    """
 
     principal_id: UUID
     name: str
     lanes: frozenset[str] | None = None
     job_types: frozenset[str] | None = None
+    declares: frozenset[str] | None = frozenset()
+
+    def may_claim_in(self, lane: str) -> bool:
+        return self.lanes is None or lane in self.lanes
+
+    def may_declare_in(self, lane: str) -> bool:
+        return self.declares is None or lane in self.declares
+
+    def may_run(self, job_type: str) -> bool:
+        return self.job_types is None or job_type in self.job_types
 
     @property
     def reach(self) -> str:

@@ -72,7 +72,6 @@ class Dispatcher:
         hello: Hello,
         caller: Caller,
         shared: Shared,
-        timeouts: Mapping[str, float],
         on_close: Callable[[Dispatcher], None],
     ) -> None:
         self.session: UUID = uuid4()
@@ -81,7 +80,7 @@ class Dispatcher:
         self.name = hello.name
         self._caller = caller
         self._shared = shared
-        self._timeouts_ms = {name: int(timeout * 1000) for name, timeout in timeouts.items()}
+        self._timeouts_ms: dict[str, int] = {}
         self._on_close = on_close
         self._offers = offers_of(hello)
         self._isolations = {one.job_type: one.isolation for one in self._offers}
@@ -106,10 +105,16 @@ class Dispatcher:
         self.is_drained = False
         # Job types of its worker that its token did not cover when it came.
         self.uncovered: list[str] = []
+        # What is in force otherwise than its worker declares, by job type.
+        self.ignored: dict[str, list[str]] = {}
         # Why `batches` has ended, or will: replaced → ABORTED, stopping → UNAVAILABLE.
         self.end: End | None = None
         # Since when there has been no room; None: there is.
         self.full_since: float | None = None
+
+    def take_timeouts(self, timeouts: Mapping[str, float | None]) -> None:
+        """How long handlers may take, in seconds by job type, as published."""
+        self._timeouts_ms = {name: int(s * 1000) for name, s in timeouts.items() if s is not None}
 
     # What it serves ---------------------------------------------------------------------------
 
@@ -121,9 +126,9 @@ class Dispatcher:
     def lanes(self) -> set[str]:
         return set(self._joined)
 
-    def narrow(self, lanes: frozenset[str] | None, job_types: frozenset[str] | None) -> None:
+    def narrow(self, caller: Caller) -> None:
         """Its token reaches other lanes now."""
-        self._caller = Caller(self._caller.principal_id, self._caller.name, lanes, job_types)
+        self._caller = caller
         self.serve(self._shared.state())
         self._shared.rotation.tell(self.job_types)
 

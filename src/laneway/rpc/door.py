@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,7 @@ from laneway.control import audit
 from laneway.control.gatekeeper import Gatekeeper, token_key
 from laneway.control.throttle import Buckets, Throttle
 from laneway.domain.actor import Actor
-from laneway.domain.permissions import CLAIM, Access
+from laneway.domain.permissions import CLAIM, DECLARE, Access, Term
 from laneway.domain.token import digest_of
 from laneway.errors import Forbidden, LanewayError, RateLimited, Unauthenticated
 from laneway.rpc.caller import Caller
@@ -152,10 +152,24 @@ def caller_of(access: Access) -> Caller:
             f"{CLAIM} is granted for own jobs or a workspace: jobs are claimed by lane,"
             " grant it with the scope all, in some lanes or in any"
         )
-    lanes: frozenset[str] | None = frozenset()
+    declares = [t for t in access.reach(DECLARE).terms if t.owner is None and t.workspace is None]
+    return Caller(
+        access.principal_id,
+        access.name,
+        _lanes_of(terms),
+        access.token_job_types,
+        _lanes_of(declares),
+    )
+
+
+def _lanes_of(terms: Iterable[Term]) -> frozenset[str] | None:
+    """The lanes of all terms together; None: any."""
+    lanes: frozenset[str] = frozenset()
     for term in terms:
-        lanes = None if lanes is None or term.lanes is None else lanes | term.lanes
-    return Caller(access.principal_id, access.name, lanes, access.token_job_types)
+        if term.lanes is None:
+            return None
+        lanes |= term.lanes
+    return lanes
 
 
 def token_of(context: Context) -> str:

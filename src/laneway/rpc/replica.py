@@ -35,7 +35,7 @@ from laneway.rpc.hello import Hello
 from laneway.rpc.presence import Presence
 from laneway.rpc.rotation import Rotation
 from laneway.rpc.settling import Settling
-from laneway.rpc.welcome import check_reach, make_known
+from laneway.rpc.welcome import check_reach, find_ignored, make_known
 from laneway.store import lanes, remote
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict
@@ -170,11 +170,9 @@ class Replica:
             return await self._open(hello, caller)
 
     async def _open(self, hello: Hello, caller: Caller) -> Dispatcher:
-        types = await self.database.run(remote.read_types([one.name for one in hello.types]))
-        # What it declares is published below, also that there is no timeout any more.
-        declared = {one.name: one.record.timeout_s for one in hello.types if one.record is not None}
-        timeouts = {name: said for name, said in {**types, **declared}.items() if said is not None}
-        dispatcher = Dispatcher(hello, caller, self._shared, timeouts, self._on_closed)
+        names = [one.name for one in hello.types]
+        published = await self.database.run(remote.read_types(names))
+        dispatcher = Dispatcher(hello, caller, self._shared, self._on_closed)
         stream = _info(hello, caller, dispatcher.session)
         is_drained = await self.database.run(remote.register(stream))
         if is_drained is None:
@@ -183,8 +181,11 @@ class Replica:
             older = self._dispatchers.get(hello.worker_id)
             if older is not None:
                 await older.replace()
-            state = await make_known(self.database, hello, caller, self._state, types.keys())
+            state = await make_known(self.database, hello, caller, self._state, published.keys())
             dispatcher.uncovered = check_reach(hello, caller, state)
+            dispatcher.ignored = await find_ignored(self.database, hello, dispatcher.uncovered)
+            timeouts = await self.database.run(remote.read_types(names))
+            dispatcher.take_timeouts(timeouts)
             if state.version != self._state.version:
                 await self.refresh()
             await self._take_over(hello, dispatcher)

@@ -111,7 +111,7 @@ class Service:
             if dispatcher is None:
                 narrowed.append(caller)
             else:
-                dispatcher.narrow(caller.lanes, caller.job_types)
+                dispatcher.narrow(caller)
 
         with self._door.seat(visit, end, narrow):
             async with asyncio.timeout(CALL_S):
@@ -148,7 +148,9 @@ class Service:
     async def _send(self, dispatcher: Dispatcher, context: Context) -> None:
         # Once the connection is lost, nobody hears; whoever comes again says what it has.
         with contextlib.suppress(grpc.aio.BaseError):
-            await context.write(pb.StreamJobsResponse(uncovered=dispatcher.uncovered))
+            ignored = [pb.Ignored(job_type=n, fields=f) for n, f in dispatcher.ignored.items()]
+            first = pb.StreamJobsResponse(uncovered=dispatcher.uncovered, ignored=ignored)
+            await context.write(first)
             async for batch in dispatcher.batches():
                 message = messages.write_batch(batch)
                 await context.write(message)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 from laneway.domain.limit import Limit
 from laneway.errors import Forbidden
 from laneway.rpc.caller import Caller
 from laneway.rpc.hello import Hello, ServedType
-from laneway.store import lanes, limits
+from laneway.store import lanes, limits, remote
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
 from laneway.store.workers import TypeRecord, publish
@@ -28,31 +29,61 @@ async def make_known(
     state: ControlState,
     published: Collection[str],
 ) -> ControlState:
-    """Publishes its job types as far as its token reaches; answers the lanes as they then are.
+    """Publish its job types as far as its token reaches; answers the lanes as they then are.
 
-    Lanes are created, and types put there, only within the lanes of the token; a type that others
-    have `published` beyond them comes from there with its jobs, so only if the token names it.
+    With `workers:declare` in the lane of a type the worker changes what is published of it, though
+    it takes no approval away. Without, the first publication counts: a type that nobody has
+    `published` is published as declared, any other stays as it is.
     """
     by = f"worker {hello.name}"
-    records = [one.record for one in hello.types if one.record and _may_name(caller, one.name)]
-    named: list[tuple[str, str | None]] = []
-    for record in records:
-        lane = record.lane
-        known_in = state.lane_of(record.name)
-        if lane is None or known_in == lane or not _may_use(caller, lane):
-            continue
-        if record.name in published and not _may_use(caller, known_in) and caller.job_types is None:
-            continue
-        named.append((lane, record.name))
-    if named:
-        await database.run(lanes.adopt_types(named, by))
+    records = [one.record for one in hello.types if one.record and caller.may_run(one.name)]
+    placed = [
+        (record.lane, record.name)
+        for record in records
+        if record.lane is not None and _may_place(caller, record, state, published)
+    ]
+    if placed:
+        await database.run(lanes.adopt_types(placed, by))
         state = await database.run(lanes.read())
-    mine = [one for one in records if _may_use(caller, state.lane_of(one.name))]
-    if mine:
-        await _create_limits(database, mine, by)
+    mine = [one for one in records if caller.may_claim_in(state.lane_of(one.name))]
+    declared = [one for one in mine if caller.may_declare_in(state.lane_of(one.name))]
+    if declared:
+        await _create_limits(database, declared, by)
         # Whoever may claim jobs may not let them run unapproved.
-        await database.run(publish(mine, loosens=False))
+        await database.run(publish(declared, loosens=False))
+    first = [one for one in mine if one not in declared and one.name not in published]
+    if first:
+        # A limit of a type is held by every job of it: another's is not the worker's to take.
+        plain = [replace(one, limits=()) for one in first]
+        await database.run(publish(plain, loosens=False, is_first=True))
     return state
+
+
+def _may_place(
+    caller: Caller, record: TypeRecord, state: ControlState, published: Collection[str]
+) -> bool:
+    """Whether it may put a type, and the jobs of it that wait, into the lane that it asks for."""
+    lane, known_in = record.lane or "", state.lane_of(record.name)
+    if lane == known_in or not caller.may_claim_in(lane):
+        return False
+    if caller.may_declare_in(lane) and caller.may_declare_in(known_in):
+        return True
+    return caller.may_claim_in(known_in) and lane in state.lanes and record.name not in published
+
+
+async def find_ignored(
+    database: Database, hello: Hello, uncovered: Collection[str]
+) -> dict[str, list[str]]:
+    """What is in force otherwise than the worker declares, by job type; those uncovered apart."""
+    said = [one.record for one in hello.types if one.record and one.name not in uncovered]
+    ignored = await database.run(remote.find_ignored(said)) if said else {}
+    for name, fields in list(ignored.items())[:_MOST]:
+        log.warning(
+            "remote worker %s: what it declares of %s is not in force: %s (its token needs"
+            " workers:declare to change what is published)",
+            hello.name, name, ", ".join(fields),
+        )  # fmt: skip
+    return ignored
 
 
 def check_reach(hello: Hello, caller: Caller, state: ControlState) -> list[str]:
@@ -60,7 +91,7 @@ def check_reach(hello: Hello, caller: Caller, state: ControlState) -> list[str]:
     beyond = [
         one
         for one in hello.types
-        if not (_may_name(caller, one.name) and _may_use(caller, state.lane_of(one.name)))
+        if not (caller.may_run(one.name) and caller.may_claim_in(state.lane_of(one.name)))
     ]
     names = [one.name for one in beyond]
     if not beyond or hello.max_in_flight == 0:
@@ -84,14 +115,6 @@ def _placed(served: ServedType, state: ControlState) -> str:
     asked = served.record.lane if served.record else None
     wanted = f" (declared for {asked})" if asked not in (None, lane) else ""
     return f"{served.name} in lane {lane}{wanted}"
-
-
-def _may_use(caller: Caller, lane: str) -> bool:
-    return caller.lanes is None or lane in caller.lanes
-
-
-def _may_name(caller: Caller, job_type: str) -> bool:
-    return caller.job_types is None or job_type in caller.job_types
 
 
 async def _create_limits(database: Database, records: list[TypeRecord], by: str) -> None:

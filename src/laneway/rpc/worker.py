@@ -91,6 +91,7 @@ class RemoteWorker:
         self._left: Counter[str] = Counter()
         # Job types that it was told not to be sent.
         self._uncovered = ""
+        self._ignored = ""
         self.is_running = False
 
     # Building -----------------------------------------------------------------------------------
@@ -306,6 +307,7 @@ class RemoteWorker:
         if not (message.beat or message.assignments):
             # The first of a stream.
             self._tell_uncovered(visible(", ".join(message.uncovered)))
+            self._tell_ignored(message.ignored)
         if message.beat:
             self.heartbeat.beat()
         if message.assignments:
@@ -316,6 +318,16 @@ class RemoteWorker:
         is_news, self._uncovered = types != self._uncovered, types
         if types and is_news:
             log.warning("the token does not cover %s: no such jobs are sent", types)
+
+    def _tell_ignored(self, ignored: Iterable[pb.Ignored]) -> None:
+        said = visible("; ".join(f"{one.job_type}: {', '.join(one.fields)}" for one in ignored))
+        is_news, self._ignored = said != self._ignored, said
+        if said and is_news:
+            log.warning(
+                "declared otherwise than published, and not in force: %s (the token needs"
+                " workers:declare)",
+                said,
+            )
 
     def _take(self, assigned: Iterable[pb.Assignment]) -> None:
         lanes: dict[str, list[Assignment]] = {}

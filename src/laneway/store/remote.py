@@ -10,6 +10,7 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.store.statement import Row, Statement, nothing
+from laneway.store.workers import TypeRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,15 @@ def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[i
 
     params = {"seqs": list(seqs), "most": most, "largest": largest}
     return Statement("remote/read_steps", decode, params)
+
+
+def find_ignored(types: Sequence[TypeRecord]) -> Statement[dict[str, list[str]]]:
+    """What is in force otherwise than declared: fields by job type."""
+    return Statement(
+        "remote/find_ignored",
+        lambda rows: {row[0]: row[1] for row in rows},
+        {"types": json.dumps([one.to_dict() for one in types])},
+    )
 
 
 def read_types(names: Sequence[str]) -> Statement[dict[str, float | None]]:

@@ -183,6 +183,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "remote/claim_jobs": (
         "select update on workers", "execute on claim", "execute on origins",
     ),
+    "remote/find_ignored": ("select on job_types", "execute on lane_of"),
     "remote/find_held": (
         "select on jobs", "select on lease", "select on outcome", "select on attempts",
         "select on workers", "execute on lane_of",

@@ -156,15 +156,22 @@ def _age_s(age: float | timedelta | None) -> float | None:
     return None if age is None else seconds_of(age)
 
 
-def publish(types: Sequence[TypeRecord], *, loosens: bool = True) -> Statement[None]:
+def publish(
+    types: Sequence[TypeRecord], *, loosens: bool = True, is_first: bool = False
+) -> Statement[None]:
     """Publishes job types, so that processes without their code validate and route alike.
 
-    Unless it `loosens`, an approval that is asked for already stays asked for.
+    Unless it `loosens`, an approval that is asked for already stays asked for. `is_first`: types
+    that were published before stay as they are.
     """
     return Statement(
         "job_types/publish_types",
         nothing,
-        {"types": json.dumps([one.to_dict() for one in types]), "loosens": loosens},
+        {
+            "types": json.dumps([one.to_dict() for one in types]),
+            "loosens": loosens,
+            "first": is_first,
+        },
     )
 
 

@@ -78,14 +78,24 @@ class StreamJobsRequest(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., name: _Optional[str] = ..., job_types: _Optional[_Iterable[_Union[JobType, _Mapping]]] = ..., max_in_flight: _Optional[int] = ..., max_threads: _Optional[int] = ..., max_processes: _Optional[int] = ..., holds: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., code: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., max_async: _Optional[int] = ...) -> None: ...
 
 class StreamJobsResponse(_message.Message):
-    __slots__ = ("assignments", "beat", "uncovered")
+    __slots__ = ("assignments", "beat", "uncovered", "ignored")
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     BEAT_FIELD_NUMBER: _ClassVar[int]
     UNCOVERED_FIELD_NUMBER: _ClassVar[int]
+    IGNORED_FIELD_NUMBER: _ClassVar[int]
     assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
     beat: bool
     uncovered: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ..., uncovered: _Optional[_Iterable[str]] = ...) -> None: ...
+    ignored: _containers.RepeatedCompositeFieldContainer[Ignored]
+    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ..., uncovered: _Optional[_Iterable[str]] = ..., ignored: _Optional[_Iterable[_Union[Ignored, _Mapping]]] = ...) -> None: ...
+
+class Ignored(_message.Message):
+    __slots__ = ("job_type", "fields")
+    JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    job_type: str
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, job_type: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis")

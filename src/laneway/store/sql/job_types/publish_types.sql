@@ -1,5 +1,6 @@
 -- Publishes what a worker knows of its job types; loosens nothing that another application asks for.
 -- The newest publication of an application wins, unchanged rows are not rewritten.
+-- Where only the first counts, types that were published stay as they are, and what an operator has set.
 -- Unless it loosens, an approval that is asked for stays asked for, as it is or more strictly.
 with given as (
     select * from jsonb_to_recordset(laneway.merge_publications(%(types)s::jsonb)) as p (
@@ -14,7 +15,7 @@ insert into laneway.job_types as t (
     name, arguments, lane, priority, max_retries, timeout_s, isolation, stale, retry_base_s, retry_cap_s, retry_factor,
     retry_jitter, limits, has_analysis, approval, approval_below, approval_unit, two_person, approval_expires_s,
     max_age_s, keep_completed_s, keep_cancelled_s, keep_failed_s, keep_count, published_at)
-select p.name, p.arguments, p.lane, coalesce(p.priority, o.priority, 0), p.max_retries, p.timeout_s, p.isolation,
+select p.name, p.arguments, p.lane, coalesce(case when %(first)s::boolean then o.priority end, p.priority, o.priority, 0), p.max_retries, p.timeout_s, p.isolation,
        p.stale, p.retry_base_s, p.retry_cap_s, p.retry_factor, p.retry_jitter, p.limits, p.has_analysis, p.approval,
        p.approval_below, p.approval_unit, p.two_person, p.approval_expires_s, p.max_age_s, p.keep_completed_s,
        p.keep_cancelled_s, p.keep_failed_s, p.keep_count, clock_timestamp()
@@ -38,4 +39,5 @@ on conflict (name) do update
         case when %(loosens)s or t.approval = 'never' then excluded.approval_expires_s else t.approval_expires_s end,
         excluded.max_age_s, excluded.keep_completed_s, excluded.keep_cancelled_s, excluded.keep_failed_s, excluded.keep_count,
         excluded.published_at)
- where to_jsonb(t) - 'published_at' is distinct from to_jsonb(excluded) - 'published_at' or t.published_at is null
+ where t.published_at is null
+    or (not %(first)s and to_jsonb(t) - 'published_at' is distinct from to_jsonb(excluded) - 'published_at')

@@ -1,0 +1,168 @@
+"""A claim token takes jobs of its lanes only, and changes no policy that was published."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+
+from laneway.rpc._generated import dispatch_pb2 as pb
+from tests.api.conftest import People, Principal
+from tests.control.scene import Scene
+from tests.rpc.station import ACCEPTED, FENCED, Calls, Station, assigned
+
+DENIED = grpc.StatusCode.PERMISSION_DENIED
+
+
+def declared(name: str, **said: Any) -> pb.JobType:
+    return pb.JobType(name=name, declaration=json.dumps(said))
+
+
+def policy(conn: psycopg.Connection[Any], name: str) -> dict[str, Any]:
+    row = conn.execute(
+        "select to_jsonb(t) - 'published_at' from laneway.job_types t where name = %s", [name]
+    ).fetchone()
+    assert row is not None
+    found: dict[str, Any] = row[0]
+    return found
+
+
+async def ignored(calls: Calls, *types: pb.JobType) -> dict[str, list[str]]:
+    stream = calls.stream(types)
+    first = await stream.read()
+    stream.cancel()
+    return {one.job_type: list(one.fields) for one in first.ignored}
+
+
+@pytest.fixture
+def eve(people: People, conn: psycopg.Connection[Any]) -> Principal:
+    """May claim in the lane evil."""
+    conn.execute("insert into laneway.worker_lanes (name, updated_by) values ('evil', 'tests')")
+    return people.new("eve", "remote_worker", lanes=["evil"])
+
+
+async def test_a_type_nobody_published_is_not_taken_out_of_default(
+    station: Station, people: People, scene: Scene, eve: Principal
+) -> None:
+    job_id = scene.submit("payments")
+    for token in (eve.token, people.token(eve.id, job_types=["payments"])):
+        calls = station.call(token)
+        for said in ({"lane": "evil"}, {}, {"lane": "default"}):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await calls.connected([declared("payments", **said)])
+            assert refused.value.code() is DENIED
+        claim = pb.Claim(job_id=str(job_id), attempt=1)
+        assert await calls.finish(claim, result='"forged"') == [FENCED]
+    assert scene.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
+    placed = "select count(*) from laneway.worker_lanes where 'payments' = any (job_types)"
+    assert scene.conn.execute(placed).fetchone() == (0,)
+
+
+async def test_a_type_of_its_lane_brings_none_of_default(
+    station: Station, scene: Scene, eve: Principal
+) -> None:
+    scene.conn.execute("update laneway.worker_lanes set job_types = '{hers}' where name = 'evil'")
+    scene.submit("payments")
+    scene.submit("hers")
+    types = [declared("hers"), declared("payments", lane="evil")]
+    stream = await station.call(eve).connected(types, uncovered=["payments"])
+    (one,) = await assigned(stream, 1)
+    assert one.job_type == "hers"
+    held = scene.conn.execute("select distinct job_type from laneway.lease").fetchall()
+    assert held == [("hers",)]
+
+
+async def test_jobs_of_unpublished_types_go_to_tokens_that_cover_default(
+    station: Station, people: People, scene: Scene, eve: Principal
+) -> None:
+    scene.submit("payments")
+    ann = people.new("ann", "remote_worker", lanes=["default", "evil"])
+    calls = station.call(ann)
+    stream = await calls.connected([declared("payments", lane="evil")])
+    (one,) = await assigned(stream, 1)
+    assert await calls.finish(one) == [ACCEPTED]
+
+
+@pytest.mark.parametrize("lanes", [None, ["default"]])
+async def test_a_claim_token_changes_no_policy_that_was_published(
+    station: Station, people: People, scene: Scene, lanes: list[str] | None
+) -> None:
+    scene.publish("ours")
+    before = policy(scene.conn, "ours")
+    ann = people.new("ann", "remote_worker", lanes=lanes)
+    said = {
+        "arguments": {"type": "object", "required": ["x"]},
+        "priority": 99,
+        "max_retries": 0,
+        "max_age_s": 1.0,
+        "retention": {"completed_s": 1.0},
+        "limits": ["theirs"],
+        "lane": "system",
+    }
+    told = await ignored(station.call(ann), declared("ours", **said))
+    assert policy(scene.conn, "ours") == before
+    assert {
+        *("arguments", "priority", "max_retries", "max_age_s", "keep_completed_s"),
+        *("limits", "lane"),
+    } <= set(told["ours"])
+    limits = "select count(*) from laneway.limits where name = 'theirs'"
+    assert scene.conn.execute(limits).fetchone() == (0,)
+
+
+async def test_the_first_publication_of_a_claim_token_counts_once(
+    station: Station, people: People, scene: Scene
+) -> None:
+    ann, bob = (people.new(name, "remote_worker") for name in ("ann", "bob"))
+    mine = declared("new", max_retries=5, limits=["openai", "theirs"], lane="nowhere")
+    assert await ignored(station.call(ann), mine) == {"new": ["lane", "limits"]}
+    assert policy(scene.conn, "new")["max_retries"] == 5
+    assert policy(scene.conn, "new")["limits"] == []
+    made = "select (select count(*) from laneway.limits where name = 'theirs')"
+    made += " + (select count(*) from laneway.worker_lanes where name = 'nowhere')"
+    assert scene.conn.execute(made).fetchone() == (0,)
+    told = await ignored(station.call(bob), declared("new", max_retries=1))
+    assert told == {"new": ["max_retries"]}
+    assert policy(scene.conn, "new")["max_retries"] == 5
+
+
+async def test_what_an_operator_set_of_an_unpublished_type_stays(
+    station: Station, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "remote_worker", lanes=["interactive"])
+    before = policy(scene.conn, "ingestion")["priority"]
+    assert before == 10
+    told = await ignored(station.call(ann), declared("ingestion", priority=30_000))
+    assert told == {"ingestion": ["priority"]}
+    assert policy(scene.conn, "ingestion")["priority"] == before
+
+
+async def test_a_token_that_may_declare_changes_policies_of_its_lanes_only(
+    station: Station, people: People, scene: Scene
+) -> None:
+    scene.publish("ours")
+    scene.publish("ingestion")
+    people.role("declarer", "workers:claim", "workers:declare")
+    ann = people.new("ann", "declarer", lanes=["default"])
+    people.grant(ann.id, "remote_worker", lanes=["interactive"])
+    said = {"max_retries": 1, "limits": ["new-limit"]}
+    told = await ignored(station.call(ann), declared("ours", **said), declared("ingestion", **said))
+    assert told == {"ingestion": ["limits", "max_retries"]}
+    assert policy(scene.conn, "ours")["max_retries"] == 1
+    assert policy(scene.conn, "ingestion")["max_retries"] == 3
+    limits = "select count(*) from laneway.limits where name = 'new-limit'"
+    assert scene.conn.execute(limits).fetchone() == (1,)
+
+
+async def test_the_timeout_of_an_ignored_declaration_is_not_sent(
+    station: Station, people: People, scene: Scene
+) -> None:
+    scene.publish("ours")
+    scene.conn.execute("update laneway.job_types set timeout_s = 10 where name = 'ours'")
+    scene.submit("ours")
+    calls = station.call(people.new("ann", "remote_worker"))
+    stream = calls.stream([declared("ours", timeout_s=10_000.0)])
+    (one,) = await assigned(stream, 1)
+    assert one.timeout_ms == 10_000
