@@ -203,6 +203,11 @@ class Settings(BaseSettings):
         le=2**31 - 1,
         description="size of one message to a remote worker: what a job has",
     )
+    remote_limit_hold: float = Field(
+        default=3600.0,
+        gt=0,
+        description="seconds for which a remote handler may hold a limit for one call",
+    )
     max_remote_workers: PositiveInt = Field(
         default=1000, description="remote workers connected to one server"
     )

@@ -102,8 +102,12 @@ class House:
             [who],
         )
         self.conn.execute(
+            "insert into laneway.roles (name, permissions, updated_by)"
+            " values ('trusted', '{workers:claim,workers:declare}', 'tests')"
+        )
+        self.conn.execute(
             "insert into laneway.role_grants (id, principal_id, role, scope, lanes, granted_by)"
-            " values (%s, %s, 'remote_worker', 'all', %s, 'tests')",
+            " values (%s, %s, 'trusted', 'all', %s, 'tests')",
             [uuid4(), who, lanes],
         )
         self.conn.execute(

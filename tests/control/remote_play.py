@@ -8,6 +8,7 @@ from laneway.store import lanes, leases, remote, steps
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range
 from laneway.store.remote import StreamInfo
 from laneway.store.steps import StepResult
+from laneway.store.workers import TypeRecord
 from tests.control.scene import Scene
 
 
@@ -26,6 +27,17 @@ def play_remote(cast: Scene) -> None:
     )
     assert cast.run(remote.register(stream)) is False
     cast.run(remote.read_types(["afar"]))
+    record = TypeRecord(
+        name="afar",
+        arguments="null",
+        lane=None,
+        priority=None,
+        max_retries=3,
+        timeout_s=None,
+        isolation="async",
+        stale="heartbeat",
+    )
+    cast.run(remote.find_ignored([record]))
     cast.submit("afar")
     ranges = [Range("afar", 1, True, MIN_RANK, 0, MAX_RANK)]
     version = cast.run(lanes.read()).version

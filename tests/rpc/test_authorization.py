@@ -67,8 +67,9 @@ class Theft:
 
     def __init__(self, station: Station, people: People, scene: Scene) -> None:
         self.station, self.people, self.scene = station, people, scene
-        self.ann = people.new("ann", "remote_worker")
-        self.bob = people.new("bob", "remote_worker")
+        people.role("trusted", "workers:claim", "workers:declare")
+        self.ann = people.new("ann", "trusted")
+        self.bob = people.new("bob", "trusted")
         self.mine = station.call(self.ann)
         self.tokens = {
             "whole": self.ann.token,

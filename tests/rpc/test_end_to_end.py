@@ -44,7 +44,8 @@ async def far(
     dsn: str, station: Station, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Far]:
     monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
-    robot = people.new("robot", "remote_worker", scope="all")
+    people.role("trusted", "workers:claim", "workers:declare")
+    robot = people.new("robot", "trusted", scope="all")
     async with Far(dsn, station, robot.token) as far:
         yield far
         for worker in far.remote:

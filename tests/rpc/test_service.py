@@ -36,7 +36,8 @@ from tests.rpc.station import (
 
 @pytest.fixture
 def calls(station: Station, people: People) -> Calls:
-    return station.call(people.new("ann", "remote_worker"))
+    people.role("trusted", "workers:claim", "workers:declare")
+    return station.call(people.new("ann", "trusted"))
 
 
 def status(scene: Scene, job_id: Any) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments, validate_against_schema
+from laneway.domain.json_schema import MOST_BYTES
 from laneway.store import workers
 from laneway.store.statement import Statement
 
 FRESH_S: Final = 5.0
 _MOST_TYPES: Final = 1024
+_MOST_CHARS: Final = 4 * 1024 * 1024
 
 Check = Callable[[object], object]
 Run = Callable[[Statement[dict[str, workers.Published]]], Awaitable[dict[str, workers.Published]]]
@@ -44,7 +45,8 @@ class KnownHandlers(Protocol):
 
 class _Read(NamedTuple):
     until: float
-    schema: dict[str, Any] | None
+    # JSON text.
+    schema: str | None
 
 
 class Catalog:
@@ -53,6 +55,7 @@ class Catalog:
     def __init__(self, handlers: KnownHandlers | None) -> None:
         self._handlers = handlers
         self._read: dict[str, _Read] = {}
+        self._size = 0
 
     def handler(self, job_type: str) -> KnownHandler | None:
         return self._handlers.get(job_type) if self._handlers is not None else None
@@ -73,11 +76,15 @@ class Catalog:
         if not unknown:
             return
         found = await run(workers.published(unknown))
-        if len(self._read) + len(unknown) > _MOST_TYPES:
+        if len(self._read) + len(unknown) > _MOST_TYPES or self._size > _MOST_CHARS:
             self._read.clear()
+            self._size = 0
         for name in unknown:
             text = found[name].arguments if name in found else None
-            self._read[name] = _Read(now + FRESH_S, json.loads(text) if text else None)
+            # Of one that is too long, enough to be refused for it.
+            text = text[: MOST_BYTES + 1] if text and text != "null" else None
+            self._read[name] = _Read(now + FRESH_S, text)
+            self._size += len(text or "")
 
     def check_of(self, job_type: str) -> Check | None:
         """What refuses a payload that is no arguments of this type; None when nobody knows."""

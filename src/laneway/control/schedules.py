@@ -185,10 +185,9 @@ async def _check_arguments(db: Runner, job_type: str, payload: str, known: Known
     check = known(job_type)
     if check is None:
         published = (await db.run(workers.published([job_type]))).get(job_type)
-        if published is None or published.arguments is None:
+        if published is None or published.arguments in (None, "null"):
             return
-        schema = json.loads(published.arguments)
-        validate_against_schema(schema, json.loads(payload))
+        validate_against_schema(published.arguments, json.loads(payload))
     else:
         check(json.loads(payload))
 

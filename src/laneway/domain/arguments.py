@@ -14,7 +14,6 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from itertools import islice
 from typing import Annotated, Any, Final, Literal, NotRequired, Union
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -23,6 +22,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_jsonable_python
 from typing_extensions import TypedDict
 
+from laneway.domain import json_schema
+from laneway.domain.json_schema import MOST_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN
 from laneway.domain.text import escape_text, json_path
 from laneway.errors import InvalidInput
 
@@ -40,11 +41,6 @@ _OPEN_CONFIG: Final = ConfigDict(**{**_CONFIG, "extra": "allow"})
 
 # Made at run time from a signature, which type checkers do not allow for.
 _typed_dict: Any = TypedDict
-
-_REQUIRED: Final = "is required"
-_UNKNOWN: Final = "is not an argument of this job type"
-_MOST_ERRORS: Final = 100
-_RULE_CHARS: Final = 300
 
 
 class Arguments:
@@ -111,7 +107,10 @@ class Arguments:
                 raise InvalidInput(place, "write Annotated[…, Field(…)] and a plain default")
             if parameter.default is not inspect.Parameter.empty:
                 defaults[parameter.name] = parameter.default
-        return cls(name, hints, defaults, rest)
+        made = cls(name, hints, defaults, rest)
+        # Doors without this code check payloads by it.
+        check_schema(made._schema, name)
+        return made
 
     def schema(self) -> dict[str, object]:
         """JSON Schema (draft 2020-12) of the payload."""
@@ -152,49 +151,52 @@ class Arguments:
         except ValidationError as error:
             raise _from_pydantic(error, payload) from None
         except Exception as error:
-            reason = escape_text(f"{type(error).__name__}: {error}")[:_RULE_CHARS]
+            reason = escape_text(f"{type(error).__name__}: {error}")[:RULE_CHARS]
             raise InvalidInput("payload", f"cannot be checked ({reason})") from None
 
     def encode(self, kwargs: Mapping[str, object]) -> dict[str, object]:
         """Call arguments as JSON values; `validate` takes them back."""
         for name in sorted(self._required - kwargs.keys()):
-            raise InvalidInput(json_path("payload", (name,)), _REQUIRED)
+            raise InvalidInput(json_path("payload", (name,)), REQUIRED)
         if not self._accepts_any_name:
             for name in kwargs:
                 if name not in self._required and name not in self._defaults:
-                    raise InvalidInput(json_path("payload", (name,)), _UNKNOWN)
+                    raise InvalidInput(json_path("payload", (name,)), UNKNOWN)
         try:
             encoded: dict[str, object] = self._adapter.dump_python(
                 dict(kwargs), mode="json", by_alias=True, warnings=False
             )
         except Exception as error:
-            reason = escape_text(str(error))[:_RULE_CHARS]
+            reason = escape_text(str(error))[:RULE_CHARS]
             raise InvalidInput("payload", f"cannot be written as JSON: {reason}") from None
         return encoded
 
 
-def validate_against_schema(schema: Mapping[str, object], payload: object) -> None:
-    """Checks a payload by the JSON Schema its job type has published."""
+def validate_against_schema(schema: Mapping[str, object] | str, payload: object) -> None:
+    """Checks a payload by the JSON Schema, or its text, that its job type has published."""
     try:
-        validator = _validator(json.dumps(schema, sort_keys=True))
-        errors = list(islice(validator.iter_errors(payload), _MOST_ERRORS))
-    except InvalidInput:
-        raise
+        found = json_schema.problems(_read(schema), payload)
+    except InvalidInput as error:
+        raise InvalidInput("payload", f"cannot be checked: its schema {error.rule}") from None
     except Exception as error:
         raise InvalidInput("payload", f"cannot be checked ({type(error).__name__})") from None
-    if errors:
-        keys, rule = _from_jsonschema(errors[0])
-        raise InvalidInput(json_path("payload", keys), _counted(rule, len(errors)))
+    if found:
+        first = found[0]
+        raise InvalidInput(json_path("payload", first.path), _counted(first.rule, len(found)))
 
 
 def check_schema(schema: Mapping[str, object], field: str) -> None:
     """Refuses what `validate_against_schema` could not check anything by."""
     try:
-        _validator(json.dumps(schema, sort_keys=True))
+        _read(schema)
     except InvalidInput as error:
         raise InvalidInput(field, error.rule) from None
     except Exception as error:
         raise InvalidInput(field, f"cannot be read ({type(error).__name__})") from None
+
+
+def _read(schema: Mapping[str, object] | str) -> Mapping[str, Any]:
+    return json_schema.read(schema if isinstance(schema, str) else json.dumps(schema))
 
 
 class _SchemaGenerator(GenerateJsonSchema):
@@ -253,7 +255,7 @@ def _adapter(
         adapter, schema = make(shape, rest, repr(rest))
     except Exception as error:
         culprit = next((key for key, hint in hints.items() if not _is_jsonable(hint)), "**")
-        reason = str(error).splitlines()[0][:_RULE_CHARS]
+        reason = str(error).splitlines()[0][:RULE_CHARS]
         raise InvalidInput(f"{name}({culprit})", f"its type has no JSON form: {reason}") from None
     return adapter, {**schema, "title": name}
 
@@ -317,11 +319,11 @@ def _from_pydantic(error: ValidationError, payload: object) -> InvalidInput:
             continue
         keys.append(key)
     if missing:
-        rule = _REQUIRED
+        rule = REQUIRED
     elif first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        rule = _UNKNOWN
+        rule = UNKNOWN
     else:
-        rule = escape_text(first["msg"].replace("Input should be", "must be"))[:_RULE_CHARS]
+        rule = escape_text(first["msg"].replace("Input should be", "must be"))[:RULE_CHARS]
     return InvalidInput(json_path("payload", keys), _counted(rule, error.error_count()))
 
 
@@ -334,66 +336,5 @@ def _has(node: object, key: object) -> bool:
 def _counted(rule: str, problems: int) -> str:
     if problems < 2:
         return rule
-    more = f"at least {problems - 1}" if problems >= _MOST_ERRORS else f"{problems - 1}"
+    more = f"at least {problems - 1}" if problems >= MOST_ERRORS else f"{problems - 1}"
     return f"{rule} (and {more} more)"
-
-
-@lru_cache(maxsize=1024)
-def _validator(schema_text: str) -> Any:
-    # Imported here: it is slow to load, and processes that run handlers do without.
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped, unused-ignore]
-    from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped, unused-ignore]
-    from jsonschema.validators import extend  # type: ignore[import-untyped, unused-ignore]
-    from referencing import Registry
-
-    schema = json.loads(schema_text)
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise InvalidInput("schema", f"is no JSON Schema: {error.message[:_RULE_CHARS]}") from None
-    # 5.0 is an integer to JSON Schema but not to a handler's `int`: the doors must agree.
-    types_ = Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
-    )
-    # An empty registry: a published schema must not make this process fetch anything.
-    untyped: Any = extend
-    return untyped(Draft202012Validator, type_checker=types_)(schema, registry=Registry())
-
-
-_COMPARISONS: Final = {
-    "minimum": "must be at least {}",
-    "maximum": "must be at most {}",
-    "exclusiveMinimum": "must be greater than {}",
-    "exclusiveMaximum": "must be less than {}",
-    "multipleOf": "must be a multiple of {}",
-    "minLength": "must be at least {} characters long",
-    "maxLength": "must be at most {} characters long",
-    "minItems": "must have at least {} items",
-    "maxItems": "must have at most {} items",
-    "pattern": "must match the pattern {}",
-    "enum": "must be one of {}",
-    "const": "must be {}",
-    "type": "must be of type {}",
-}
-
-
-def _from_jsonschema(error: Any) -> tuple[list[object], str]:
-    keys: list[object] = list(error.absolute_path)
-    wanted = error.validator_value
-    if error.validator == "required":
-        # One error per missing name; only its message tells which.
-        keys += [name for name in wanted if error.message.startswith(repr(name) + " ")][:1]
-        return keys, _REQUIRED
-    if error.validator == "additionalProperties":
-        known = error.schema.get("properties", {})
-        keys += [name for name in error.instance if name not in known][:1]
-        return keys, _UNKNOWN
-    if error.validator in ("anyOf", "oneOf"):
-        deeper = [inner for inner in error.context if len(inner.absolute_path) > len(keys)]
-        if deeper:
-            return _from_jsonschema(deeper[0])
-        rules = dict.fromkeys(_from_jsonschema(inner)[1] for inner in error.context)
-        return keys, " or ".join(rules)[:_RULE_CHARS]
-    shown = json.dumps(wanted, ensure_ascii=False)
-    template = _COMPARISONS.get(error.validator, f"must satisfy {error.validator} {{}}")
-    return keys, escape_text(template.format(shown))[:_RULE_CHARS]

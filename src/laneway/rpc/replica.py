@@ -181,7 +181,7 @@ class Replica:
             older = self._dispatchers.get(hello.worker_id)
             if older is not None:
                 await older.replace()
-            state = await make_known(self.database, hello, caller, self._state, published.keys())
+            state = await make_known(self.database, hello, caller, published.keys())
             dispatcher.uncovered = check_reach(hello, caller, state)
             dispatcher.ignored = await find_ignored(self.database, hello, dispatcher.uncovered)
             timeouts = await self.database.run(remote.read_types(names))

@@ -16,9 +16,10 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from laneway.config import Settings
+from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.errors import Forbidden, LanewayError
+from laneway.errors import Forbidden, InvalidInput, LanewayError, RateLimited
 from laneway.rpc import messages, wire
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.caller import Caller
@@ -26,6 +27,7 @@ from laneway.rpc.dispatcher import Dispatcher
 from laneway.rpc.door import Context, Door
 from laneway.rpc.held import Held, Holding
 from laneway.rpc.hello import bounded, read_hello, read_id, read_memory
+from laneway.rpc.limit_holds import LimitHolds
 from laneway.rpc.messages import ANSWERS, News
 from laneway.rpc.replica import Replica
 from laneway.rpc.writes import Writes
@@ -43,6 +45,9 @@ UNREAD_S: Final = 10.0
 # What is read of a call without letting others go on meanwhile.
 AT_ONCE_BYTES: Final = 64 * 1024
 MOST_READERS: Final = 2
+# Reports of one attempt; workers gather what handlers say, but each step is one.
+REPORTS_PER_S: Final = 100.0
+REPORTS_BURST: Final = 1000.0
 # An answer takes its time to travel.
 _MARGIN_S: Final = 0.05
 _STOPS: Final = "this server stops: connect to another one, or again in a moment"
@@ -88,9 +93,12 @@ class Service:
         self._renewals = Database(dsn, settings, role="heartbeat", size=1)
         self._limit_calls = Database(dsn, settings, role="limits", size=1)
         self._writes = Writes(self._renewals, replica.database)
+        self._reports = Buckets(REPORTS_PER_S, REPORTS_BURST)
+        self._limit_holds = LimitHolds(self._limit_calls, settings.remote_limit_hold)
 
     async def close(self) -> None:
         self._readers.shutdown(wait=False, cancel_futures=True)
+        await self._limit_holds.close()
         await self._writes.close()
         await self._renewals.close()
         await self._limit_calls.close()
@@ -181,6 +189,7 @@ class Service:
             found = await self._find(call, request.worker_id, claims, "updates[{}].claim")
             # What is said of a job that is not the worker's is read as well, and as strictly.
             news = await self._read(self._news, request, found)
+            self._check_rate(found)
             held = [said for said, one in zip(news, found, strict=True) if one is not None]
             told = await self._writes.news.ask(held, min(call.left_s, BUSY_S))
         ours = [one.claim for one in found if one is not None]
@@ -218,7 +227,15 @@ class Service:
             (one,) = await self._find(call, request.worker_id, [request.claim], "claim")
             if one is None:
                 return pb.AcquireLimitsResponse(answer=pb.ANSWER_FENCED)
+            if not call.caller.may_declare_in(one.lane):
+                raise InvalidInput(
+                    "limit",
+                    "must be one of the job type's: its handler holds others only with a token"
+                    " that has workers:declare in the lane of the job",
+                )
             grant = await self._limit_calls.run(calls.acquire(one.claim, wants, inside))
+        if grant.answer == "granted":
+            self._limit_holds.granted(one.claim, wants)
         if grant.answer in ("full", "busy"):
             return pb.AcquireLimitsResponse(
                 answer=pb.ANSWER_ACCEPTED,
@@ -235,7 +252,18 @@ class Service:
             if one is None:
                 return pb.ReleaseLimitsResponse(answer=pb.ANSWER_FENCED)
             answer = await self._limit_calls.run(calls.release(one.claim, keeps))
+            if answer != "busy":
+                gone = [name for name, count in keeps.items() if not count]
+                self._limit_holds.released(one.claim, gone)
         return pb.ReleaseLimitsResponse(answer=ANSWERS[answer])
+
+    def _check_rate(self, found: Sequence[Holding | None]) -> None:
+        """Bounds how often an attempt writes: each report rewrites its row."""
+        for one in found:
+            if one is not None:
+                wait_s = self._reports.take((one.claim.seq, one.claim.attempt))
+                if wait_s:
+                    raise RateLimited("an attempt reports too often", wait_s)
 
     async def _read(self, read: Callable[[Q, B], A], request: Q, found: B) -> A:
         if request.ByteSize() <= AT_ONCE_BYTES:

@@ -26,7 +26,6 @@ async def make_known(
     database: Database,
     hello: Hello,
     caller: Caller,
-    state: ControlState,
     published: Collection[str],
 ) -> ControlState:
     """Publish its job types as far as its token reaches; answers the lanes as they then are.
@@ -36,6 +35,8 @@ async def make_known(
     `published` is published as declared, any other stays as it is.
     """
     by = f"worker {hello.name}"
+    # As they are now: a type may have been put into a lane for this worker a moment ago.
+    state = await database.run(lanes.read())
     records = [one.record for one in hello.types if one.record and caller.may_run(one.name)]
     placed = [
         (record.lane, record.name)

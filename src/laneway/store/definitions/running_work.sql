@@ -39,6 +39,7 @@ end $$;
 
 -- Stores progress, checkpoints and log lines of the attempts named, each if it is the one running.
 -- A null stage, done, total, message or checkpoint leaves what is there. Answers as heartbeat does.
+-- An attempt keeps 10,000 log lines, of which those after the first 1,000 are cut to 256 characters.
 create or replace function laneway.report(
     p_seqs bigint[], p_attempts integer[],
     p_stages text[], p_dones double precision[], p_totals double precision[], p_messages text[], p_checkpoints text[],
@@ -89,8 +90,11 @@ begin
                checkpoint = coalesce(excluded.checkpoint, p.checkpoint), at = excluded.at
     ), logged as (
         insert into laneway.logs (seq, attempt, line, level, message, at)
-        select n.seq, n.attempt, n.line, n.level, n.message, v_now - make_interval(secs => n.age)
-          from lines n where ((n.seq, n.attempt) in (select h.seq, h.attempt from held h)) is true
+        select n.seq, n.attempt, n.line, n.level,
+               case when n.line = 10000 then 'the log of this attempt is full: further lines are not kept'
+                    else left(n.message, case when n.line <= 1000 then 10000 else 256 end) end,
+               v_now - make_interval(secs => n.age)
+          from lines n where n.line <= 10000 and ((n.seq, n.attempt) in (select h.seq, h.attempt from held h)) is true
         on conflict do nothing
     )
     select h.seq, h.attempt, 'cancel_requested' from held h where h.cancel_requested_at is not null

@@ -1,0 +1,150 @@
+"""What one attempt may store, how often it writes, and which limits it may hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import grpc
+import psycopg
+import pytest
+
+from laneway.config import Settings
+from laneway.rpc import service
+from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.store.database import Database
+from tests.api.conftest import People
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.station import ACCEPTED, PATIENCE, Calls, Station, assigned, sent
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+MIB = 1024 * 1024
+
+
+async def at_hand(calls: Calls, scene: Scene, count: int = 1) -> list[pb.Assignment]:
+    for _ in range(count):
+        scene.submit("greet")
+    return await assigned(await calls.connected(["greet"]), count)
+
+
+async def refused(call: Any) -> grpc.StatusCode:
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await call
+    return error.value.code()
+
+
+def lines(*numbers: int, text: str = "x") -> list[pb.LogLine]:
+    return [pb.LogLine(number=number, level="info", message=text) for number in numbers]
+
+
+async def test_an_attempt_keeps_so_many_log_lines_and_bytes(
+    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, scene)
+    for start in range(1, 25_001, 5000):
+        update = pb.Update(claim=sent(one), lines=lines(*range(start, start + 5000)))
+        assert [told.answer for told in await calls.report(update)] == [ACCEPTED]
+    far = pb.Update(claim=sent(one), lines=lines(2**31 - 1))
+    assert [told.answer for told in await calls.report(far)] == [ACCEPTED]
+    found = conn.execute("select count(*), max(line) from laneway.logs").fetchone()
+    assert found == (10_000, 10_000)
+    last = conn.execute("select message from laneway.logs where line = 10000").fetchone()
+    assert last == ("the log of this attempt is full: further lines are not kept",)
+
+
+async def test_late_log_lines_are_short(
+    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, scene)
+    await calls.report(pb.Update(claim=sent(one), lines=lines(1, 1001, text="y" * 5000)))
+    kept = conn.execute("select line, length(message) from laneway.logs order by 1").fetchall()
+    assert kept == [(1, 5000), (1001, 256)]
+
+
+async def test_a_job_keeps_so_many_bytes_of_steps(
+    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, scene)
+    large = json.dumps("x" * (MIB - 10))
+
+    def step(name: str, result: str) -> Any:
+        steps = [pb.Step(name=name, result=result)]
+        return calls.report(pb.Update(claim=sent(one), steps=steps))
+
+    for n in range(8):
+        assert [told.answer for told in await step(f"s{n}", large)] == [ACCEPTED]
+    assert await refused(step("s8", large)) is INVALID
+    assert [told.answer for told in await step("s0", '"again"')] == [ACCEPTED], "it is there"
+    assert await refused(step("s9", large)) is INVALID
+    total = "select count(*), sum(octet_length(result::text)) <= 8388608 from laneway.steps"
+    assert conn.execute(total).fetchone() == (8, True)
+    assert await calls.finish(one) == [ACCEPTED]
+
+
+async def test_a_job_keeps_so_many_steps(
+    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, scene)
+    conn.execute(
+        "insert into laneway.steps (seq, name, attempt, result, size)"
+        " select l.seq, 's' || n, 1, 'null', 4 from laneway.lease l, generate_series(1, 4999) n"
+    )
+    last, more = (pb.Update(claim=sent(one), steps=[pb.Step(name=x)]) for x in ("last", "more"))
+    assert [told.answer for told in await calls.report(last)] == [ACCEPTED]
+    assert await refused(calls.report(more)) is INVALID
+    assert conn.execute("select count(*) from laneway.steps").fetchone() == (5000,)
+
+
+async def test_an_attempt_that_reports_too_often_is_asked_to_wait(
+    dsn: str,
+    settings: Settings,
+    database: Database,
+    people: People,
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "REPORTS_PER_S", 0.001)
+    monkeypatch.setattr(service, "REPORTS_BURST", 3.0)
+    async with Station(dsn, settings, database) as station:
+        calls = station.call(people.new("ann", "remote_worker"))
+        first, second = await at_hand(calls, scene, 2)
+        for _ in range(3):
+            await calls.report(pb.Update(claim=sent(first), done=1))
+        code = await refused(calls.report(pb.Update(claim=sent(first), done=1)))
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await calls.report(pb.Update(claim=sent(second), done=1))
+        assert await calls.finish(first) == [ACCEPTED]
+
+
+async def test_a_claim_token_holds_no_limit_for_a_call(
+    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker", lanes=["default"]))
+    (one,) = await at_hand(calls, scene)
+    for name in ("openai", "nowhere"):
+        assert await refused(calls.acquire(one, {name: 8})) is INVALID
+    held = "select coalesce(sum(running), 0) from laneway.limit_usage"
+    assert conn.execute(held).fetchone() == (0,)
+
+
+async def test_a_limit_is_given_back_after_the_longest_hold(
+    dsn: str, database: Database, people: People, scene: Scene
+) -> None:
+    short = Settings.load(database_url=dsn, remote_limit_hold=0.2)
+    people.role("trusted", "workers:claim", "workers:declare")
+    async with Station(dsn, short, database) as station:
+        calls = station.call(people.new("ann", "trusted"))
+        first, second = await at_hand(calls, scene, 2)
+        assert not (await calls.acquire(first, {"ollama": 1})).is_full
+
+        async def has_room() -> bool:
+            return not (await calls.acquire(second, {"ollama": 1})).is_full
+
+        await until(has_room, PATIENCE)
+        assert await calls.release(first, {"ollama": 0}) == ACCEPTED
+        assert await calls.beat(first) == [ACCEPTED], "the job itself goes on"
