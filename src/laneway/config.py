@@ -46,6 +46,7 @@ from laneway.seeds import read_lanes
 
 CONFIG_FILE: Final = "laneway.toml"
 _PREFIX: Final = "LANEWAY_"
+_SECRETS: Final = ("database_url", "listen_dsn", "metrics_token")
 _DSN_FIELDS: Final = ("database_url", "listen_dsn")
 
 
@@ -333,6 +334,7 @@ class Settings(BaseSettings):
         return (
             init_settings,
             env_settings,
+            _SecretFiles(settings_cls),
             _PlainVariables(settings_cls),
             _ConfigFile(settings_cls),
         )
@@ -346,6 +348,24 @@ class _Source(PydanticBaseSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         raise NotImplementedError
+
+
+class _SecretFiles(_Source):
+    """Secrets in files, as containers mount them: LANEWAY_DATABASE_URL_FILE and the like."""
+
+    def __call__(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in _SECRETS:
+            variable = f"{_PREFIX}{name.upper()}_FILE"
+            path = os.environ.get(variable)
+            if not path:
+                continue
+            try:
+                found[name] = Path(path).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeError) as error:
+                reason = getattr(error, "strerror", None) or "not UTF-8 text"
+                raise ConfigError(f"{variable}: cannot read {path} ({reason})") from None
+        return found
 
 
 class _PlainVariables(_Source):

@@ -232,13 +232,18 @@ async def test_under_tls_cookies_are_secure_and_stay_so(app: FastAPI, database: 
     async with httpx2.AsyncClient(transport=transport, base_url="https://test") as client:
         opened = await client.post("/login", data={"link": link})
         said = opened.headers["set-cookie"].lower()
-        for word in ("httponly", "secure", "samesite=lax", "path=/"):
+        assert said.startswith("__host-laneway_session=")
+        for word in ("httponly", "secure", "samesite=lax", "path=/;"):
             assert word in said
+        tossed = {"Cookie": f"laneway_session={opened.cookies['__Host-laneway_session']}"}
+        async with httpx2.AsyncClient(transport=transport, base_url="https://test") as other:
+            assert (await other.get("/me", headers=tossed)).status_code == 401
         for path in ("/docs", "/me", "/healthz", "/nothing"):
             headers = (await client.get(path)).headers
             assert headers["strict-transport-security"].startswith("max-age=")
             assert headers["content-security-policy"].startswith("default-src 'self'")
             assert "unsafe" not in headers["content-security-policy"]
+            assert "base-uri 'none'" in headers["content-security-policy"]
             assert "frame-ancestors 'none'" in headers["content-security-policy"]
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["cache-control"] == "no-store"

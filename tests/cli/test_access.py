@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,6 +66,21 @@ def test_a_token_in_json_holds_its_secret_this_once(run: Run) -> None:
     )
     (listed,) = lines(run("tokens", "ls", "--json"))
     assert "token" not in listed
+
+
+def test_token_is_written_to_a_private_new_file(run: Run, tmp_path: Path) -> None:
+    run("principals", "create", "bot", "--kind", "service")
+    out = tmp_path / "token"
+    made = run("tokens", "create", "bot", "--name", "ci", "--out", out)
+    assert made.exit_code == 0
+    secret = out.read_text().strip()
+    assert secret.startswith("lw_")
+    assert secret not in made.stdout + made.stderr
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert run("tokens", "create", "bot", "--name", "ci", "--out", out).exit_code == 2
+    assert len(lines(run("tokens", "ls", "--json"))) == 1, "none was made that nobody has"
+    assert run("tokens", "create", "who", "--name", "ci", "--out", tmp_path / "b").exit_code == 3
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_login_link_is_made_for_a_person(run: Run) -> None:

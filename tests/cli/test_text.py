@@ -52,6 +52,8 @@ def test_durations_are_told_as_people_say_them(value: float | None, told: str) -
 def test_control_characters_are_written_out() -> None:
     assert visible("a\x1b[2Jb\nc\u202ed") == "a\\x1b[2Jb c\\u202ed"
     assert to_json({"a": "\x1b\u009b\u2028é"}) == '{"a": "\\u001b\\u009b\\u2028é"}'
+    turned = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"
+    assert to_json(turned).isascii()
 
 
 @pytest.mark.parametrize(

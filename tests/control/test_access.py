@@ -495,3 +495,48 @@ async def test_a_start_where_anybody_is_known_makes_nothing(db: Database) -> Non
     await access.create_principal(db, "bot", "service", by="root")
     assert await sessions.bootstrap(db, "laneway server") is None
     assert [p.name for p in await access.list_principals(db)] == ["bot"]
+
+
+# -- the last administrator, and names that pass for others -------------------------------------
+
+
+async def test_last_platform_admin_keeps_its_power(db: Database) -> None:
+    for name in ("ann", "bob"):
+        await access.create_principal(db, name, "person", by="root")
+        await access.grant_role(db, name, "platform_admin", "all", by="root")
+    await access.disable_principal(db, "bob", by="root")
+    with pytest.raises(Refused, match="last platform_admin"):
+        await access.disable_principal(db, "ann", by="root")
+    (grant,) = await access.list_grants(db, principal="ann")
+    with pytest.raises(Refused, match="last platform_admin"):
+        await access.revoke_grant(db, grant.id, by="root")
+    await access.enable_principal(db, "bob", by="root")
+    await access.revoke_grant(db, grant.id, by="root")
+    await access.disable_principal(db, "ann", by="root")
+
+
+async def test_audit_says_for_whom_a_token_or_link_was_made(db: Database, scene: Scene) -> None:
+    await ann(db)
+    await access.create_token(db, "ann", "laptop", by="keeper")
+    await sessions.create_login_link(db, "ann", by="keeper")
+    await access.create_token(db, "ann", "phone", by="ann")
+    kept = scene.conn.execute(
+        "select after ->> 'acting_for' from laneway.audit where name = 'ann'"
+        " and action in ('token.created', 'link.created') order by id"
+    ).fetchall()
+    assert kept == [("ann",), ("ann",), (None,)]
+
+
+@pytest.mark.parametrize(
+    "name", ["\u0430lice", "al\u03b9ce", "\uff41lice", "Laneway", "POLICY", "nobody", "Schedule:x"]
+)
+async def test_name_that_passes_for_another_is_refused(db: Database, name: str) -> None:
+    with pytest.raises(InvalidInput, match="name"):
+        await access.create_principal(db, name, "person", by="root")
+
+
+@pytest.mark.parametrize(
+    "name", ["alice@example.org", "Ирина", "李雷", "\u0391\u03bd\u03bd\u03b1", "bot-7"]
+)
+async def test_name_of_one_alphabet_is_accepted(db: Database, name: str) -> None:
+    assert (await access.create_principal(db, name, "person", by="root")).name == name

@@ -298,3 +298,13 @@ def test_no_password_shows_in_settings_or_their_errors(monkeypatch: pytest.Monke
     with pytest.raises(ValidationError) as caught:
         Settings(database_url="http://ann:hunter2@h")
     assert "hunter2" not in str(caught.value)
+
+
+def test_secrets_are_read_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    monkeypatch.setenv("LANEWAY_DATABASE_URL_FILE", str(file))
+    assert "LANEWAY_DATABASE_URL_FILE" in refused()
+    file.write_text(f"{URL}\n")
+    assert Settings.load().database_url == URL
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://other/db")
+    assert Settings.load().database_url == "postgresql://other/db"

@@ -117,7 +117,7 @@ async def _authenticate(request: Request) -> tuple[Access, bool]:
     throttle: Throttle = request.app.state.throttle
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     is_token = scheme.lower() == "bearer" and bool(token)
-    secret = token if is_token else request.cookies.get(COOKIE)
+    secret = token if is_token else session_secret(request)
     if not secret:
         raise Unauthenticated("a bearer token or a session is needed")
     key = token_key(secret) if is_token else session_key(secret)
@@ -134,7 +134,17 @@ def secret_digest(request: Request) -> bytes | None:
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     if scheme.lower() == "bearer" and token:
         return digest_of(token)
-    return digest_of(request.cookies.get(COOKIE), "session")
+    return digest_of(session_secret(request), "session")
+
+
+def cookie_name(request: Request) -> str:
+    """The cookie of a session: under TLS one that no page of another host can set."""
+    is_whole = request.url.scheme == "https" and not request.scope.get("root_path")
+    return f"__Host-{COOKIE}" if is_whole else COOKIE
+
+
+def session_secret(request: Request) -> str | None:
+    return request.cookies.get(cookie_name(request))
 
 
 async def _check_csrf(request: Request, who: Caller) -> None:

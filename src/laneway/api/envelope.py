@@ -29,7 +29,10 @@ _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'self'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    ),
     (b"cache-control", b"no-store"),
 )
 # Asked every few seconds by machines.

@@ -7,11 +7,18 @@ from html import escape
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Cookie, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from laneway.api.answer import location
-from laneway.api.auth import COOKIE, Caller, address_of, caller, check_origin
+from laneway.api.auth import (
+    Caller,
+    address_of,
+    caller,
+    check_origin,
+    cookie_name,
+    session_secret,
+)
 from laneway.api.problems import answers, refusals
 from laneway.control import sessions as verbs
 from laneway.control.throttle import Throttle
@@ -70,11 +77,10 @@ async def show_login(
         **refusals(401, 403, 413, 422, 429, 503),
     },
 )
-async def log_in(
-    request: Request, had: Annotated[str | None, Cookie(alias=COOKIE)] = None
-) -> Response:
+async def log_in(request: Request) -> Response:
     """Opens a session; the link is spent, and the session the browser had before ends."""
     check_origin(request)
+    had = session_secret(request)
     throttle: Throttle = request.app.state.throttle
     address = address_of(request)
     try:
@@ -102,7 +108,7 @@ async def log_in(
         request.app.state.gatekeeper.forget_session(had)
     answer = RedirectResponse(location(request, "/docs"), 303)
     answer.set_cookie(
-        COOKIE,
+        cookie_name(request),
         opened.cookie,
         max_age=int(verbs.SESSION_LIFE_S),
         path=location(request, "/"),
@@ -123,12 +129,18 @@ async def log_in(
 async def log_out(
     request: Request,
     who: Annotated[Caller, Depends(caller)],
-    had: Annotated[str | None, Cookie(alias=COOKIE)] = None,
 ) -> Response:
     """Ends the browser's session."""
+    had = session_secret(request)
     if had is not None:
         await verbs.close_session(request.app.state.database, had, by=who.actor)
         request.app.state.gatekeeper.forget_session(had)
     answer = Response(status_code=204)
-    answer.delete_cookie(COOKIE, path=location(request, "/"), httponly=True, samesite="lax")
+    answer.delete_cookie(
+        cookie_name(request),
+        path=location(request, "/"),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
     return answer

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # Wide enough that nothing is folded where a program reads.
 _UNFOLDED = 1000
-_CONTROL = re.compile(r"[\x7f-\x9f\u2028\u2029]")
+# Also what turns the direction of the text around it.
+_CONTROL = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _no_color = False
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TextIO
 from uuid import UUID
 
 import typer
@@ -44,6 +48,12 @@ def create(
             metavar="DURATION", parser=_life, help="When it ends: 90d by default; or `never`."
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write it into a new file that only you can read, show nothing."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Make a token and show it: this once, and never again."""
@@ -53,16 +63,42 @@ def create(
     chosen = None if lanes is None else inputs.names(lanes)
     types = None if job_types is None else inputs.names(job_types)
     life = TOKEN_LIFE_S if expires_in is None else None if expires_in == _NEVER else expires_in
-    made = session.run(
-        lambda desk: desk.create_token(principal, name, narrowed, chosen, life, types)
-    )
+    with ExitStack() as stack:
+        # Before the token is made: one that cannot be written would be lost.
+        file = None if out is None else stack.enter_context(_private_file(out))
+        made = session.run(
+            lambda desk: desk.create_token(principal, name, narrowed, chosen, life, types)
+        )
+        if file is not None:
+            file.write(f"{made.secret}\n")
     if json:
-        show_json({**made.token.to_dict(), "token": made.secret})
+        show_json({**made.token.to_dict(), **({} if out else {"token": made.secret})})
         return
     end = made.token.expires_at
     until = f"until {end.astimezone():%Y-%m-%d %H:%M}" if end else "for ever"
+    if out is not None:
+        note(f"token {made.token.id} of {visible(principal)}, {until}: written to {out}")
+        return
     note(f"token {made.token.id} of {visible(principal)}, {until}; it is not shown again:")
     line(made.secret)
+
+
+@contextmanager
+def _private_file(path: Path) -> Iterator[TextIO]:
+    """A new file for its owner only; it is gone again where the block fails."""
+    from laneway.errors import InvalidInput
+
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InvalidInput("--out", f"cannot create {path}: {reason}") from None
+    try:
+        with os.fdopen(number, "w", encoding="ascii") as file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 @app.command()

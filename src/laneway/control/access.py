@@ -22,6 +22,7 @@ from laneway.domain.access import (
     check_kind,
     check_lanes,
     check_life,
+    check_new_principal_name,
     check_place,
     check_principal_name,
     check_role_permissions,
@@ -41,6 +42,7 @@ from laneway.store.database import Database, Runner
 KIND: Final = "access"
 SESSION_IDLE_S: Final = 2 * 3600.0
 PAGE: Final = 50
+_LAST_ADMIN: Final = "{} is the last platform_admin: grant that role to another principal first"
 
 
 # -- who asks ---------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ async def review(db: Database, digests: Collection[bytes]) -> dict[bytes, Access
 async def create_principal(db: Database, name: str, kind: str, *, by: str) -> Principal:
     """Creates a person or service; it may do nothing yet."""
     check_words(by, None)
-    check_principal_name(name)
+    check_new_principal_name(name)
     chosen = check_kind(kind)
     async with audited(db, by, "principal.created", KIND, name) as deed:
         made = await deed.run(store.create_principal(name, chosen, by))
@@ -111,6 +113,8 @@ async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Princip
         found = await locked_principal(deed, name)
         if found.is_disabled is not enabled:
             raise Refused(f"{name} is {'enabled' if enabled else 'disabled'} already")
+        if not enabled and await deed.run(store.loses_last_admin(principal=found.id)):
+            raise Refused(_LAST_ADMIN.format(name))
         changed = await deed.run(store.switch_principal(found.id, enabled=enabled))
         deed.before, deed.after = found.to_dict(), changed.to_dict()
     return changed
@@ -225,6 +229,8 @@ async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
     """Takes a role away; answers what was granted."""
     check_words(by, None)
     async with audited(db, by, "role.revoked", KIND) as deed:
+        if await deed.run(store.loses_last_admin(grant=grant_id)):
+            raise Refused(_LAST_ADMIN.format("its principal"))
         gone = await deed.run(store.revoke_grant(grant_id))
         if gone is None:
             raise NotFound(f"no grant {grant_id}")
@@ -268,7 +274,9 @@ async def create_token(
                 found.id, name, secret.hint, secret.digest, narrowed, chosen, life, by, types
             )
         )
-        deed.after = made.to_dict()
+        # Whoever made it can act as that principal.
+        acting_for = {"acting_for": principal} if by != principal else {}
+        deed.after = {**made.to_dict(), **acting_for}
     return NewToken(secret.text, made)
 
 

@@ -43,6 +43,8 @@ async def create_login_link(db: Database, principal: str, *, by: str) -> str:
         if found.kind != "person":
             raise Refused(f"{principal} is a service: it comes with a token, not with a browser")
         secret = await _new_link(deed, found.id)
+        if by != principal:
+            deed.after = {"acting_for": principal}
     return secret
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
+from unicodedata import is_normalized
+from unicodedata import name as unicode_name
 from uuid import UUID
 
 from laneway.domain.job import NAME_BYTES
@@ -25,8 +27,11 @@ TOKEN_LIFE_S: Final = 90 * 86400.0
 LONGEST_LIFE_S: Final = 10 * 366 * 86400.0
 
 # Who submits for a schedule, and who approves by policy: no principal may pass for them.
+_LOOKALIKES: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
 _TAKEN_PREFIX: Final = "schedule:"
 _TAKEN_NAMES: Final = frozenset({"policy", "laneway"})
+# Of these nobody new may be called.
+_RESERVED: Final = _TAKEN_NAMES | {"nobody", "anonymous", "system"}
 
 
 def _told(at: datetime | None) -> str | None:
@@ -159,6 +164,19 @@ def check_principal_name(value: object, field: str = "name") -> str:
         raise InvalidInput(field, "must be printable text without control characters")
     if name in _TAKEN_NAMES or name.startswith(_TAKEN_PREFIX):
         raise InvalidInput(field, f"{name!r} stands for Laneway itself")
+    return name
+
+
+def check_new_principal_name(value: object) -> str:
+    """A name for a new principal, which must not pass for another one."""
+    name = check_principal_name(value)
+    if name.casefold() in _RESERVED or name.casefold().startswith(_TAKEN_PREFIX):
+        raise InvalidInput("name", f"{name!r} could pass for Laneway itself")
+    if not is_normalized("NFKC", name):
+        raise InvalidInput("name", "has characters that look like others: write it in NFKC")
+    scripts = {unicode_name(char, "").partition(" ")[0] for char in name if char.isalpha()}
+    if len(scripts & _LOOKALIKES) > 1:
+        raise InvalidInput("name", "mixes alphabets whose letters look alike")
     return name
 
 

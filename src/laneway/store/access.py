@@ -108,6 +108,19 @@ def create_principal(name: str, kind: Kind, by: str) -> Statement[Principal | No
     return Statement("access/create_principal", _first(_principal), params)
 
 
+def _is_last(rows: list[Row]) -> bool:
+    before, after = rows[0]
+    return bool(before) and not after
+
+
+def loses_last_admin(
+    *, principal: UUID | None = None, grant: UUID | None = None
+) -> Statement[bool]:
+    """Whether nobody could do everything without them; nobody else changes that meanwhile."""
+    params = {"principal": principal, "grant": grant}
+    return Statement("access/count_admins", _is_last, params)
+
+
 def create_first(name: str, by: str) -> Statement[Principal | None]:
     """Creates a person where there is no principal at all; None where there is."""
     params = {"id": new_job_id(), "name": name, "by": by}

@@ -15,6 +15,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/authenticate_token": ("select update on tokens", *_GRANTED),
     "access/change_role": ("select update on roles",),
     "access/close_session": ("select delete on sessions", "select on principals"),
+    "access/count_admins": ("select on role_grants", "select on principals"),
     "access/create_first": ("select insert on principals",),
     "access/create_link": ("insert on login_links",),
     "access/create_principal": ("select insert on principals",),
