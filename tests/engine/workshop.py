@@ -16,7 +16,7 @@ from laneway import Job, JobHandle, Laneway, RetryPolicy
 from laneway.config import Settings
 from laneway.engine.worker import Worker
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 QUICK: dict[str, Any] = {
     "leader_ttl": 1.0,
     "watchdog_interval": 0.1,

@@ -88,7 +88,7 @@ async def test_no_worker_holds_more_than_it_said_and_every_job_ends_once(
         workers = [Restless((here, there), random.Random(chance.random())) for _ in range(4)]
         working = [asyncio.ensure_future(one.work(done)) for one in workers]
         try:
-            await until(lambda: observer.look() == JOBS, timeout=60)
+            await until(lambda: observer.look() == JOBS, timeout=240)
         finally:
             done.set()
             await asyncio.gather(*working)
