@@ -10,12 +10,14 @@ import pytest
 
 from laneway.config import Settings
 from laneway.control import health, jobs
-from laneway.control.health import Finding
+from laneway.control.health import Check, Finding
 from laneway.domain.states import Status
+from laneway.store import health as store
 from laneway.store import leases, retention
 from laneway.store.database import Database
 from laneway.store.retention import Mandate
 from tests.store.desk import Desk
+from tests.store.test_plans import spent
 
 STATES = ("outcome", "lease", "ready", "delayed", "key_waiters", "awaiting")
 
@@ -128,3 +130,45 @@ async def test_a_job_in_no_state_is_shown_found_and_mended(db: Database, desk: D
     await asyncio.to_thread(desk.claimed)
     assert desk.row("lease", lost[1])["attempt"] > 1
     assert desk.places(kept) == ["lease"]
+
+
+async def test_look_for_lost_jobs_is_bounded_and_says_so(db: Database, desk: Desk) -> None:
+    kept, lost = _many_jobs(desk)
+    newest = health.NEWEST_LOOK + health.PLACES * health.EACH_LOOK
+    used = spent(desk, lambda: desk.run(store.find_lost(newest=100, places=4, each=50)))
+    # Of each job its own row, twice, and one that says its state, or none in six tables.
+    assert sum(used[table] for table in ("jobs", *STATES)) <= 3 * (100 + 4 * 50) + 200
+    found = desk.run(store.find_lost(newest=100, places=4, each=50))
+    assert not found.is_whole
+    assert len(found.ids) >= 50
+    check = await health.check_lost(db)
+    assert check.finding is Finding.FAIL
+    assert f"of {newest:,} looked at" not in check.message
+    looked: list[int] = []
+    assert await health.repair(db, by="ann", on_look=looked.append) == (0, lost)
+    assert await health.check_lost(db) == Check("jobs", Finding.OK, "every job has a state")
+    desk.run(store.end_lost([kept]))
+    assert desk.one("select count(*) from laneway.outcome where error ->> 'type' = 'Lost'") == lost
+
+
+async def test_repair_looks_at_a_part_of_the_jobs_at_a_time(
+    db: Database, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laneway.control.health.REPAIR_LOOK", 300)
+    monkeypatch.setattr("laneway.control.health.REPAIR_BATCH", 200)
+    monkeypatch.setattr("laneway.control.health.NEWEST_LOOK", 100)
+    _, lost = _many_jobs(desk)
+    looked: list[int] = []
+    assert await health.repair(db, by="ann", on_look=looked.append) == (0, lost)
+    assert looked == [300, 600, 900]
+    check = await health.check_lost(db)
+    assert check.message == "every job of 20,100 looked at, the newest and a sample, has a state"
+
+
+def _many_jobs(desk: Desk) -> tuple[int, int]:
+    """A thousand jobs of which the oldest 400 are lost; one that is not, and how many are."""
+    desk.do("insert into laneway.jobs (seq, id, job_type, payload)"
+            " select g, gen_random_uuid(), 't', '{}' from generate_series(1, 1000) g")  # fmt: skip
+    desk.do("insert into laneway.ready (seq, job_type, rank)"
+            " select seq, job_type, 0 from laneway.jobs where seq > 400")  # fmt: skip
+    return 1000, 400

@@ -10,14 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional, get_type_hints
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped, unused-ignore]
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from laneway.domain.arguments import Arguments, validate_against_schema
@@ -471,3 +471,50 @@ def test_handlers_with_same_arguments_share_their_checks_but_not_their_names() -
     assert (one["title"], two["title"]) != (two["title"], one["title"])
     assert one["properties"]["a"] == two["properties"]["a"] != three["properties"]["a"]  # type: ignore[index]
     assert [each["properties"]["b"]["default"] for each in (one, two)] == [[], [3]]  # type: ignore[index]
+
+
+def test_schema_of_hints_put_together_is_what_pydantic_makes_of_all() -> None:
+    def mixed(
+        ctx: Any,
+        path: str,
+        first_page: Annotated[int, Field(ge=1, description="From here")],
+        titled: Annotated[int, Field(title="Laneway")],
+        when: datetime | None = None,
+        kind: Literal["a", 1] = "a",
+        anything: Any = None,
+        parts: dict[str, list[float]] = {},  # noqa: B006
+    ) -> None: ...
+
+    hints = {
+        name: each if name in ("path", "first_page", "titled") else NotRequired[each]
+        for name, each in get_type_hints(mixed, include_extras=True).items()
+        if name not in ("ctx", "return")
+    }
+    make: Any = TypedDict
+    made = make("mixed", hints)
+    made.__pydantic_config__ = {"extra": "forbid", "title": Arguments.of(mixed).name}
+    shown: Any = Arguments.of(mixed).schema()
+    for each in shown["properties"].values():
+        each.pop("default", None)
+    assert shown == {"$schema": shown["$schema"], **TypeAdapter(made).json_schema()}
+
+
+def test_many_handlers_with_equal_hints_are_checked_at_first_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[object] = []
+
+    def counted(kind: Any) -> TypeAdapter[Any]:
+        made.append(kind)
+        return TypeAdapter(kind)
+
+    monkeypatch.setattr("laneway.domain.arguments.TypeAdapter", counted)
+    of: dict[str, Any] = {}
+    for n in range(50):
+        exec(f"def f{n}(ctx, a{n}: bytes, b{n}: frozenset[bytes]) -> None: ...", of)  # noqa: S102
+    known = [Arguments.of(of[f"f{n}"]) for n in range(50)]
+    assert len(made) <= 2
+    assert [f"a{n}" in one.names for n, one in enumerate(known)] == [True] * 50
+    refused(lambda: known[7].validate({"a7": 1, "b7": []}))
+    assert known[7].validate({"a7": "x", "b7": []}) == {"a7": b"x", "b7": frozenset()}
+    assert len(made) <= 3

@@ -69,9 +69,13 @@ def repair(json: Json = False) -> None:
     from laneway.control import health
     from laneway.opening import open_database
 
+    def tell(looked: int) -> None:
+        if looked % 100_000 == 0:
+            note(f"looked at {looked:,} jobs")
+
     async def mend() -> tuple[int, int]:
         async with open_database(session.settings(), role="repair") as db:
-            return await health.repair(db, by=session.principal())
+            return await health.repair(db, by=session.principal(), on_look=tell)
 
     counters, jobs = asyncio.run(mend())
     if json:

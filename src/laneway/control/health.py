@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -20,8 +20,13 @@ from laneway.store.database import Database
 SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
-LOST_SHOWN: Final = 1000
 STALE_SHOWN: Final = 100
+# Jobs that `doctor` looks at: the newest, and some in each of a number of places.
+NEWEST_LOOK: Final = 20_000
+PLACES: Final = 20
+EACH_LOOK: Final = 1000
+# Jobs that `repair` looks at in one statement.
+REPAIR_LOOK: Final = 10_000
 REPAIR_BATCH: Final = 1000
 
 
@@ -249,28 +254,39 @@ async def check_blockers(db: Database) -> Check:
 async def check_lost(db: Database) -> Check:
     """Every job waits, runs or has ended."""
     name = "jobs"
-    lost = await db.run(health.find_lost(limit=LOST_SHOWN + 1))
-    if not lost:
-        return _ok(name, "every job has a state")
-    more = "+" if len(lost) > LOST_SHOWN else ""
-    told = f"{min(len(lost), LOST_SHOWN)}{more} jobs are in no state, the first is {lost[0]}"
+    found = await db.run(health.find_lost(newest=NEWEST_LOOK, places=PLACES, each=EACH_LOOK))
+    most = NEWEST_LOOK + PLACES * EACH_LOOK
+    looked_at = "" if found.is_whole else f" of {most:,} looked at, the newest and a sample,"
+    if not found.ids:
+        return _ok(name, f"every job{looked_at} has a state")
+    told = f"{len(found.ids)} jobs{looked_at} are in no state, the first is {found.ids[0]}"
     return _fail(name, f"{told}: tables were truncated or restored in part", "laneway db repair")
 
 
-async def repair(db: Database, *, by: str) -> tuple[int, int]:
-    """Mends counters and ends lost jobs as failed, a batch per act; answers how many of each."""
+async def repair(
+    db: Database, *, by: str, on_look: Callable[[int], None] = lambda looked: None
+) -> tuple[int, int]:
+    """Mends counters and ends lost jobs as failed, a batch per act; answers how many of each.
+
+    `on_look` is called with the number of jobs looked at so far.
+    """
     # By itself: claims wait for counters that are being mended.
     async with audited(db, by, "database.repaired", "database") as deed:
         counters = await deed.run(health.recount_usage())
         deed.is_act, deed.after = counters > 0, {"counters": counters}
-    ended, is_more = 0, True
-    while is_more:
-        async with audited(db, by, "database.repaired", "database") as deed:
-            found = await deed.run(health.end_lost(limit=REPAIR_BATCH))
-            deed.is_act, deed.after = bool(found), {"jobs": [str(one) for one in found]}
-        ended += len(found)
-        is_more = len(found) == REPAIR_BATCH
-    return counters, ended
+    ended, looked, after = 0, 0, 0
+    while True:
+        lost = await db.run(health.look_for_lost(after=after, look=REPAIR_LOOK))
+        for start in range(0, len(lost.numbers), REPAIR_BATCH):
+            batch = lost.numbers[start : start + REPAIR_BATCH]
+            async with audited(db, by, "database.repaired", "database") as deed:
+                found = await deed.run(health.end_lost(batch))
+                deed.is_act, deed.after = bool(found), {"jobs": [str(one) for one in found]}
+            ended += len(found)
+        if lost.next_after is None:
+            return counters, ended
+        after, looked = lost.next_after, looked + REPAIR_LOOK
+        on_look(looked)
 
 
 async def check_snapshots(db: Database) -> Check:

@@ -44,15 +44,21 @@ _typed_dict: Any = TypedDict
 
 
 class Arguments:
-    """What one handler takes besides its Context, built once when it is registered."""
+    """What one handler takes besides its Context.
+
+    An application may have thousands of handlers: schemas of hints are shared, and what checks a
+    payload is made when the first one comes.
+    """
 
     __slots__ = (
         "_accepts_any_name",
-        "_adapter",
+        "_built",
         "_defaults",
         "_is_plain",
         "_required",
+        "_rest",
         "_schema",
+        "_shape",
         "name",
     )
 
@@ -65,7 +71,18 @@ class Arguments:
         self._required = frozenset(hints) - frozenset(defaults)
         self._accepts_any_name = rest is not None
         self._is_plain = all(_is_plain(hint) for hint in (*hints.values(), rest or Any))
-        self._adapter, self._schema = _adapter(name, hints, defaults, rest)
+        self._shape = tuple((k, hint, repr(hint), k in defaults) for k, hint in hints.items())
+        self._rest = rest
+        self._built: _Adapter | None = None
+        self._schema = {**_schema(name, self._shape, rest), "title": name}
+
+    @property
+    def _adapter(self) -> _Adapter:
+        """What checks the arguments; made at first use, for it takes a millisecond."""
+        if self._built is None:
+            make = _shared_adapter if _is_hashable((self._shape, self._rest)) else _make_adapter
+            self._built = make(self._shape, self._rest, repr(self._rest))
+        return self._built
 
     @classmethod
     def of(
@@ -240,37 +257,70 @@ def _resolve(
     return hints[parameter.name]
 
 
-_Checker = tuple[TypeAdapter[dict[str, object]], dict[str, Any]]
+_Adapter = TypeAdapter[dict[str, object]]
 # Each argument: name, hint, the hint as written (for 1 equals True), whether it has a default.
 _Shape = tuple[tuple[str, Any, str, bool], ...]
 
 
-def _adapter(
-    name: str, hints: Mapping[str, Any], defaults: Mapping[str, object], rest: Any
-) -> _Checker:
-    """What checks the arguments, and their schema; shared, for making one takes a millisecond."""
-    shape = tuple((key, hint, repr(hint), key in defaults) for key, hint in hints.items())
-    make = _shared_checker if _is_hashable((shape, rest)) else _checker
-    try:
-        adapter, schema = make(shape, rest, repr(rest))
-    except Exception as error:
-        culprit = next((key for key, hint in hints.items() if not _is_jsonable(hint)), "**")
-        reason = str(error).splitlines()[0][:RULE_CHARS]
-        raise InvalidInput(f"{name}({culprit})", f"its type has no JSON form: {reason}") from None
-    return adapter, {**schema, "title": name}
-
-
-def _checker(shape: _Shape, rest: Any, _written: str) -> _Checker:
+def _make_adapter(shape: _Shape, rest: Any, _written: str) -> _Adapter:
     # A TypedDict, because it validates straight into keyword arguments and, unlike a model,
     # takes any parameter name.
     keys = {key: NotRequired[hint] if has_default else hint for key, hint, _, has_default in shape}
     made = _typed_dict("Arguments", keys, **({} if rest is None else {"extra_items": rest}))
     made.__pydantic_config__ = _CONFIG if rest is None else _OPEN_CONFIG
-    adapter: TypeAdapter[dict[str, object]] = TypeAdapter(made)
-    return adapter, adapter.json_schema(schema_generator=_SchemaGenerator)
+    return TypeAdapter(made)
 
 
-_shared_checker = lru_cache(maxsize=1024)(_checker)
+_shared_adapter = lru_cache(maxsize=1024)(_make_adapter)
+
+
+def _schema(name: str, shape: _Shape, rest: Any) -> dict[str, Any]:
+    """The JSON Schema of arguments; raises InvalidInput where a hint has none."""
+    parts: dict[str, dict[str, Any]] = {}
+    try:
+        for key, hint, written, _ in shape:
+            part = _argument_schema(hint, written)
+            if part is None:
+                return _whole_schema(shape, rest)
+            is_titled = part.get("title") == _ANY_TITLE
+            parts[key] = {**part, "title": _title(key)} if is_titled else part
+        if rest is not None:
+            return _whole_schema(shape, rest)
+    except Exception as error:
+        culprit = next((key for key, hint, _, _ in shape if not _is_jsonable(hint)), "**")
+        reason = str(error).splitlines()[0][:RULE_CHARS]
+        raise InvalidInput(f"{name}({culprit})", f"its type has no JSON form: {reason}") from None
+    schema: dict[str, Any] = {"additionalProperties": False, "properties": parts, "type": "object"}
+    required = [key for key, _, _, has_default in shape if not has_default]
+    return {**schema, "required": required} if required else schema
+
+
+def _whole_schema(shape: _Shape, rest: Any) -> dict[str, Any]:
+    return _make_adapter(shape, rest, "").json_schema(schema_generator=_SchemaGenerator)
+
+
+_ANY_NAME: Final = "laneway_argument"
+_ANY_TITLE: Final = "Laneway Argument"
+
+
+def _title(name: str) -> str:
+    """The title that pydantic gives a field."""
+    return name.title().replace("_", " ").strip()
+
+
+def _argument_schema(hint: Any, written: str) -> dict[str, Any] | None:
+    """The schema of one argument, the same in every handler; None if it needs definitions."""
+    make = _shared_argument_schema if _is_hashable(hint) else _make_argument_schema
+    return make(hint, written)
+
+
+def _make_argument_schema(hint: Any, written: str) -> dict[str, Any] | None:
+    whole = _whole_schema(((_ANY_NAME, hint, written, False),), None)
+    # An alias has another name.
+    return None if "$defs" in whole else whole["properties"].get(_ANY_NAME)
+
+
+_shared_argument_schema = lru_cache(maxsize=1024)(_make_argument_schema)
 
 
 def _is_hashable(value: object) -> bool:

@@ -166,8 +166,14 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "select on outcome", "select on lease", "select on ready",
         "select on delayed", "select on key_waiters", "select on awaiting",
     ),
+    "look_for_lost": (
+        "select on jobs", "select on outcome", "select on lease", "select on ready",
+        "select on delayed", "select on key_waiters", "select on awaiting",
+    ),
+    "sample_lost": ("select on jobs", "execute on look_for_lost"),
     "end_lost": (
-        "execute on lost_jobs", "execute on emit", "select on jobs", "insert on outcome",
+        "execute on lost_jobs", "execute on look_for_lost", "execute on emit",
+        "select on jobs", "insert on outcome",
         "select on attempts", "select on progress", "select delete on job_keys",
     ),
     "sweep_keys": (

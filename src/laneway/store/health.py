@@ -63,14 +63,47 @@ def find_blockers(*, age_s: float = _BLOCKS_FOR_S) -> Statement[list[Blocker]]:
     )
 
 
-def find_lost(*, limit: int) -> Statement[list[UUID]]:
-    """Jobs that are in no state, as after some tables were truncated or restored."""
-    return Statement("health/find_lost", lambda rows: [row[0] for row in rows], {"limit": limit})
+class LostSample(NamedTuple):
+    """Jobs in no state among those looked at; `is_whole`: there are no others."""
+
+    ids: list[UUID]
+    is_whole: bool
 
 
-def end_lost(*, limit: int) -> Statement[list[UUID]]:
-    """Ends jobs that are in no state as failed; answers which."""
-    return Statement("health/end_lost", lambda rows: [row[0] for row in rows], {"limit": limit})
+def find_lost(*, newest: int, places: int, each: int) -> Statement[LostSample]:
+    """Jobs that are in no state, as after some tables were truncated or restored.
+
+    Looks at the newest jobs, and at some in each of a number of places spread over the others.
+    """
+    return Statement(
+        "health/find_lost",
+        lambda rows: LostSample([row[0] for row in rows if row[0] is not None], rows[0][1]),
+        {"newest": newest, "places": places, "each": each},
+    )
+
+
+class LostAmong(NamedTuple):
+    """Numbers of jobs in no state, and after which number the next look starts."""
+
+    numbers: list[int]
+    next_after: int | None
+
+
+def look_for_lost(*, after: int, look: int) -> Statement[LostAmong]:
+    """Jobs that are in no state among `look` jobs after one."""
+
+    def decode(rows: list[Row]) -> LostAmong:
+        stopped = rows[-1][0] if rows and rows[-1][1] is None else None
+        return LostAmong([row[0] for row in rows if row[1] is not None], stopped)
+
+    return Statement("health/look_for_lost", decode, {"after": after, "look": look})
+
+
+def end_lost(numbers: Sequence[int]) -> Statement[list[UUID]]:
+    """Ends those of the jobs that are in no state as failed; answers which."""
+    return Statement(
+        "health/end_lost", lambda rows: [row[0] for row in rows], {"seqs": list(numbers)}
+    )
 
 
 def recount_usage() -> Statement[int]:

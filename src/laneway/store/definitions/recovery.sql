@@ -74,14 +74,83 @@ language sql stable as $$
      order by j.seq limit p_limit
 $$;
 
--- Ends lost jobs as failed, so that they can be retried, and frees their keys. Answers their ids, p_limit at a time.
-create or replace function laneway.end_lost(p_limit integer)
+-- The same among p_look jobs after p_after, each looked up by index. Last, without an id, where the look ended if there
+-- may be more jobs.
+create or replace function laneway.look_for_lost(p_after bigint, p_look integer)
+returns table (seq bigint, id uuid)
+language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    v_last   bigint;
+    v_looked integer;
+begin
+    select max(x.seq), count(*) into v_last, v_looked
+      from (select j.seq from laneway.jobs j where j.seq > p_after order by j.seq limit p_look) x;
+    return query
+    select j.seq, j.id from laneway.jobs j
+     where j.seq > p_after and j.seq <= v_last
+       and not exists (select from laneway.outcome x where x.seq = j.seq)
+       and not exists (select from laneway.lease x where x.seq = j.seq)
+       and not exists (select from laneway.ready x where x.seq = j.seq)
+       and not exists (select from laneway.delayed x where x.seq = j.seq)
+       and not exists (select from laneway.key_waiters x where x.seq = j.seq)
+       and not exists (select from laneway.awaiting x where x.seq = j.seq)
+     order by j.seq;
+    if v_looked = p_look then
+        seq := v_last;
+        id := null;
+        return next;
+    end if;
+end $$;
+
+-- Lost jobs among the newest p_newest, and p_each jobs at each of p_places that are spread over all numbers. is_whole:
+-- there are no other jobs. One row without an id where none is lost.
+create or replace function laneway.sample_lost(p_newest integer, p_places integer, p_each integer)
+returns table (id uuid, is_whole boolean)
+language plpgsql stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+    v_low   bigint := (select j.seq from laneway.jobs j order by j.seq limit 1);
+    v_after bigint := (select j.seq from laneway.jobs j order by j.seq desc offset p_newest limit 1);
+begin
+    return query
+    select x.id, v_after is null
+      from (select 1) one
+      left join lateral (
+        select l.seq, l.id from laneway.look_for_lost(coalesce(v_after, v_low - 1, 0), p_newest) l where l.id is not null
+        union
+        select l.seq, l.id from generate_series(0, p_places - 1) g
+         cross join lateral laneway.look_for_lost(v_low - 1 + g * (v_after - v_low + 1) / p_places, p_each) l
+         where l.id is not null and v_after is not null) x on true
+     order by x.seq;
+end $$;
+
+-- Ends lost jobs as failed, so that they can be retried, and frees their keys: p_limit of them, or those of p_seqs that
+-- are lost. Answers their ids.
+create or replace function laneway.end_lost(p_limit integer, p_seqs bigint[] default null)
 returns setof uuid
 language plpgsql volatile as $$
 declare
     v_seqs bigint[];
 begin
-    v_seqs := array(select x.seq from laneway.lost_jobs(0, p_limit) x);
+    if p_seqs is null then
+        v_seqs := array(select x.seq from laneway.lost_jobs(0, p_limit) x);
+    else
+        v_seqs := array(select x.seq from unnest(p_seqs) s cross join lateral laneway.look_for_lost(s - 1, 1) x
+                         where x.seq = s and x.id is not null);
+    end if;
     if v_seqs = '{}' then return; end if;
     insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error)
     select j.seq, 'failed', j.workspace, j.job_type, j.priority,

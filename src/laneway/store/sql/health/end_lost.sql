@@ -1,2 +1,2 @@
--- Ends jobs that are in no state as failed, a bounded number, and frees their keys.
-select l from laneway.end_lost(%(limit)s::integer) l
+-- Ends those of the given jobs that are in no state as failed, and frees their keys.
+select l from laneway.end_lost(0, %(seqs)s::bigint[]) l

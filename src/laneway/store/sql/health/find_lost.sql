@@ -1,2 +1,2 @@
--- Jobs that are in no state, up to a bound: reads all jobs, so it is for people who ask.
-select l.id from laneway.lost_jobs(0, %(limit)s::integer) l
+-- Jobs that are in no state: the newest, and a sample of the others. Whether those are all jobs there are.
+select l.id, l.is_whole from laneway.sample_lost(%(newest)s::integer, %(places)s::integer, %(each)s::integer) l
