@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,49 +23,32 @@ def log_as(form: str | None) -> None:
         os.environ["LANEWAY_LOG_FORMAT"] = form
 
 
+def _number(setting: str, help_text: str, *, least: int = 1, most: int | None = None) -> Any:
+    """An option for a whole number that a setting of the environment gives too."""
+    return typer.Option(min=least, max=most, envvar=f"LANEWAY_{setting}", help=help_text)
+
+
 App = Annotated[str, typer.Argument(metavar="APP", help="Where the handlers are: module:name.")]
 Processes = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        envvar="LANEWAY_WORKER_PROCESSES",
-        help="Worker processes to run, under a supervisor that restarts them.",
-    ),
+    _number("WORKER_PROCESSES", "Worker processes to run, under a supervisor that restarts them."),
 ]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(min=1, envvar="LANEWAY_CONCURRENCY", help="Async jobs a process runs at once."),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=1, envvar="LANEWAY_THREADS", help="Threads for plain handlers."),
-]
-Children = Annotated[
-    int | None,
-    typer.Option(min=0, envvar="LANEWAY_CHILDREN", help="Children for isolated handlers."),
-]
+Concurrency = Annotated[int | None, _number("CONCURRENCY", "Async jobs a process runs at once.")]
+Threads = Annotated[int | None, _number("THREADS", "Threads for plain handlers.")]
+Children = Annotated[int | None, _number("CHILDREN", "Children for isolated handlers.", least=0)]
 Slots = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        envvar="LANEWAY_SLOTS",
-        help="Jobs a process runs at once, of all kinds together; 1: one at a time.",
-    ),
+    _number("SLOTS", "Jobs a process runs at once, of all kinds together; 1: one at a time."),
 ]
 MaxJobs = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        envvar="LANEWAY_MAX_JOBS",
-        help="Exit after so many jobs; a supervisor then starts a new process.",
-    ),
+    _number("MAX_JOBS", "Exit after so many jobs; a supervisor then starts a new process."),
 ]
 MaxJobsPerChild = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        envvar="LANEWAY_MAX_JOBS_PER_CHILD",
-        help="Replace a child of isolated handlers after so many jobs; 1: a fresh one per job.",
+    _number(
+        "MAX_JOBS_PER_CHILD",
+        "Replace a child of isolated handlers after so many jobs; 1: a fresh one per job.",
     ),
 ]
 Name = Annotated[
@@ -87,11 +70,11 @@ Grace = Annotated[
 ]
 MetricsPort = Annotated[
     int | None,
-    typer.Option(
-        min=0,
-        max=65535,
-        envvar="LANEWAY_METRICS_PORT",
-        help="Tell Prometheus the metrics of this process there; each process takes the next.",
+    _number(
+        "METRICS_PORT",
+        "Tell Prometheus the metrics of this process there; each process takes the next.",
+        least=0,
+        most=65535,
     ),
 ]
 LogFormat = Annotated[
