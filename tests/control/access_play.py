@@ -9,6 +9,7 @@ from tests.control.scene import Scene
 
 def play_access(cast: Scene) -> None:
     first = cast.run(access.create_first("admin", "server"))
+    cast.run(access.loses_last_admin())
     cast.run(access.create_principal("ann", "person", "admin"))
     assert len(cast.run(access.list_principals(10))) == 2
     assert cast.run(access.lock_principal("ann")).kind == "person"
