@@ -13,6 +13,7 @@ from laneway.control import explain as room
 from laneway.control import jobs, lanes, workers
 from laneway.control.explain import explain
 from laneway.domain.approval import Approval, analysis_of
+from laneway.domain.overview import TOUCH_S
 from laneway.errors import NotFound
 from laneway.store import leases
 from laneway.store import workers as worker_store
@@ -102,6 +103,102 @@ async def test_job_waits_while_every_worker_that_serves_it_is_full(
     scene.worker_id = uuid4()
     scene.register(name="free")
     assert await codes(db, job_id) == ["about_to_start"]
+
+
+def unseen(scene: Scene, ago_s: float) -> str:
+    """The worker was last seen so long ago; when, as explain writes it."""
+    row = scene.conn.execute(
+        "update laneway.workers set seen_at = clock_timestamp() - make_interval(secs => %s)"
+        " where id = %s returning seen_at",
+        [ago_s, scene.worker_id],
+    ).fetchone()
+    assert row is not None
+    seen_at: datetime = row[0]
+    return seen_at.isoformat(timespec="seconds")
+
+
+async def test_killed_worker_is_silent_and_then_dead(db: Database, scene: Scene) -> None:
+    scene.publish()
+    scene.register(name="first")
+    job_id = scene.submit()
+    unseen(scene, TOUCH_S)
+    assert await codes(db, job_id) == ["about_to_start"]
+    since = unseen(scene, 20)
+    assert await codes(db, job_id) == ["worker_silent", "first_in_lane"]
+    assert f"not been seen: first since {since}, 2" in await told(db, job_id, "worker_silent")
+    assert (await explain(db, job_id)).starts_in_s is None
+    since = unseen(scene, 60)
+    message = await told(db, job_id, "no_worker")
+    assert f"none serves the lane default; first, which did, was last seen at {since}" in message
+    scene.worker_id = uuid4()
+    scene.register(job_types=("other",))
+    message = await told(db, job_id, "type_not_handled")
+    assert f"first, which did, was last seen at {since}" in message
+    scene.worker_id = uuid4()
+    scene.register(serves=("interactive",))
+    assert "first, which did" in await told(db, job_id, "lane_not_served")
+    scene.worker_id = uuid4()
+    scene.register()
+    assert await codes(db, job_id) == ["about_to_start"]
+
+
+async def test_full_worker_that_was_killed_is_silent(db: Database, scene: Scene) -> None:
+    scene.publish()
+    job_id = scene.submit()
+    for name in ("full", "killed"):
+        scene.worker_id = uuid4()
+        scene.register(name=name)
+        publish_room(scene, 30.0)
+    unseen(scene, 20)
+    assert await codes(db, job_id) == ["worker_silent", "workers_full", "first_in_lane"]
+    assert "full (" not in await told(db, job_id, "worker_silent")
+    assert "killed" not in await told(db, job_id, "workers_full")
+
+
+async def test_stopping_worker_is_no_way_out(db: Database, scene: Scene) -> None:
+    scene.publish()
+    job_id = scene.submit()
+    scene.register(name="leaving")
+    room = {"kinds": {"async": {"used": 1, "total": 2}}, "full": {}, "is_stopping": True}
+    scene.run(worker_store.touch(scene.worker_id, None, room))
+    assert await codes(db, job_id) == ["workers_stopping", "first_in_lane"]
+    assert "take no more jobs: leaving" in await told(db, job_id, "workers_stopping")
+    row = await workers.get(db, scene.worker_id)
+    assert row.is_stopping
+    scene.worker_id = uuid4()
+    scene.register(name="full")
+    publish_room(scene, 30.0)
+    assert await codes(db, job_id) == ["workers_stopping", "workers_full", "first_in_lane"]
+
+
+async def test_stopping_worker_brings_no_room_under_a_limit(db: Database, scene: Scene) -> None:
+    scene.publish(limits=("each",))
+    scene.conn.execute(
+        "insert into laneway.limits (name, max_concurrent, scope) values ('each', 1, 'process')"
+    )
+    scene.register(name="busy")
+    scene.running()
+    busy, scene.worker_id = scene.worker_id, uuid4()
+    scene.register(name="leaving")
+    job_id = scene.submit()
+    assert await codes(db, job_id) == ["about_to_start"]
+    scene.run(worker_store.touch(scene.worker_id, None, {"kinds": {}, "is_stopping": True}))
+    assert "limit" in await codes(db, job_id)
+    assert busy != scene.worker_id
+
+
+async def test_workers_at_their_slots_are_full_of_slots(db: Database, scene: Scene) -> None:
+    scene.publish()
+    job_id = scene.submit()
+    scene.register(name="bounded")
+    kinds = {"async": {"used": 0, "total": 32}, "slots": {"used": 1, "total": 1}}
+    room = {"kinds": kinds, "full": {"async": {"default": 3.0}}}
+    scene.run(worker_store.touch(scene.worker_id, None, room))
+    assert "bounded (slots 1 of 1, since" in await told(db, job_id, "workers_full")
+    kinds["slots"] = {"used": 32, "total": 64}
+    kinds["async"] = {"used": 32, "total": 32}
+    scene.run(worker_store.touch(scene.worker_id, None, room))
+    assert "bounded (async 32 of 32, since" in await told(db, job_id, "workers_full")
 
 
 async def test_a_delayed_job_tells_when_its_time_comes(db: Database, scene: Scene) -> None:
@@ -284,6 +381,24 @@ async def test_the_two_person_rule_names_whose_approval_does_not_count(
     by_schedule = scene.submit(created_by="schedule:nightly")
     assert "not ann" in await told(db, by_ann, "awaiting_approval")
     assert "not who wrote the schedule nightly" in await told(db, by_schedule, "awaiting_approval")
+
+
+async def test_approved_job_whose_type_now_asks_says_that_it_is_sent_back(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    scene.publish()
+    asked, held = scene.submit(), scene.submit(delay=3600.0)
+    scene.publish("greet", approval=Approval())
+    assert await codes(db, asked) == ["approval_missing", "first_in_lane"]
+    assert "sends it back to awaiting_approval" in await told(db, asked, "approval_missing")
+    assert await codes(db, held) == ["approval_missing", "delayed"]
+    assert (await explain(db, asked)).starts_in_s is None
+    scene.publish("greet", approval=Approval(), has_analysis=True)
+    assert "sends it back to pending" in await told(db, asked, "approval_missing")
+    assert scene.claim() == []
+    assert (await explain(db, asked)).status == "pending"
+    assert "approval_missing" not in await codes(db, asked)
 
 
 def ended(scene: Scene, count: int) -> None:

@@ -15,8 +15,11 @@ from laneway.store.explain import facts
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
 from tests.control.scene import Scene
 
-# Types that need no limit, one, two, one that needs an approval and one an analysis.
-NEEDS = {"plain": "{}", "one": "{x}", "two": "{x,y}", "asked": "{}", "analysed": "{x}"}
+# Types that need no limit, one, two, one that needs an approval and one an analysis, and one whose
+# approval is asked for only after its jobs were submitted.
+NEEDS = {
+    "plain": "{}", "one": "{x}", "two": "{x,y}", "asked": "{}", "analysed": "{x}", "later": "{y}",
+}  # fmt: skip
 ROOM = 1000
 
 
@@ -107,6 +110,7 @@ def test_a_job_without_a_reason_is_one_that_a_claim_takes(
         scene.conn.execute(
             "update laneway.worker_lanes set max_slots = %s where name = 'default'", [slots]
         )
+        scene.conn.execute("update laneway.job_types set approval = 'always' where name = 'later'")
         shut(scene, gate)
         waiting = [
             job_id

@@ -79,6 +79,58 @@ async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: 
         await shop.ended(second)
 
 
+async def test_explain_names_slots_of_worker_that_is_at_them(dsn: str) -> None:
+    async with Workshop(dsn, slots=1) as shop:
+        go = asyncio.Event()
+
+        @shop.lw.handler("slow")
+        async def slow(ctx: Context) -> None:
+            await go.wait()
+
+        @shop.lw.handler("plain")
+        def plain(ctx: Context) -> None: ...
+
+        first = await shop.lw.submit("slow")
+        worker = await shop.hire()
+        await shop.running(first)
+        second = await shop.lw.submit("plain")
+
+        async def is_named() -> bool:
+            found = await explain.explain(shop.lw.database, second.id)
+            return f"{worker.name} (slots 1 of 1, since" in found.reasons[0].message
+
+        await until(is_named)
+        assert (await workers.get(shop.lw.database, worker.id)).room["slots"] == RoomUse(1, 1)
+        go.set()
+        await shop.ended(second)
+
+
+async def test_stopping_worker_says_so_until_it_has_stopped(dsn: str) -> None:
+    async with Workshop(dsn) as shop:
+        go = asyncio.Event()
+
+        @shop.lw.handler("slow")
+        async def slow(ctx: Context) -> None:
+            await go.wait()
+
+        first = await shop.lw.submit("slow")
+        worker = await shop.hire()
+        await shop.running(first)
+        second = await shop.lw.submit("slow")
+        stopping = asyncio.create_task(worker.stop(60.0))
+
+        async def is_named() -> bool:
+            found = await explain.explain(shop.lw.database, second.id)
+            return "workers_stopping" in [reason.code for reason in found.reasons]
+
+        await until(is_named)
+        assert (await workers.get(shop.lw.database, worker.id)).is_stopping
+        go.set()
+        await stopping
+        row = await workers.get(shop.lw.database, worker.id)
+        assert (row.state, row.is_stopping) == ("stopped", False)
+
+
 def left_by_counting(
     size: int, lanes: dict[str, set[str]], taken: dict[str, int], lane: str
 ) -> int:

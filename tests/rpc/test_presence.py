@@ -11,6 +11,7 @@ import pytest
 from laneway.config import Settings
 from laneway.control import explain
 from laneway.domain.overview import RoomUse
+from laneway.rpc.hello import ServedType
 from laneway.store import workers
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -173,3 +174,36 @@ async def test_explain_names_remote_worker_that_is_full(
     await until(is_told)
     room = scene.run(workers.listing(stream.id))[0].room
     assert room["async"] == RoomUse(1, 1)
+
+
+async def test_explain_names_slots_of_remote_worker_that_is_at_them(
+    docks: list[Dock], scene: Scene, database: Database
+) -> None:
+    here, _ = docks
+    types = (ServedType("t", "async", False, None), ServedType("u", "thread", False, None))
+    scene.publish("u")
+    scene.conn.execute("update laneway.job_types set isolation = 'thread' where name = 'u'")
+    stream = await here.connect(hello(*types, max_in_flight=1, max_async=4, max_threads=4))
+    scene.submit("t")
+    await stream.got(1)
+    job_id = scene.submit("u")
+
+    async def is_named() -> bool:
+        here.replica.presence.touch_now()
+        found = await explain.explain(database, job_id)
+        return "(slots 1 of 1, since" in found.reasons[0].message
+
+    await until(is_named)
+    assert scene.run(workers.listing(stream.id))[0].room["slots"] == RoomUse(1, 1)
+
+
+async def test_remote_worker_that_stops_is_no_way_out(
+    docks: list[Dock], scene: Scene, database: Database
+) -> None:
+    here, _ = docks
+    stream = await here.connect()
+    await here.connect(replace(stream.said, max_in_flight=0))
+    job_id = scene.submit("t")
+    found = await explain.explain(database, job_id)
+    assert "workers_stopping" in [reason.code for reason in found.reasons]
+    assert scene.run(workers.listing(stream.id))[0].is_stopping

@@ -132,7 +132,8 @@ class WorkerOut(BaseModel):
     concurrency: int
     running: int
     room: dict[str, RoomUseOut] = Field(
-        description="Places taken and all there are, by isolation, when it was last seen"
+        description="Places taken and all there are, by isolation, when it was last seen;"
+        " `slots`: of all kinds together, where the worker bounds them"
     )
     memory_bytes: int | None = Field(
         description="Resident set of its process when it was last seen; null where it cannot tell"
@@ -140,6 +141,9 @@ class WorkerOut(BaseModel):
     is_live: bool
     state: WorkerState = Field(
         description="dead: not heard of for 45 s, and it never said that it stops"
+    )
+    is_stopping: bool = Field(
+        description="It finishes what it runs and takes no more jobs; false once it has ended"
     )
     is_leader: bool
     drain_requested_at: datetime | None = Field(

@@ -223,6 +223,8 @@ def _megabytes(count: int | None) -> str:
 
 def _worker_state(each: WorkerRow) -> Text:
     told = []
+    if each.is_stopping:
+        told.append(Text("stopping", "yellow"))
     if each.state == "dead":
         told.append(Text(f"dead, last seen {_ago(each.seen_at)} ago", "red"))
     if each.drain_requested_at is not None:

@@ -15,7 +15,7 @@ from laneway.control import jobs
 from laneway.domain.approval import excluded
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
-from laneway.domain.overview import Blocker
+from laneway.domain.overview import DEAD_S, Blocker
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
@@ -71,6 +71,8 @@ def reasons_of(
         blocks += [*_limits(found), *_key(found)]
     if job.status is Status.AWAITING_APPROVAL:
         blocks.insert(0, _approval(job, found))
+    elif job.status is Status.APPROVED and found.sent_back_to is not None:
+        blocks.insert(0, _sent_back(job, found.sent_back_to))
     return [*blocks, *_place(found, is_blocked=bool(blocks)), *_published(found)]
 
 
@@ -81,6 +83,15 @@ def _approval(job: Job, found: Facts) -> Reason:
     until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval", f"it waits for an approval by {who}{until}: `laneway jobs approve`"
+    )
+
+
+def _sent_back(job: Job, status: str) -> Reason:
+    lacks = "an analysis" if status == Status.PENDING else "an approval"
+    return Reason(
+        "approval_missing",
+        f"its type {job.job_type} now asks for {lacks}, which it does not have: the next claim "
+        f"sends it back to {status} instead of starting it",
     )
 
 
@@ -201,18 +212,22 @@ def _key(found: Facts) -> list[Reason]:
 
 
 def _workers(found: Facts) -> list[Reason]:
+    last = found.last_seen
+    died = f"; {last.name}, which did, was last seen at {_moment(last.seen_at)}" if last else ""
     if not found.live:
-        return [Reason("no_worker", "no worker is alive")]
+        lane = f", so none serves the lane {found.lane}{died}" if last else ""
+        return [Reason("no_worker", f"no worker is alive{lane}")]
     live = f"{found.live} live worker{'s' if found.live > 1 else ''}"
     if not found.knowing:
         return [
-            Reason("type_not_handled", f"none of {live} has a handler for {found.job_type}"),
+            Reason("type_not_handled", f"none of {live} has a handler for {found.job_type}{died}"),
         ]
     if not found.serving:
         return [
             Reason(
                 "lane_not_served",
-                f"none of the workers that know {found.job_type} serves the lane {found.lane}",
+                f"none of the live workers that know {found.job_type} serves the lane "
+                f"{found.lane}{died}",
             )
         ]
     if found.drained == found.serving:
@@ -223,24 +238,44 @@ def _workers(found: Facts) -> list[Reason]:
                 "is resumed",
             )
         ]
-    if len(found.full) == found.serving - found.drained:
-        return [_full(found)]
-    return []
+    return _unavailable(found)
 
 
-def _full(found: Facts) -> Reason:
-    """Nobody who could run it has room."""
-    named = ", ".join(
-        f"{one.name} ({one.kind} {one.used} of {one.total}, since {_moment(one.since)})"
-        for one in found.full[:_HOLDERS]
-    )
-    more = len(found.full) - _HOLDERS
-    rest = f" and {more} more" if more > 0 else ""
-    return Reason(
-        "workers_full",
-        f"no worker that serves {found.job_type} has room for another job of the lane "
-        f"{found.lane}: {named}{rest}",
-    )
+def _unavailable(found: Facts) -> list[Reason]:
+    """Why none of the workers that could run it takes it now; nothing where one may."""
+    stopping = [one.name for one in found.candidates if one.is_stopping]
+    silent = [
+        f"{one.name} since {_moment(one.seen_at)}, {one.unseen_s:.0f} s ago"
+        for one in found.candidates
+        if one.is_silent
+    ]
+    full = [
+        f"{one.name} ({one.place}, since {_moment(one.full_since)})"
+        for one in found.candidates
+        if one.is_full and one.full_since is not None
+    ]
+    if len(stopping) + len(silent) + len(full) < len(found.candidates):
+        return []
+    served = f"that serve {found.job_type} in the lane {found.lane}"
+    told = []
+    if silent:
+        message = (
+            f"workers {served} have not been seen: {_listed(silent)}; "
+            f"they count as dead after {DEAD_S:.0f} s"
+        )
+        told.append(Reason("worker_silent", message))
+    if stopping:
+        message = f"workers {served} are stopping and take no more jobs: {_listed(stopping)}"
+        told.append(Reason("workers_stopping", message))
+    if full:
+        message = f"workers {served} have no room for another job: {_listed(full)}"
+        told.append(Reason("workers_full", message))
+    return told
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _HOLDERS
+    return ", ".join(names[:_HOLDERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
@@ -285,7 +320,8 @@ def _published(found: Facts) -> list[Reason]:
 # Reasons that only somebody's act takes away: no pace of the past says when.
 _TIMELESS: Final = frozenset(
     {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
-     "workers_drained", "awaiting_approval", "pending", "limit_zero", "locked"}
+     "workers_drained", "workers_stopping", "worker_silent", "approval_missing",
+     "awaiting_approval", "pending", "limit_zero", "locked"}
 )  # fmt: skip
 
 

@@ -13,6 +13,12 @@ from laneway.domain.lane import ANALYSIS_LANE, Lane
 # Depths are counted no further.
 DEPTH_BOUND: Final = 10_000
 
+# A worker says this often that it lives. One that missed it twice is silent, and then counts as
+# dead: statements have the same figure.
+TOUCH_S: Final = 5.0
+SILENT_S: Final = 2 * TOUCH_S + 2.0
+DEAD_S: Final = 45.0
+
 # How a worker reaches the database: inside an application or server, with a login of its own, or
 # through a server.
 Transport = Literal["in_process", "database", "grpc"]
@@ -82,8 +88,11 @@ class WorkerRow(NamedTuple):
     is_live: bool
     running: int
     is_leader: bool
-    # By isolation, as it published them last; empty where it did not.
+    # By isolation, as it published them last, and `slots` where all kinds together are bounded;
+    # empty where it published nothing.
     room: dict[str, RoomUse]
+    # It finishes what it has and takes no more jobs.
+    is_stopping: bool = False
 
     @property
     def state(self) -> WorkerState:
@@ -282,6 +291,7 @@ def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
         "memory_bytes": worker.memory_bytes,
         "is_live": worker.is_live,
         "state": worker.state,
+        "is_stopping": worker.is_stopping,
         "is_leader": worker.is_leader,
         "drain_requested_at": asked.isoformat() if asked else None,
         "drain_requested_by": worker.drain_requested_by,

@@ -14,6 +14,7 @@ from laneway.config import Settings
 from laneway.domain.job_type import forgetting
 from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit
+from laneway.domain.overview import TOUCH_S
 from laneway.engine.complaints import Complaints
 from laneway.engine.memory import resident_bytes
 from laneway.engine.registry import Registry
@@ -26,7 +27,6 @@ from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop
 
 log = logging.getLogger("laneway")
 
-TOUCH_S = 10.0
 FULL_S = 1.0
 SEE_S = 3600.0
 STALE_SHOWN = 5
@@ -58,6 +58,7 @@ class Registrar(Service):
         # Job types with the application under which they were published, and when to say so again.
         self._published: dict[str, str] = {}
         self._see_at = 0.0
+        self._is_leaving = False
         if rooms is not None:
             rooms.fullness.on_full = self._expect_full
         # Until it is resumed, nothing is claimed; what was claimed before it learned of it runs.
@@ -142,6 +143,8 @@ class Registrar(Service):
 
     async def run_once(self) -> float | None:
         room = self._rooms.published() if self._rooms is not None else None
+        if room is not None and self._is_leaving:
+            room["is_stopping"] = True
         told = await self._database.run(touch(self._worker.id, resident_bytes(), room))
         if self._published and time.monotonic() >= self._see_at:
             await self._database.run(job_types.see_publishers(self._published.items()))
@@ -166,7 +169,14 @@ class Registrar(Service):
         if self._rooms is not None and self._rooms.fullness.longest_s() >= FULL_S / 2:
             self.wake()
 
+    def announce_stop(self) -> None:
+        """Publishes that the process takes no more jobs while it finishes those it has."""
+        self._is_leaving = True
+        self.wake()
+
     async def say_goodbye(self) -> None:
+        # A round still at work would bring the worker back to life.
+        await self.stop()
         await self._database.run(stop(self._worker.id))
 
 

@@ -82,6 +82,8 @@ class Rooms:
     def published(self) -> dict[str, object]:
         """What the database is told of it."""
         kinds = {kind: (self._used[kind], size) for kind, size in self.sizes.items()}
+        if self._slots is not None:
+            kinds["slots"] = (self.in_use, self._slots)
         return self.fullness.published(kinds, self._lanes, self.free)
 
     def most(self, lane: str) -> int:

@@ -247,6 +247,7 @@ class Worker:
         if not self.is_running:
             return
         self.is_running = False
+        self.registrar.announce_stop()
         await self._stop_claiming()
         within_s = self.settings.shutdown_grace if grace_s is None else grace_s
         given_back = await finish_or_release(self.executor, self.completer, within_s, hurry)

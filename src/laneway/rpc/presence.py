@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from laneway.domain.claim import Claim
+from laneway.domain.overview import TOUCH_S
 from laneway.engine.complaints import Complaints
 from laneway.engine.service import Service
 from laneway.rpc.assigned import Assignments
@@ -16,7 +17,6 @@ from laneway.store import remote, workers
 from laneway.store.database import Database
 
 LOOK_S: Final = 1.0
-TOUCH_S: Final = 10.0
 # A stream that has been full for so long may have given its results to another replica.
 FULL_S: Final = 1.0
 # A lease so old that no dispatcher knows was claimed for a stream that is no more.

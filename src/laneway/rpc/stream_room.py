@@ -47,6 +47,9 @@ class StreamRoom:
             for kind in kinds - {TOTAL}:
                 self.free(lane, kind)
         used = {k: (sum(self._taken[k].values()), size) for k, size in self._sizes.items() if k}
+        needed = {kind for kinds in self._lanes.values() for kind in kinds if kind}
+        if self.total < sum(self._sizes[kind] for kind in needed):
+            used["slots"] = (self.in_use, self.total)
         room = self._fullness.published(used, self._lanes, self.free)
         told, self._told = self._told, self._fullness.places()
         return room, told != self._told

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from laneway.domain.overview import SILENT_S
 from laneway.store.statement import Row, Statement
 
 
@@ -29,14 +30,33 @@ class LimitFacts(NamedTuple):
         return self.room is not None and self.room <= self.before
 
 
-class FullWorker(NamedTuple):
-    """A worker that could run the job, and has no room of its kind since then."""
+class Candidate(NamedTuple):
+    """A live worker that serves the job's lane and type, and was not drained by an operator.
+
+    `full_since`: it has had no room for the lane since then; `place` names the room it lacks.
+    """
 
     name: str
-    kind: str
-    used: int
-    total: int
-    since: datetime
+    seen_at: datetime
+    unseen_s: float
+    is_stopping: bool
+    full_since: datetime | None
+    place: str
+
+    @property
+    def is_silent(self) -> bool:
+        return not self.is_stopping and self.unseen_s > SILENT_S
+
+    @property
+    def is_full(self) -> bool:
+        return not self.is_stopping and not self.is_silent and self.full_since is not None
+
+
+class LastSeen(NamedTuple):
+    """A worker that would have run the job, and died."""
+
+    name: str
+    seen_at: datetime
 
 
 class Facts(NamedTuple):
@@ -45,10 +65,11 @@ class Facts(NamedTuple):
     `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up;
     `due_in_s` is None unless it is delayed, what is said of a lease unless it runs: `lapsed_s` is
     below 0 while it lasts. `key_holder` has its key or goes first for it; `key_ahead` wait for it
-    before this one. Workers are counted `live`, of those `knowing` its type, of those `serving` its
-    lane, of those `drained` one by one and, with those that have longest been so first, `full`
-    ones. `per_s` is how many jobs of the lane ended per second of
-    late, `run_s` how long those of the type ran.
+    before this one. `sent_back_to`: the next claim moves it to this state, because its type now
+    asks for more than the job has. Workers are counted `live`, of those `knowing` its type, of
+    those `serving` its lane, of those `drained` one by one; the others are `candidates`.
+    `last_seen` is the last worker that served it and died, where none lives. `per_s` is how many
+    jobs of the lane ended per second of late, `run_s` how long those of the type ran.
     """
 
     job_type: str
@@ -72,13 +93,15 @@ class Facts(NamedTuple):
     is_watched: bool
     is_published: bool
     two_person: bool
+    sent_back_to: str | None
     live: int
     knowing: int
     serving: int
     drained: int
     per_s: float | None
     run_s: float | None
-    full: list[FullWorker]
+    candidates: list[Candidate]
+    last_seen: LastSeen | None
 
 
 def _facts(rows: list[Row]) -> Facts | None:
@@ -86,11 +109,10 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
-    full = [
-        FullWorker(**{**one, "since": datetime.fromisoformat(one["since"])})
-        for one in json.loads(rows[0][-1] or "[]")
-    ]
-    told = [
+    *tail, candidates, name, seen_at = rows[0][14:]
+    known = [_candidate(one) for one in json.loads(candidates or "[]")]
+    last_seen = None if name is None else LastSeen(name, seen_at)
+    wanted = [
         LimitFacts(
             one["name"],
             one["room"],
@@ -101,11 +123,34 @@ def _facts(rows: list[Row]) -> Facts | None:
         )
         for one in json.loads(limits or "[]")
     ]
-    return Facts._make([*head, ahead, can_run, told, key_holder, *rows[0][14:-1], full])
+    return Facts._make([*head, ahead, can_run, wanted, key_holder, *tail, known, last_seen])
+
+
+def _candidate(read: dict[str, Any]) -> Candidate:
+    since = read["full_since"]
+    return Candidate(
+        read["name"],
+        datetime.fromisoformat(read["seen_at"]),
+        read["unseen_s"],
+        read["is_stopping"],
+        None if since is None else datetime.fromisoformat(since),
+        "" if since is None else _place(read["kind"], read["place"], read["slots"]),
+    )
+
+
+def _place(kind: str, place: dict[str, int] | None, slots: dict[str, int] | None) -> str:
+    """The room that is used up: that of the isolation, or the worker's slots."""
+    if place is None or (slots is not None and _left(slots) <= _left(place)):
+        kind, place = "slots", slots
+    return f"{kind} {place['used']} of {place['total']}" if place else kind
+
+
+def _left(use: dict[str, int]) -> int:
+    return use["total"] - use["used"]
 
 
 def facts(job_id: UUID, *, bound: int = 10_000, holders: int = 5) -> Statement[Facts | None]:
-    """Reads the facts; jobs ahead over the bound are told as bound + 1."""
+    """Reads the facts; more than `bound` jobs ahead count as bound + 1."""
     return Statement("jobs/explain_job", _facts, {"id": job_id, "bound": bound, "holders": holders})
 
 

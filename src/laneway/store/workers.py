@@ -80,9 +80,13 @@ def listing(worker_id: UUID | None = None) -> Statement[list[WorkerRow]]:
 
 
 def _worker(row: Row) -> WorkerRow:
-    *head, room = row
-    kinds = {} if room is None else json.loads(room)["kinds"]
-    return WorkerRow._make([*head, {kind: RoomUse(**use) for kind, use in kinds.items()}])
+    *head, text = row
+    room = {} if text is None else json.loads(text)
+    kinds = {kind: RoomUse(**use) for kind, use in room.get("kinds", {}).items()}
+    shown = WorkerRow(*head, kinds)
+    # A remote worker that stops has no room.
+    leaves = room.get("is_stopping") or (shown.transport == "grpc" and not shown.concurrency)
+    return shown._replace(is_stopping=shown.is_live and bool(leaves))
 
 
 def lock(worker_id: UUID) -> Statement[None]:

@@ -43,11 +43,13 @@ begin
               from (select w.id from laneway.workers w
                      where w.stopped_at is null and w.seen_at > v_now - interval '45 seconds'
                        and w.drain_requested_at is null and p.job_type = any (w.job_types)
+                       and w.concurrency > 0 and (w.room ->> 'is_stopping') is null
                     union all
                     select null where not exists (
                         select from laneway.workers w
                          where w.stopped_at is null and w.seen_at > v_now - interval '45 seconds'
-                           and w.drain_requested_at is null and p.job_type = any (w.job_types))) who
+                           and w.drain_requested_at is null and p.job_type = any (w.job_types)
+                           and w.concurrency > 0 and (w.room ->> 'is_stopping') is null)) who
              cross join lateral laneway.limit_room(array[p.limit_name], who.id, v_now) x) r on true;
         select array_agg(p.job_type) into v_shut
           from unnest(v_needy, v_rooms) as p (job_type, room) where p.room = 0;

@@ -24,13 +24,20 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                      and x.transport <> 'grpc' and x.id is distinct from l.worker_id) as is_watched,
        coalesce(p.published_at is not null, false) as is_published,
        coalesce(p.two_person, false) as two_person,
-       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v."full"::text
+       -- As laneway.unapproved and laneway.send_back decide it.
+       case when coalesce(w.sealed, d.sealed, q.sealed) is false
+                 and (p.approval <> 'never' or (p.has_analysis and g.analysis is null))
+            then case when (p.has_analysis or g.asked in ('analysis', 'both')) and g.analysis is null then 'pending'
+                      else 'awaiting_approval' end end as sent_back_to,
+       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v.candidates::text, o.name, o.seen_at
   from laneway.jobs j
  cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq
   left join laneway.delayed d on d.seq = j.seq
   left join laneway.lease l on l.seq = j.seq
   left join laneway.awaiting a on a.seq = j.seq
+  left join laneway.key_waiters q on q.seq = j.seq
+  left join laneway.approvals g on g.seq = j.seq
   left join laneway.job_types p on p.name = j.job_type
  cross join lateral (select laneway.lane_of(j.job_type) as own,
                             coalesce(l.lane, laneway.lane_of(coalesce(w.job_type, d.job_type, j.job_type))) as lane) k
@@ -43,15 +50,25 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
            count(*) filter (where y.serves)::integer as serving,
            count(*) filter (where y.serves and x.drain_requested_at is not null)::integer as drained,
            jsonb_agg(jsonb_build_object(
-               'name', x.name, 'kind', z.kind, 'used', x.room -> 'kinds' -> z.kind -> 'used',
-               'total', x.room -> 'kinds' -> z.kind -> 'total',
-               'since', x.seen_at - make_interval(secs => z.full_s)) order by z.full_s desc, x.name)
-               filter (where y.serves and x.drain_requested_at is null and z.full_s is not null) as "full"
+               'name', x.name, 'seen_at', x.seen_at,
+               'is_stopping', x.concurrency = 0 or coalesce((x.room ->> 'is_stopping')::boolean, false),
+               'unseen_s', extract(epoch from clock_timestamp() - x.seen_at),
+               'kind', z.kind, 'place', x.room -> 'kinds' -> z.kind, 'slots', x.room -> 'kinds' -> 'slots',
+               'full_since', x.seen_at - make_interval(secs => z.full_s)) order by z.full_s desc nulls last, x.seen_at, x.name)
+               filter (where y.serves and x.drain_requested_at is null) as candidates
       from laneway.workers x
      cross join lateral (select j.job_type = any (x.job_types) and (
         x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)) as serves) y
      cross join lateral (select t.kind, (x.room -> 'full' -> t.kind ->> k.lane)::double precision as full_s
                            from (select coalesce(p.isolation, 'async') as kind) t) z
-     -- A server that leads is there without running anything.
-     where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds' and x.concurrency > 0) v
+     -- A server that leads is there without running anything; a remote worker that stops has no room.
+     where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds'
+       and (x.concurrency > 0 or x.transport = 'grpc')) v
+  left join lateral (
+    -- The last that would have run it and fell silent without having stopped.
+    select x.name, x.seen_at from laneway.workers x
+     where v.serving = 0 and x.stopped_at is null and x.seen_at > clock_timestamp() - interval '1 day'
+       and x.seen_at <= clock_timestamp() - interval '45 seconds' and j.job_type = any (x.job_types)
+       and (x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes))
+     order by x.seen_at desc limit 1) o on true
  where j.id = %(id)s::uuid

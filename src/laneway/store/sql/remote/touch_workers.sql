@@ -9,7 +9,7 @@ with given as materialized (
            room = coalesce(g.room, w.room)
       from given g
      where w.id = g.id and w.session = g.session
-       and (g.is_news or w.stopped_at is not null or w.seen_at < clock_timestamp() - interval '5 seconds')
+       and (g.is_news or w.stopped_at is not null or w.seen_at < clock_timestamp() - interval '2 seconds')
 ), held as (
     select u.worker_id, sum(u.running)::integer as running from laneway.slots_held u
      where u.worker_id = any (%(ids)s::uuid[]) group by u.worker_id
