@@ -28,12 +28,29 @@ libpq's own variables if `PGHOST` or `PGSERVICE` is set, then embedded PostgreSQ
 """
 
 
+SETTINGS_TAIL = """
+## Embedded PostgreSQL
+
+For development. `N` is its major version; `laneway db path` and `laneway db status` print the
+directory.
+
+| who starts it | data directory |
+| --- | --- |
+| a user | `$XDG_DATA_HOME/laneway/postgres-N`, by default `~/.local/share/laneway/postgres-N` |
+| root | `/var/lib/laneway/postgres-N` |
+| anyone, with `LANEWAY_DATA_DIR` | that directory |
+
+For root PostgreSQL runs as another account, which usually cannot enter root's home; where it can,
+the directory is that of a user. The data stays until you delete it: stop what uses it first.
+"""
+
+
 def render_settings() -> str:
     """docs/reference/settings.md."""
     rows = []
     for name, field in Settings.model_fields.items():
         rows.append(f"| `{name}` | {_shown(field.default)} | {field.description} |")
-    return SETTINGS_HEAD + "\n".join(rows) + "\n"
+    return SETTINGS_HEAD + "\n".join(rows) + "\n" + SETTINGS_TAIL
 
 
 def _shown(default: object) -> str:

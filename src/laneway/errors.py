@@ -41,9 +41,14 @@ class InvalidInput(LanewayError):
 
 
 class NotFound(LanewayError):
-    """No such object."""
+    """No such object; of a lane, limit, schedule, role or principal with `kind` and `name`."""
 
     code = "not_found"
+
+    def __init__(self, message: str = "", *, kind: str = "", name: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.name = name
 
 
 class Refused(LanewayError):
@@ -77,9 +82,14 @@ class SchemaMismatch(DatabaseUnavailable):
 
 
 class UnsuitableDatabase(DatabaseUnavailable):
-    """The database or role is set up so that no retry can help; says what to change."""
+    """The database or role is set up so that no retry can help; `cure` says what to change."""
 
     code = "unsuitable_database"
+
+    def __init__(self, message: str, cure: str) -> None:
+        super().__init__(f"{message}: {cure}")
+        self.message = message
+        self.cure = cure
 
 
 class Unauthenticated(LanewayError):

@@ -102,6 +102,27 @@ async def test_a_bad_change_names_its_field(ask: Ask, people: People) -> None:
         assert answer.json()["errors"][0]["field"].endswith(field)
 
 
+async def test_missing_name_is_answered_with_nearest_names_to_who_sees_all(
+    ask: Ask, people: People
+) -> None:
+    olga = people.new("olga", "operator")
+    answer = await ask(olga, "GET", f"{LANES}/interactve")
+    assert answer.json()["detail"].startswith("no lane interactve; there is interactive and ")
+    answer = await ask(olga, "PATCH", f"{LANES}/interactve", json={"max_slots": 1})
+    assert "; there is interactive and " in answer.json()["detail"]
+    answer = await ask(olga, "GET", "/admin/limits/opnai")
+    assert answer.json()["detail"].startswith("no limit opnai; there is openai")
+    answer = await ask(olga, "DELETE", "/admin/schedules/nightly")
+    assert answer.json()["detail"].startswith("no schedule nightly; there is none yet; to create")
+
+
+async def test_missing_name_is_answered_plainly_to_who_sees_some(ask: Ask, people: People) -> None:
+    nora = people.new("nora", "operator", lanes=["system", "gone"])
+    for name in ("interactive", "interactve", "gone"):
+        answer = await ask(nora, "GET", f"{LANES}/{name}")
+        assert (answer.status_code, answer.json()["detail"]) == (404, f"no lane {name}")
+
+
 NO_LANES = ["none", "No Such", "x" * 64, "%00", "a'; drop table x"]
 
 

@@ -26,7 +26,20 @@ def test_migrate_and_status_tell_what_was_and_is(
     assert run("db", "migrate").stdout.splitlines() == before["pending"]
     again = run("db", "migrate")
     assert (again.stdout, again.stderr) == ("", "the schema is up to date\n")
-    assert json.loads(run("db", "status", "--json").stdout)["pending"] == []
+    after = json.loads(run("db", "status", "--json").stdout)
+    assert (after["pending"], after["data_dir"]) == ([], None)
+
+
+def test_status_says_where_embedded_data_is(
+    run: Run, dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("LANEWAY_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr("laneway.opening.resolve_dsn", lambda settings: dsn)
+    where = run("db", "path").stdout.strip()
+    assert f"embedded {where}\n" in run("db", "status").stdout
+    assert json.loads(run("db", "status", "--json").stdout)["data_dir"] == where
 
 
 def test_sql_prints_what_migrate_would_run(run: Run) -> None:

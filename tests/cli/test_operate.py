@@ -86,7 +86,10 @@ def test_where_nothing_is_found_it_is_said_of_what(
     scene.publish("ingestion")
     scene.failed("ingestion")
     typo = run("admin", *command, "--lane", "typo")
-    assert typo.stderr == "there is no lane typo\n" + told.format("typo")
+    said, _, rest = typo.stderr.partition("\n")
+    assert said.startswith("there is no lane typo; there is ")
+    assert said.endswith("; to create it: `laneway lanes create typo`")
+    assert rest == told.format("typo")
     assert run("admin", *command, "--lane", "system").stderr == told.format("system")
 
 

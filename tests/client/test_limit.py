@@ -56,7 +56,8 @@ async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> No
     desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     job = desk.running()
     assert desk.run(calls.acquire(job, {"narrow": 1})).answer == "granted"
-    with pytest.raises(TimeoutError):
+    held_by = f"narrow is held by job {desk.id_of(job.seq)}"
+    with pytest.raises(TimeoutError, match=rf"limit narrow: no room within 0.05 s; {held_by}"):
         async with client.limit("narrow", timeout=0.05):
             pytest.fail("it is held by the job")
     # Who gave up waiting leaves nothing behind.
@@ -162,6 +163,42 @@ async def test_renewing_goes_on_after_any_failure(
         await until(
             lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
         )
+
+
+async def test_timeout_names_processes_that_hold_the_limit(client: Client, desk: Desk) -> None:
+    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    assert (
+        desk.run(holds.hold(uuid4(), holds.Holder(uuid4(), "far"), ["narrow"], 0, 15.0)).answer
+        == "granted"
+    )
+    with pytest.raises(TimeoutError, match="narrow is held by a process on far"):
+        async with client.limit("narrow", timeout=0.05):
+            pytest.fail("another process holds it")
+
+
+async def test_block_that_would_wait_for_itself_is_refused(client: Client, desk: Desk) -> None:
+    async with client.limit("narrow"):
+        async with client.limit("narrow", timeout=20):
+            assert desk.one(USED) == 2
+            with pytest.raises(InvalidInput, match="narrow is held around this call already"):
+                async with client.limit("narrow"):
+                    pytest.fail("it would have waited for itself")
+        # What was given back is no longer around.
+        async with client.limit("narrow", timeout=20):
+            assert desk.one(USED) == 2
+    assert desk.one(USED) == 0
+
+
+def test_plain_block_that_would_wait_for_itself_is_refused(
+    plain_client: Client, desk: Desk
+) -> None:
+    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    with (
+        plain_client.sync.limit("narrow", timeout=20),
+        pytest.raises(InvalidInput, match="it would wait for itself"),
+        plain_client.sync.limit("narrow"),
+    ):
+        pytest.fail("it would have waited for itself")
 
 
 def test_plain_code_holds_a_limit(plain_client: Client, desk: Desk) -> None:

@@ -15,7 +15,9 @@ import pytest
 from laneway import Context
 from laneway.config import Settings
 from laneway.engine import health as module
+from laneway.engine import heartbeat as heartbeat_module
 from laneway.engine.health import Health
+from laneway.engine.heartbeat import Heartbeat
 from laneway.metrics import served
 from tests.engine.crew import Crew
 from tests.engine.test_metrics import two_ports
@@ -65,6 +67,33 @@ async def test_worker_is_ready_only_while_it_would_run_jobs(shop: Workshop, fres
         health.turned()
         code, said = await asked(port, "/readyz")
         assert (code, said["reason"]) == (503, "the worker is starting or stopping")
+
+
+async def test_worker_is_starting_until_its_first_heartbeat(
+    shop: Workshop, fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    # A process that reads and never says that it is ready.
+    monkeypatch.setattr(Heartbeat, "child", "tests.engine.mute_heartbeat")
+    health = Health(shop.lw.settings)
+    with served(0, "127.0.0.1", route=health.route) as port:
+        worker = await shop.hire()
+        health.watch(worker)
+        health.turned()
+        code, said = await asked(port, "/readyz")
+        assert (code, said["reason"]) == (503, "the worker is starting")
+        monkeypatch.setattr(heartbeat_module, "READY_S", 0.01)
+        pid = worker.heartbeat.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+        async def is_late() -> bool:
+            health.turned()
+            return (await asked(port, "/readyz"))[1]["reason"] == "heartbeats do not get through"
+
+        await until(is_late)
 
 
 async def test_health_names_a_loop_that_does_not_turn() -> None:

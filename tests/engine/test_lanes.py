@@ -322,19 +322,31 @@ async def test_a_worker_told_a_lane_that_is_not_there_says_so(
 
     with caplog.at_level(logging.WARNING, "laneway"):
         await shop.hire(only_lanes=frozenset({"a", "defualt"}))
-    assert "there is no lane defualt" in caplog.text
+    assert "there is no lane defualt: nothing is served there; there is default" in caplog.text
 
 
-async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(shop: Workshop) -> None:
+async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @shop.lw.handler("job", lane="fresh")
     async def job(ctx: Context) -> None: ...
 
-    await shop.hire()
-    row = shop.one(
+    shop.lane("default", poll_interval_ms=700)
+    with caplog.at_level(logging.INFO, "laneway"):
+        await shop.hire()
+    query = (
         "select job_types, max_slots, poll_interval_ms, stale_timeout_minutes"
         " from laneway.worker_lanes where name = 'fresh'"
     )
-    assert row == (["job"], 1, 5000, 30)
+    assert shop.one(query) == (["job"], None, 700, 30)
+    assert "lane fresh did not exist and was created without a bound" in caplog.text
+    assert "`laneway lanes set fresh --max-slots N`" in caplog.text
+    shop.lane("fresh", max_slots=3)
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "laneway"):
+        await shop.hire()
+    assert shop.one(query)[1] == 3, "never overwritten"
+    assert "without a bound" not in caplog.text
     submitted = await shop.lw.submit("job")
     await submitted.wait(60)
     assert (await submitted.get()).lane == "fresh"

@@ -69,7 +69,7 @@ async def test_whoever_stops_a_worker_is_told_what_it_waits_for(
     hurry = asyncio.Event()
     hurry.set()
     await stop_worker(worker, 7.5, hurry)
-    assert "stopping: 2 jobs have 7.5 s to end; a second Ctrl-C does not wait" in caplog.text
+    assert "stopping: 2 jobs have 7.5 s to end; Ctrl-C or SIGTERM again to stop now" in caplog.text
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])

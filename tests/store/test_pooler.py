@@ -44,10 +44,26 @@ async def prepared(dsn: str, **settings: bool) -> int:
 async def test_nothing_is_prepared_where_a_pooler_is_met(
     pooled: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.INFO, "laneway")
     assert await prepared(pooled) == 0
     assert await prepared(pooled) == 0
-    assert [r.getMessage()[:23] for r in caplog.records] == ["a pooler stands between"]
+    (said,) = [r for r in caplog.records if r.getMessage().startswith("a pooler stands between")]
+    # A warning would be printed by every short command.
+    assert said.levelno == logging.INFO
+
+
+async def test_session_pooler_is_no_direct_connection(
+    pooled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def is_shared(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(pooler, "is_shared", is_shared)
+    assert await health.find_pooler(pooled, 5) == "session"
+
+
+async def test_no_pooler_is_found_before_postgresql_itself(dsn: str) -> None:
+    assert await health.find_pooler(dsn, 5) is None
 
 
 async def test_setting_decides_about_poolers_without_asking(pooled: str) -> None:

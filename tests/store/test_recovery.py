@@ -122,6 +122,9 @@ async def test_a_job_in_no_state_is_shown_found_and_mended(db: Database, desk: D
     ((who, after),) = desk.rows("select actor, after from laneway.audit where kind = 'database'")
     assert (who, after) == ("ann", {"jobs": [str(desk.id_of(seq)) for seq in lost]})
     assert (await health.check_lost(db)).finding is Finding.OK
+    mended = await jobs.show(db, desk.id_of(lost[0]))
+    assert mended.error is not None
+    assert "`laneway db repair` ended it: retry it" in mended.error.message
     for seq in lost:
         assert desk.places(seq) == ["outcome"]
     # The key is free again, and a retry lets the job run.

@@ -61,6 +61,19 @@ def test_neighbours_of_secret_stay() -> None:
     assert shown == "api_key=***&page=2 user=ann token: *** job_id=7"
 
 
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("password=hunter2; retrying", "password=***; retrying"),
+        ("token: xyz;", "token: ***;"),
+        ("Server=a;Password=x;Database=d", "Server=a;Password=***;Database=d"),
+        ("pwd=a;b c", "pwd=*** c"),
+    ],
+)
+def test_semicolon_after_secret_stays(text: str, shown: str) -> None:
+    assert Redaction()(text) == shown
+
+
 def test_password_of_known_database_is_struck_out_anywhere() -> None:
     redact = Redaction(["postgresql://ann:s3cret%21word@db/app"])
     assert redact("s3cret!word, s3cret%21word") == "***, ***"

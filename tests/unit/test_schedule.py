@@ -115,7 +115,7 @@ def test_from_wherever_one_starts_the_slots_are_the_same(
         ("* * 0 * *", "its day-of-month field"),
         ("* * * FOO *", "its month field"),
         ("* * * * 9", "its day-of-week field"),
-        ("61 * * * * *", "its second field"),
+        ("61 * * * * *", "its seconds field is not valid: '61'"),
         ("0 0 31 2 *", "its day-of-month field"),
         ("* * * *", "five fields"),
         ("* * * * * * *", "five fields"),

@@ -68,7 +68,13 @@ class Caller:
         """
         if not self.access.allows_everywhere(seen_by):
             await audit.refuse(self.database, self.actor, action, kind, name)
-        raise NotFound(f"no {kind} {name}")
+        raise NotFound(f"no {kind} {name}", kind=kind, name=name)
+
+
+def known_caller(request: Request) -> Caller | None:
+    """The caller, if the request got as far as that."""
+    found: Caller | None = request.scope.get("state", {}).get(_CALLER)
+    return found
 
 
 async def caller(

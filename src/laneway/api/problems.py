@@ -17,12 +17,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
+from laneway.api.auth import known_caller
 from laneway.api.paging import MOST_ERRORS
 from laneway.config import Settings
+from laneway.control.missing import SEEN_BY, with_names
 from laneway.domain.broken_json import broken_rule
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.text import escape_text
-from laneway.errors import InvalidInput, LanewayError, RateLimited
+from laneway.errors import InvalidInput, LanewayError, NotFound, RateLimited
 
 log = logging.getLogger("laneway.api")
 
@@ -163,9 +165,19 @@ def refusal(request: Request, error: LanewayError) -> JSONResponse | None:
 def install(app: FastAPI) -> None:
     """Turns every error of a route into a problem; `Envelope` does so with what nobody expected."""
 
-    @app.exception_handler(LanewayError)
     def _known(request: Request, error: LanewayError) -> JSONResponse:
         return refusal(request, error) or unexpected(request, error)
+
+    @app.exception_handler(NotFound)
+    async def _missing(request: Request, error: NotFound) -> JSONResponse:
+        who = known_caller(request)
+        seen_by = SEEN_BY.get(error.kind)
+        # Others would learn of names that they may not see.
+        if who is not None and seen_by is not None and who.access.allows_everywhere(seen_by):
+            error = await with_names(who.database, error)
+        return _known(request, error)
+
+    app.add_exception_handler(LanewayError, _known)  # type: ignore[arg-type]
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:

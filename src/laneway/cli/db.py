@@ -45,15 +45,19 @@ def migrate() -> None:
 
 @app.command()
 def status(json: Json = False) -> None:
-    """Say which migrations are applied, missing or unknown to this version."""
+    """Say which migrations are applied, missing or unknown, and where embedded data is."""
     from dataclasses import asdict
 
     from laneway.store import migrate as migrations
 
+    chosen = session.settings()
     state = asdict(migrations.status(_dsn()))
+    data_dir = str(_embedded_dir(chosen)) if chosen.conninfo is None else None
     if json:
-        show_json(state)
+        show_json({**state, "data_dir": data_dir})
         return
+    if data_dir is not None:
+        line(f"embedded {data_dir}")
     for kind, found in state.items():
         for name in found:
             line(f"{kind:8} {name}")
@@ -147,10 +151,13 @@ def psql(
 @app.command()
 def path() -> None:
     """Print where embedded PostgreSQL keeps its data."""
+    line(str(_embedded_dir(session.settings())))
+
+
+def _embedded_dir(chosen: Settings) -> Path:
     from laneway.embedded import EmbeddedPostgres
 
-    chosen = session.settings()
-    line(str(EmbeddedPostgres(chosen.data_dir, binaries=chosen.pg_bin).data_dir))
+    return EmbeddedPostgres(chosen.data_dir, binaries=chosen.pg_bin).data_dir
 
 
 def _find_psql(chosen: Settings) -> str | None:

@@ -147,6 +147,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 async def say_unknown_lane(desk: Desk, lane: str | None) -> None:
     """Says so when a filter names a lane that is not there, or cannot be seen."""
+    from laneway.domain.missing import hint
     from laneway.errors import Forbidden
 
     if lane is None:
@@ -156,7 +157,7 @@ async def say_unknown_lane(desk: Desk, lane: str | None) -> None:
     except Forbidden:
         return
     if lane not in known:
-        note(f"there is no lane {visible(lane)}")
+        note(f"there is no lane {visible(lane)}; {hint('lane', lane, known)}")
 
 
 def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:

@@ -80,7 +80,7 @@ def server(
     tls_key: TlsKey = None,
     behind_tls_proxy: BehindProxy = False,
 ) -> None:
-    """Serve the HTTP API until stopped by SIGTERM or Ctrl-C."""
+    """Serve the HTTP API until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.serving import run_server
 
     raise typer.Exit(

@@ -142,9 +142,14 @@ async def _desk() -> AsyncIterator[Desk]:
             yield ServerDesk(client)
         return
     from laneway.cli.desks.database import DatabaseDesk
+    from laneway.control.missing import with_names
+    from laneway.errors import NotFound
 
     async with opened() as db:
-        yield DatabaseDesk(db, principal())
+        try:
+            yield DatabaseDesk(db, principal())
+        except NotFound as error:
+            raise await with_names(db, error) from None
 
 
 def run(verb: Callable[[Desk], Awaitable[T]]) -> T:

@@ -45,7 +45,7 @@ def worker(
     metrics_port: MetricsPort = None,
     log_format: LogFormat = None,
 ) -> None:
-    """Run jobs with the handlers of APP until stopped by SIGTERM or Ctrl-C."""
+    """Run jobs with the handlers of APP until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.wiring import run_worker
 
     log_as(log_format)

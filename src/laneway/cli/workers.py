@@ -73,6 +73,7 @@ async def _named(desk: Desk, worker: str) -> UUID:
     """The worker of that id, or the live one of that name."""
     from uuid import UUID
 
+    from laneway.domain.missing import hint
     from laneway.errors import NotFound, Refused
 
     try:
@@ -81,7 +82,8 @@ async def _named(desk: Desk, worker: str) -> UUID:
         seen = await desk.overview(1)
     found = [each.id for each in seen.live if each.name == worker]
     if not found:
-        raise NotFound(f"no live worker is named {visible(worker)}")
+        names = [each.name for each in seen.live]
+        raise NotFound(f"no live worker {visible(worker)}; {hint('worker', worker, names)}")
     if len(found) > 1:
         ids = ", ".join(map(str, found))
         raise Refused(f"{len(found)} live workers are named {visible(worker)}: say which of {ids}")

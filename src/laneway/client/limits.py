@@ -6,8 +6,10 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
@@ -23,6 +25,32 @@ LEASE_S: Final = 15.0
 RENEW_S: Final = 4.0
 FIRST_S: Final = 0.05
 LONGEST_S: Final = 0.25
+
+
+# Client and name of every limit that code is inside of: its own task or thread took them, or the
+# one that began it.
+_around: ContextVar[tuple[tuple[int, str], ...]] = ContextVar("laneway held limits", default=())
+
+
+def held_around(client: object) -> list[str]:
+    """The limits that the code which asks is inside of, each as often as it is held."""
+    return [name for where, name in _around.get() if where == id(client)]
+
+
+@contextmanager
+def inside(client: object, names: Sequence[str]) -> Iterator[None]:
+    """The code inside of this, and tasks that it begins, are inside of the limits."""
+    mine = [(id(client), name) for name in dict.fromkeys(names)]
+    _around.set((*_around.get(), *mine))
+    try:
+        yield
+    finally:
+        # Not back to the value of before: blocks may end in another order.
+        left = list(_around.get())
+        for one in mine:
+            if one in left:
+                left.remove(one)
+        _around.set(tuple(left))
 
 
 class LimitHolds:
@@ -42,8 +70,17 @@ class LimitHolds:
         self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
         self._freed = asyncio.Event()
 
-    async def take(self, names: Sequence[str], priority: int, timeout: float | None) -> UUID:
-        """Waits until one of each limit is held; raises TimeoutError after `timeout` seconds."""
+    async def take(
+        self,
+        names: Sequence[str],
+        priority: int,
+        timeout: float | None,
+        around: Sequence[str] = (),
+    ) -> UUID:
+        """Waits until one of each limit is held; raises TimeoutError after `timeout` seconds.
+
+        `around`: the limits that the caller holds already and gives back only afterwards.
+        """
         if not names:
             raise InvalidInput("limit", "name at least one limit")
         taken = tuple(sorted({check_limit_name(name) for name in names}))
@@ -53,13 +90,17 @@ class LimitHolds:
         if loop is not self._loop:
             self._loop = loop
             self._begin()
+        await self._refuse_to_wait_for_itself(taken, around)
         hold_id = uuid4()
         try:
-            async with (
-                asyncio.timeout(timeout),
-                self._queues.setdefault(taken, asyncio.Lock()),
-            ):
-                await self._ask(hold_id, taken, -priority)
+            async with asyncio.timeout(timeout) as waiting:
+                async with self._queues.setdefault(taken, asyncio.Lock()):
+                    await self._ask(hold_id, taken, -priority)
+        except TimeoutError as error:
+            await self.give(hold_id)
+            if not waiting.expired():
+                raise
+            raise TimeoutError(await self._no_room(taken, timeout)) from error
         except BaseException:
             # Also where it may have been granted and the answer is lost.
             await self.give(hold_id)
@@ -68,6 +109,27 @@ class LimitHolds:
         if self._renewing is None:
             self._renewing = loop.create_task(self._renew())
         return hold_id
+
+    async def _refuse_to_wait_for_itself(self, names: Sequence[str], around: Sequence[str]) -> None:
+        """As ctx.limit does: the caller may hold some of a limit already, but not all there is."""
+        held = Counter(name for name in around if name in names)
+        if not held:
+            return
+        for limit in await self._database().run(holds.find_holders(list(held))):
+            if limit.max_concurrent is not None and held[limit.name] >= limit.max_concurrent:
+                raise InvalidInput(
+                    "limit",
+                    f"{limit.name} is held around this call already, and its max_concurrent is"
+                    f" {limit.max_concurrent}: it would wait for itself",
+                )
+
+    async def _no_room(self, names: Sequence[str], timeout: float | None) -> str:
+        message = f"limit {', '.join(names)}: no room within {timeout or 0:g} s"
+        try:
+            found = await self._database().run(holds.find_holders(names))
+        except LanewayError:
+            return message
+        return "; ".join([message, *map(str, found)])
 
     async def give(self, hold_id: UUID) -> None:
         """Gives it back, even if the caller is cancelled meanwhile; else its lease lapses."""
@@ -139,10 +201,12 @@ class LimitHolder:
     ) -> AsyncIterator[None]:
         """Holds one of each limit inside of `async with`, in turn with jobs that want them.
 
-        For code that is not a job; a handler uses `ctx.limit`. TimeoutError: no room in time.
+        For code that is not a job; a handler uses `ctx.limit`. TimeoutError: no room in time;
+        InvalidInput: the code around it holds all there is of one, so it would wait for itself.
         """
-        held = await self.limit_holds.take(names, priority, timeout)
+        held = await self.limit_holds.take(names, priority, timeout, held_around(self))
         try:
-            yield
+            with inside(self, names):
+                yield
         finally:
             await self.limit_holds.give(held)

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
+from laneway.client.limits import held_around, inside
 from laneway.client.portal import Portal
 from laneway.store.database import Database
 from laneway.store.foreign import borrow, run_now
@@ -74,9 +75,13 @@ class SyncClient:
     @contextmanager
     def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:
         """Holds one of each limit inside of `with`, in turn with jobs that want them."""
-        held = self._run(lambda client: client.limit_holds.take(names, priority, timeout), None)
+        around = held_around(self._client)
+        held = self._run(
+            lambda client: client.limit_holds.take(names, priority, timeout, around), None
+        )
         try:
-            yield
+            with inside(self._client, names):
+                yield
         finally:
             self._run(lambda client: client.limit_holds.give(held), None)
 

@@ -29,6 +29,7 @@ from laneway.domain.access import (
     check_token_name,
 )
 from laneway.domain.lane import check_lane_name
+from laneway.domain.missing import creation, missing
 from laneway.domain.operator import check_page, check_words
 from laneway.domain.permissions import Access
 from laneway.domain.text import check_text
@@ -124,7 +125,7 @@ async def locked_principal(deed: Deed, name: str) -> Principal:
     """The principal of that name, that stays as it is until the deed is done."""
     found = await deed.run(store.lock_principal(name))
     if found is None:
-        raise NotFound(f"no principal {name}")
+        raise missing("principal", name)
     return found
 
 
@@ -174,7 +175,7 @@ async def delete_role(db: Database, name: str, *, by: str) -> None:
 async def _own_role(deed: Deed, name: str, verb: str) -> Role:
     found = await deed.run(store.lock_role(name))
     if found is None:
-        raise NotFound(f"no role {name}")
+        raise missing("role", name)
     if found.is_seeded:
         raise Refused(f"the role {name} is Laneway's own and cannot be {verb}")
     return found
@@ -202,7 +203,7 @@ async def grant_role(
     async with audited(db, by, "role.granted", KIND, principal) as deed:
         found = await locked_principal(deed, principal)
         if not await deed.run(store.hold_role(role)):
-            raise NotFound(f"no role {role}")
+            raise missing("role", role)
         await _check_known(deed, chosen)
         made = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by))
         if made is None:
@@ -314,7 +315,7 @@ async def _check_known(db: Runner, lanes: Iterable[str] | None) -> None:
     known = (await db.run(lane_store.read())).lanes
     for name in lanes:
         if name not in known:
-            raise InvalidInput("lanes", f"there is no lane {name}: create it first")
+            raise InvalidInput("lanes", f"there is no lane {name}; {creation('lane', name)}")
 
 
 def _optional(name: str | None, field: str) -> str | None:

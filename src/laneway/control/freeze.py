@@ -14,8 +14,9 @@ from laneway.control.audit import audited
 from laneway.domain.approval import seconds_of
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.lane import check_lane_name
+from laneway.domain.missing import missing
 from laneway.domain.operator import check_words
-from laneway.errors import InvalidInput, LanewayError, NotFound, Refused
+from laneway.errors import InvalidInput, LanewayError, Refused
 from laneway.store import freeze as store
 from laneway.store import lanes as lane_store
 from laneway.store.database import Database
@@ -134,7 +135,7 @@ async def _not_yet_frozen(db: Database, named: Sequence[str] | None) -> list[str
     known = (await db.run(lane_store.read())).lanes
     for name in named or ():
         if name not in known:
-            raise NotFound(f"no lane {name}")
+            raise missing("lane", name)
     held = {each.lane for each in await db.run(store.frozen())}
     wanted = known if named is None else named
     return [name for name in wanted if known[name].enabled or name not in held]

@@ -13,7 +13,7 @@ from laneway.control import server_settings
 from laneway.control.audit import audited
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
-from laneway.errors import LanewayError
+from laneway.errors import LanewayError, UnsuitableDatabase
 from laneway.store import health, job_types, migrate, workers
 from laneway.store.database import Database
 
@@ -113,6 +113,8 @@ async def check_schema(db: Database) -> Check:
     name = "schema"
     try:
         state = await asyncio.to_thread(migrate.status, db.dsn)
+    except UnsuitableDatabase as error:
+        return _fail(name, error.message, error.cure)
     except LanewayError as error:
         return _fail(name, str(error), "laneway db status")
     if state.pending:
@@ -131,7 +133,8 @@ async def check_schema(db: Database) -> Check:
 async def check_pooler(db: Database) -> Check:
     """LANEWAY_POOLER says what stands between."""
     name = "pooler"
-    seen = await health.sees_transaction_pooler(db.dsn, db.settings.connect_timeout)
+    pooling = await health.find_pooler(db.dsn, db.settings.connect_timeout)
+    seen = pooling == "transaction"
     if seen and db.settings.pooler is False:
         return _fail(name, "a transaction pooler stands between", "LANEWAY_POOLER=true")
     if seen and db.settings.pooler is None:
@@ -142,6 +145,8 @@ async def check_pooler(db: Database) -> Check:
             "LANEWAY_POOLER is set but no transaction pooler was seen",
             "unset LANEWAY_POOLER, if there is none",
         )
+    if pooling == "session":
+        return _ok(name, "a session pooler: notifications and settings of a session work")
     return _ok(name, "a transaction pooler, as configured" if seen else "a direct connection")
 
 

@@ -70,7 +70,8 @@ async def rollback(
 async def _roll_back(deed: Deed, kind: str, name: str, to: int | None, by: str) -> Change | None:
     answer = await deed.run(store.roll_back(kind, name, to, by))
     if answer.answer == "no_object":
-        raise NotFound(f"no {kind} {name}, and no change of it is kept")
+        message = f"no {kind} {name}, and no change of it is kept"
+        raise NotFound(message, kind=kind, name=name)
     if answer.answer == "no_change":
         which = f"change {to}" if to else "change"
         raise NotFound(f"no {which} of the {kind} {name} is kept")

@@ -17,9 +17,10 @@ from laneway.domain.lane import (
     check_lane_name,
     validate_lane_change,
 )
+from laneway.domain.missing import missing
 from laneway.domain.operator import check_words
 from laneway.domain.overview import DEPTH_BOUND, Gate, LaneStatus, TypeLoad
-from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.errors import InvalidInput, Refused
 from laneway.store import freeze
 from laneway.store import lanes as store
 from laneway.store.database import Database, Runner
@@ -52,7 +53,7 @@ async def get(db: Database, name: str) -> LaneStatus:
     check_lane_name(name)
     found = next((each for each in await inspect(db) if each.lane.name == name), None)
     if found is None:
-        raise NotFound(f"no lane {name}")
+        raise missing("lane", name)
     waiting = await db.run(store.measure_lane(name, DEPTH_BOUND))
     return replace(found, by_priority=tuple(waiting))
 
@@ -94,7 +95,7 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
     async with audited(db, by, _tuned(checked), "lane", name) as deed:
         lane = await deed.run(store.tune(name, checked, by))
         if lane is None:
-            raise NotFound(f"no lane {name}")
+            raise missing("lane", name)
         await deed.compare("lane", name, checked)
     log.info("lane %s: %s, by %s", name, checked, by)
     await _wake(db, lane)
@@ -173,7 +174,7 @@ async def _set_gate(db: Database, paused: bool, by: str) -> None:
 async def _read(db: Runner, name: str) -> Lane:
     lane = (await db.run(store.read())).lanes.get(name)
     if lane is None:
-        raise NotFound(f"no lane {name}")
+        raise missing("lane", name)
     return lane
 
 

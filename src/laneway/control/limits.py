@@ -9,8 +9,9 @@ from typing import Final
 from laneway.control import signals
 from laneway.control.audit import audited
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name, validate_limit_change
+from laneway.domain.missing import missing
 from laneway.domain.operator import check_words
-from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.errors import InvalidInput, Refused
 from laneway.store import limits as store
 from laneway.store.database import Database
 from laneway.store.limits import LimitLoad
@@ -29,7 +30,7 @@ async def get(db: Database, name: str) -> LimitStatus:
     """One limit with its use."""
     found = await db.run(store.read(WAITING_BOUND, check_limit_name(name)))
     if not found:
-        raise NotFound(f"no limit {name}")
+        raise missing("limit", name)
     return _status(found[0])
 
 
@@ -72,6 +73,6 @@ async def delete(db: Database, name: str, *, by: str) -> None:
         if answer.hindrance is not None:
             raise Refused(f"the limit {name} cannot be deleted: {answer.hindrance}")
         if not answer.is_gone:
-            raise NotFound(f"no limit {name}")
+            raise missing("limit", name)
         await deed.compare("limit", name, {"name": name})
     log.info("limit %s: deleted by %s", name, by)

@@ -13,6 +13,7 @@ from laneway.control import signals
 from laneway.control.audit import Deed, audited
 from laneway.domain import cron, operator
 from laneway.domain.arguments import validate_against_schema
+from laneway.domain.missing import missing
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.schedule import (
     RunNow,
@@ -22,7 +23,7 @@ from laneway.domain.schedule import (
     encode_payload,
     validate_schedule_change,
 )
-from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.errors import InvalidInput, Refused
 from laneway.store import schedules as store
 from laneway.store import workers
 from laneway.store.database import Database, Runner
@@ -103,7 +104,7 @@ async def _put(
             raise taken
         checked.pop("name")  # somebody was quicker: what was asked for is laid over it
     if not await deed.run(store.change(name, checked, by, limits)):
-        raise NotFound(f"no schedule {name}")
+        raise missing("schedule", name)
     if checked.keys() == {"enabled"}:
         deed.action = "schedule.enabled" if checked["enabled"] else "schedule.disabled"
     return checked
@@ -127,7 +128,7 @@ async def delete(db: Database, name: str, *, by: str) -> None:
     check_schedule_name(name)
     async with audited(db, by, "schedule.deleted", "schedule", name) as deed:
         if not await deed.run(store.delete(name, by)):
-            raise NotFound(f"no schedule {name}")
+            raise missing("schedule", name)
         await deed.compare("schedule", name, {"name": name})
         deed.workspace = str(deed.before["workspace"]) if deed.before else None
     log.info("schedule %s: deleted by %s", name, by)
@@ -140,7 +141,7 @@ async def run_now(db: Database, name: str, *, by: str, check: bool = False) -> R
     async with audited(db, by, "schedule.ran", "schedule", name) as deed:
         ran = await deed.run(store.run_now(name, by, check=check))
         if ran is None:
-            raise NotFound(f"no schedule {name}")
+            raise missing("schedule", name)
         if ran.answer == "failed":
             raise Refused(f"the job of the schedule {name} cannot be submitted: {ran.note}")
         deed.workspace = (await _read(deed, name)).schedule.workspace
@@ -165,7 +166,7 @@ async def slots(
 async def _read(db: Runner, name: str) -> Read:
     found = await db.run(store.read(check_schedule_name(name)))
     if not found:
-        raise NotFound(f"no schedule {name}")
+        raise missing("schedule", name)
     return found[0]
 
 

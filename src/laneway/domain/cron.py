@@ -75,6 +75,8 @@ def _blame(message: str, parts: list[str]) -> str:
     if bad not in fields:
         return "is not a cron expression"
     part = parts[fields.index(bad)]
+    # "Its second field" would be the hour's neighbour.
+    bad = "seconds" if bad == "second" else bad
     return f"its {bad} field is not valid: {part!r}"
 
 

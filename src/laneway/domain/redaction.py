@@ -42,7 +42,8 @@ _QUOTED: Final = {
     '"': re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL),
     "'": re.compile(r"'(?:[^'\\]|\\.)*+'?", re.DOTALL),
 }
-_VALUE: Final = re.compile(r"""[^\s&"']++""")
+# A `;` ends it at the end of a word and before the next name: `password=x; next`, `Pwd=x;Db=y`.
+_VALUE: Final = re.compile(r"""(?:[^\s&"';]|;(?!\s|\Z|[\w .-]{1,32}=))++""")
 _ESCAPED: Final = re.compile(r"""\\["'][^"'\\]*+""")
 _HEADER_VALUE: Final = re.compile(r"""(?:[\w-]{1,20}\s++)?[^\s"';,]++(?:[;,]\s*+[^\s"';,]++)*+""")
 

@@ -74,6 +74,8 @@ class Heartbeat(Service):
         self._unanswered = 0
         self._is_up = False
         self._gets_through = True
+        # Until the first child was ready, or took too long.
+        self.is_starting = True
         self.on_frozen: Callable[[], None] = lambda: None
 
     @property
@@ -180,6 +182,7 @@ class Heartbeat(Service):
 
     def _give_up_unready(self, process: Spawned) -> None:
         if not self._is_up:
+            self.is_starting = False
             self._complaints.tell("heartbeat", f"its process is not ready after {READY_S:g} s")
             process.kill()
 
@@ -205,6 +208,7 @@ class Heartbeat(Service):
     def _hear(self, kind: str, seq: int, attempt: int) -> None:
         match kind:
             case "ready":
+                self.is_starting = False
                 self._is_up = self._gets_through = True
                 self._unanswered = 0
                 self._down_since = None

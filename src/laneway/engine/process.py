@@ -107,7 +107,7 @@ async def _serve(
             leash.introduce(worker)
             async with leash.ticking(worker.settings.loop_timeout / 4):
                 await stopping
-                await stop_worker(worker, grace_s, hurry)
+                await stop_worker(worker, grace_s, hurry, is_supervised=True)
         else:
             await stopping
             await stop_worker(worker, grace_s, hurry)
@@ -190,13 +190,20 @@ class Signals:
                     signal.signal(number, ours)
 
 
-async def stop_worker(worker: AnyWorker, grace_s: float | None, hurry: asyncio.Event) -> None:
-    """Stops a worker, and says for what it waits: whoever told it to may be in a hurry."""
+async def stop_worker(
+    worker: AnyWorker,
+    grace_s: float | None,
+    hurry: asyncio.Event,
+    *,
+    is_supervised: bool = False,
+) -> None:
+    """Stops a worker, and says what it waits for and how to stop it at once."""
     wait_s = worker.settings.shutdown_grace if grace_s is None else grace_s
     n = len(worker.executor.active) if worker.is_running else 0
     if n and wait_s > 0:
         jobs = "1 job has" if n == 1 else f"{n:,} jobs have"
-        log.info("stopping: %s %g s to end; a second Ctrl-C does not wait", jobs, wait_s)
+        again = "signal its supervisor again" if is_supervised else "Ctrl-C or SIGTERM again"
+        log.info("stopping: %s %g s to end; %s to stop now", jobs, wait_s, again)
     await worker.stop(grace_s, hurry)
 
 

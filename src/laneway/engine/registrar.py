@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import ClassVar
@@ -82,7 +82,7 @@ class Registrar(Service):
             if handler.lane is not None and state.lane_of(handler.job_type) != handler.lane
         ]
         if named:
-            await self._database.run(lanes.adopt_types(named, by))
+            await adopt(self._database, named, by, state)
         await self._create_limits(registry, by)
         if len(registry):
             await self._publish(registry, settings.application)
@@ -178,6 +178,24 @@ class Registrar(Service):
         # A round still at work would bring the worker back to life.
         await self.stop()
         await self._database.run(stop(self._worker.id))
+
+
+async def adopt(
+    database: Database,
+    named: Sequence[tuple[str, str | None]],
+    by: str,
+    state: lanes.ControlState,
+) -> None:
+    """Puts types (lane, type) in no lane there; a missing lane is created without a bound."""
+    # Only before the first migration is there no `default`.
+    base = state.lanes.get(DEFAULT_LANE, Lane(DEFAULT_LANE))
+    like = Lane("new", max_slots=None, poll_interval_ms=base.poll_interval_ms)
+    for lane in await database.run(lanes.adopt_types(named, by, like)):
+        log.info(
+            "lane %s did not exist and was created without a bound: to bound it,"
+            " `laneway lanes set %s --max-slots N`",
+            lane, lane,
+        )  # fmt: skip
 
 
 def _tell_differences(lane: Lane, state: lanes.ControlState) -> None:

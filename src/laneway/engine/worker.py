@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 
 from laneway import __version__, forks
 from laneway.config import Settings
+from laneway.domain.missing import hint
 from laneway.domain.overview import Transport
 from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
@@ -198,8 +199,9 @@ class Worker:
         if self.settings.can_listen:
             self.listening.start()
         self.poller.start()
-        if missing := (self._only or frozenset()) - self._state.lanes.keys():
-            log.warning("there is no lane %s: nothing is served there", ", ".join(sorted(missing)))
+        for lane in sorted((self._only or frozenset()) - self._state.lanes.keys()):
+            nearest = hint("lane", lane, self._state.lanes)
+            log.warning("there is no lane %s: nothing is served there; %s", lane, nearest)
         log.info("worker %s serves %s", self.name, ", ".join(sorted(self.loops)) or "no lane")
 
     async def _introduce(self) -> None:
@@ -224,7 +226,8 @@ class Worker:
         if not self.is_running:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
-            return "heartbeats do not get through"
+            is_starting = self.heartbeat.is_starting
+            return "the worker is starting" if is_starting else "heartbeats do not get through"
         if self.registrar.is_drained:
             return "the worker was drained by an operator"
         try:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from laneway.domain.limit import Limit
+from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
 from laneway.rpc.caller import Caller
 from laneway.rpc.hello import Hello, ServedType
@@ -44,7 +45,7 @@ async def make_known(
         if record.lane is not None and _may_place(caller, record, state, published)
     ]
     if placed:
-        await database.run(lanes.adopt_types(placed, by))
+        await adopt(database, placed, by, state)
         state = await database.run(lanes.read())
     mine = [one for one in records if caller.may_claim_in(state.lane_of(one.name))]
     declared = [one for one in mine if caller.may_declare_in(state.lane_of(one.name))]

@@ -201,6 +201,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "take_self_finished": ("select update delete on self_finished",),
     "hold_limits": (),
+    "limit_holders": (),
     "renew_holds": (),
     "drop_holds": (),
     "sweep_holds": (),

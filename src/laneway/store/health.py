@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
@@ -217,6 +217,14 @@ async def sees_transaction_pooler(dsn: str, timeout_s: int) -> bool:
     """Whether two clients are given one and the same server process between transactions."""
     async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
         return await pooler.is_shared(first, second)
+
+
+async def find_pooler(dsn: str, timeout_s: int) -> Literal["transaction", "session"] | None:
+    """How a pooler that stands between us and PostgreSQL pools; None: there is none."""
+    async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
+        if await pooler.is_shared(first, second):
+            return "transaction"
+        return "session" if await pooler.is_between(first) else None
 
 
 async def hears_notifications(dsn: str, timeout_s: int) -> bool:

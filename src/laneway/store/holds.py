@@ -35,6 +35,25 @@ def hold(
     )
 
 
+class Holders(NamedTuple):
+    """A limit, how many may hold it at once, and some who do."""
+
+    name: str
+    max_concurrent: int | None
+    holders: list[str]
+
+    def __str__(self) -> str:
+        return f"{self.name} is held by {', '.join(self.holders) or 'nobody now'}"
+
+
+def find_holders(names: Sequence[str], most: int = 5) -> Statement[list[Holders]]:
+    return Statement(
+        "limits/find_holders",
+        lambda rows: [Holders(*row) for row in rows],
+        {"names": list(names), "most": most},
+    )
+
+
 def renew(holds: Collection[UUID], lease_s: float) -> Statement[set[UUID]]:
     """Renews leases; answers those that had lapsed."""
     return Statement(

@@ -48,7 +48,8 @@ def shows(error: BaseException) -> bool:
 def note(dsn: str, *, quietly: bool = False) -> None:
     """From now on this process does without a session here."""
     if not known.get(dsn) and not quietly:
-        log.warning(
+        # Not a warning, which every short command would print: it works, and doctor says it.
+        log.info(
             "a pooler stands between Laneway and PostgreSQL: Laneway prepares no statements there,"
             " and where it pools by transaction jobs start at the next poll"
             " (LANEWAY_LISTEN_DSN=<a direct connection> keeps wake-ups)"
@@ -107,6 +108,12 @@ def _compare(
     else:
         note(dsn, quietly=quietly)
         conn.prepare_threshold = None
+
+
+async def is_between(conn: AsyncConnection[Any]) -> bool:
+    """Whether the server has another number for its process than the client was given."""
+    row = await (await conn.execute(WHICH_PROCESS, prepare=False)).fetchone()
+    return row is not None and row[0] != conn.info.backend_pid
 
 
 async def is_shared(first: AsyncConnection[Any], second: AsyncConnection[Any]) -> bool:

@@ -175,6 +175,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "limits/drop_holds": ("execute on drop_holds",),
     "limits/find_limits": ("select on limits",),
     "limits/hold_limit": ("execute on hold_limits",),
+    "limits/find_holders": ("execute on limit_holders",),
     "limits/renew_holds": ("execute on renew_holds",),
     "limits/delete_limit": ("execute on delete_limit",),
     "limits/read_limits": (
@@ -266,8 +267,8 @@ _CLIENT: Final = (
     "audit/record_act", "control/wake_workers", "events/emit_jobs", "job_types/read_types",
     "jobs/cancel_job", "jobs/find_keys", "jobs/get_attempts", "jobs/get_job",
     "jobs/insert_batch", "jobs/open_batch", "jobs/place_batch", "jobs/reserve_keys",
-    "jobs/submit_job", "jobs/wait_job", "limits/drop_holds", "limits/hold_limit",
-    "limits/renew_holds",
+    "jobs/submit_job", "jobs/wait_job", "limits/drop_holds", "limits/find_holders",
+    "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",

@@ -76,12 +76,13 @@ def refuse_unsuitable(conn: psycopg.Connection[Any]) -> None:
     if encoding != ENCODING:
         raise UnsuitableDatabase(
             f"the database {database} has the encoding {encoding}, which cannot hold every"
-            f" payload and error: use one made with"
-            f" `create database … encoding 'UTF8' template template0`"
+            " payload and error",
+            "use one made with `create database … encoding 'UTF8' template template0`",
         )
     if read_only == "on" and not is_standby:
         raise UnsuitableDatabase(
             f"the sessions of role {role} in database {database} are read-only"
-            f" (default_transaction_read_only = on): `alter role {role} set"
-            f" default_transaction_read_only = off`, or the same for the database"
+            " (default_transaction_read_only = on)",
+            f"`alter role {role} set default_transaction_read_only = off`, or the same for the"
+            " database",
         )

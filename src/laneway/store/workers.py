@@ -83,7 +83,7 @@ def _worker(row: Row) -> WorkerRow:
     *head, text = row
     room = {} if text is None else json.loads(text)
     kinds = {kind: RoomUse(**use) for kind, use in room.get("kinds", {}).items()}
-    shown = WorkerRow(*head, kinds)
+    shown = WorkerRow._make([*head, kinds, False])
     # A remote worker that stops has no room.
     leaves = room.get("is_stopping") or (shown.transport == "grpc" and not shown.concurrency)
     return shown._replace(is_stopping=shown.is_live and bool(leaves))

@@ -28,7 +28,8 @@ begin
     select n into v_name from unnest(p_names) n
      where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
     if found then
-        raise exception using errcode = 'LW001', message = format('limit: there is none named %s', v_name);
+        raise exception using errcode = 'LW001', message = format(
+            'limit: there is none named %1$s; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
     end if;
     select l.worker_id, l.job_type, l.cancel_requested_at, l.limits, l.lane, l.rank into v_lease from laneway.lease l
      where l.seq = p_seq and l.attempt = p_attempt for no key update skip locked;

@@ -20,7 +20,8 @@ begin
     select n into v_name from unnest(p_names) n
      where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
     if found then
-        raise exception using errcode = 'LW001', message = format('limit: there is none named %s', v_name);
+        raise exception using errcode = 'LW001', message = format(
+            'limit: there is none named %1$s; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
     end if;
     v_now := clock_timestamp();
     insert into laneway.limit_holds as h (id, holder, host, lease_until)
@@ -47,6 +48,22 @@ begin
     if v_yielded is not null then wait_s := least(wait_s, 0.05); end if;
     answer := case when v_short is null then 'granted' else 'full' end;
 end $$;
+
+-- Of each limit named how many may hold it at once, and who does: jobs, and processes outside of jobs; p_most of them.
+create or replace function laneway.limit_holders(p_names text[], p_most integer)
+returns table (name text, max_concurrent integer, holders text[])
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select l.name, l.max_concurrent, array(
+        select h.who from (
+            (select format('job %s (%s)', j.id, j.job_type) as who, e.claimed_at as since
+               from laneway.lease e join laneway.jobs j on j.seq = e.seq
+              where l.name = any (e.limits) order by e.claimed_at limit p_most)
+            union all
+            (select format('a process on %s', o.host), null from laneway.limit_holds o
+              where l.name = any (o.names) and o.lease_until > clock_timestamp() order by o.id limit p_most)) h
+         order by h.since nulls last limit p_most)
+      from laneway.limits l where l.name = any (p_names) order by l.name
+$$;
 
 -- Renews what a process holds. Answers those that are gone: their lease had lapsed.
 create or replace function laneway.renew_holds(p_holds uuid[], p_lease_s double precision) returns setof uuid

@@ -157,7 +157,7 @@ begin
            -- Never a number that an attempt of before has.
            1 + greatest(0, (select max(a.attempt) from laneway.attempts a where a.seq = j.seq),
                         (select p.attempt from laneway.progress p where p.seq = j.seq)),
-           0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job: `laneway db repair`, then retry it", "public": true}'::jsonb
+           0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job, and `laneway db repair` ended it: retry it to let it run again", "public": true}'::jsonb
       from laneway.jobs j where j.seq = any (v_seqs)
     on conflict do nothing;
     delete from laneway.job_keys k where k.seq = any (v_seqs);

@@ -1,0 +1,63 @@
+"""Names that exist, for the message about one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from laneway.domain.missing import hint
+from laneway.errors import LanewayError, NotFound
+from laneway.store import access, lanes, limits, schedules
+from laneway.store.database import Database
+
+# Principals may be many: the message names a few of these.
+_MOST: Final = 1000
+# The permission that, without a bound, lets a caller see every name of a kind.
+SEEN_BY: Final = {
+    "lane": "workers:view",
+    "limit": "workers:view",
+    "schedule": "schedules:view",
+    "role": "access:manage",
+    "principal": "access:manage",
+}
+
+
+async def with_names(db: Database, error: NotFound) -> NotFound:
+    """The error with the nearest names that exist; only for callers who may see all of them."""
+    read = _READ.get(error.kind)
+    if read is None:
+        return error
+    with suppress(LanewayError):
+        shown = f"{error}; {hint(error.kind, error.name, await read(db))}"
+        return NotFound(shown, kind=error.kind, name=error.name)
+    return error
+
+
+async def _lanes(db: Database) -> Iterable[str]:
+    return (await db.run(lanes.read())).lanes
+
+
+async def _limits(db: Database) -> Iterable[str]:
+    return [one.limit.name for one in await db.run(limits.read(0))]
+
+
+async def _schedules(db: Database) -> Iterable[str]:
+    return [one.schedule.name for one in await db.run(schedules.read())]
+
+
+async def _roles(db: Database) -> Iterable[str]:
+    return [one.name for one in await db.run(access.list_roles(_MOST))]
+
+
+async def _principals(db: Database) -> Iterable[str]:
+    return [one.name for one in await db.run(access.list_principals(_MOST))]
+
+
+_READ: Final[dict[str, Callable[[Database], Awaitable[Iterable[str]]]]] = {
+    "lane": _lanes,
+    "limit": _limits,
+    "schedule": _schedules,
+    "role": _roles,
+    "principal": _principals,
+}

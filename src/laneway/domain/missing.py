@@ -1,0 +1,40 @@
+"""The message about a name that does not exist: names that are like it, and how to create it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from shlex import quote
+from typing import Final
+
+from laneway.domain.text import visible
+from laneway.errors import NotFound
+
+MOST: Final = 5
+_CREATED_BY: Final = {
+    "lane": "laneway lanes create {}",
+    "limit": "laneway limits set {} --max-concurrent N",
+    "schedule": "laneway schedules set {} --type TYPE --cron CRON",
+    "role": "laneway roles create {} PERMISSIONS",
+    "principal": "laneway principals create {}",
+    "worker": "laneway worker APP --name {}",
+}
+
+
+def missing(kind: str, name: str) -> NotFound:
+    """The error about an object of that name; doors add `hint` for those who may see the others."""
+    return NotFound(f"no {kind} {name}", kind=kind, name=name)
+
+
+def hint(kind: str, name: str, known: Iterable[str]) -> str:
+    """The nearest of the known names, at most five, and the command that creates this one."""
+    names = sorted(set(known))
+    near = get_close_matches(name, names, MOST) or names[:MOST]
+    more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
+    there = f"there is {', '.join(near)}{more}" if near else "there is none yet"
+    return f"{visible(there)}; {creation(kind, name)}"
+
+
+def creation(kind: str, name: str) -> str:
+    """The command that creates it; names nothing else, so it is fit for everybody."""
+    return f"to create it: `{_CREATED_BY[kind].format(quote(visible(name)))}`"
