@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.store import leases
+from laneway.store import health, leases
 from tests.store.desk import Desk
 
 MOST_FREE = 5
@@ -189,3 +189,26 @@ def test_losses_of_ended_jobs_are_forgotten(desk: Desk, is_over: bool) -> None:
     epoch = desk.run(leases.watch(holder, 60.0)).epoch
     desk.one("select laneway.prune_records(%s, %s, 100)", holder, epoch)
     assert desk.one("select count(*) from laneway.suspects") == (0 if is_over else 1)
+
+
+def test_suspects_that_live_do_not_hide_those_that_ended(desk: Desk) -> None:
+    for _ in range(6):
+        claims = running(desk, 2)
+        bury(desk)
+        desk.worker = uuid4()
+    assert len(claims) == 2
+    desk.do("update laneway.suspects set lost_at = lost_at - interval '2 hours'")
+    last = desk.one("select max(seq) from laneway.suspects")
+    desk.do("delete from laneway.ready where seq = %s", last)
+    desk.do("delete from laneway.delayed where seq = %s", last)
+    assert desk.run(health.end_lost(limit=10)) == [desk.id_of(last)]
+    holder = uuid4()
+    epoch = desk.run(leases.watch(holder, 60.0)).epoch
+    gone = "select count(*) = 0 from laneway.suspects where seq = %s"
+    for _ in range(1000):
+        # It reads two at a time, and takes away what has ended.
+        desk.one("select laneway.prune_records(%s, %s, 2)", holder, epoch)
+        if desk.one(gone, last):
+            break
+    assert desk.one(gone, last)
+    assert desk.one("select count(*) from laneway.suspects") == 11

@@ -131,6 +131,38 @@ def test_waiter_that_does_not_come_is_passed_over(desk: Desk, other: Desk) -> No
     assert len(start(other, "high")) == 1
 
 
+def test_dead_waiters_are_passed_over_together(desk: Desk, other: Desk) -> None:
+    desk.submit("background")
+    desk.submit("background")
+    (running,) = start(desk, "low")
+    desk.submit("urgent", priority=10)
+    dead = 12
+    for _ in range(dead):
+        other.worker = uuid4()
+        assert start(other, "high") == []
+    desk.settle(running, "finish")
+    asked = 0
+    while not start(desk, "low"):
+        asked += 1
+        assert asked < 4, "each of them was waited for"
+        desk.do("update laneway.limit_waiters set called_at = called_at - interval '1 s'")
+    assert desk.one("select count(*) from laneway.limit_waiters where lane = 'high'") == dead
+
+
+def test_only_the_first_is_called_where_all_come(desk: Desk, other: Desk) -> None:
+    desk.submit("background")
+    desk.submit("background")
+    (running,) = start(desk, "low")
+    desk.submit("urgent", priority=10)
+    for _ in range(5):
+        other.worker = uuid4()
+        assert start(other, "high") == []
+    desk.settle(running, "finish")
+    assert start(desk, "low") == []
+    called = "select count(*) from laneway.limit_waiters where called_at is not null"
+    assert desk.one(called) == 1
+
+
 def test_release_calls_the_worker_whose_turn_it_is(desk: Desk, other: Desk) -> None:
     desk.submit("background")
     (running,) = start(desk, "low")

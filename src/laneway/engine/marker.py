@@ -10,6 +10,8 @@ import mmap
 from collections.abc import Coroutine, Generator
 from typing import Any, Final
 
+from laneway import forks
+
 # Handlers that may be marked at once; more are not told apart.
 MOST: Final = 16384
 # The handler that holds the event loop, how many were not marked, and the others.
@@ -79,7 +81,9 @@ class Marked:
             except StopIteration as end:
                 return end.value
             finally:
-                cell[0] = 0
+                # A process that the handler forked shares the mark: it is the parent's.
+                if not forks.is_fork:
+                    cell[0] = 0
             value, error = None, None
             try:
                 value = yield waited

@@ -242,6 +242,7 @@ declare
     v_links integer;
     v_answers integer;
     v_suspects integer;
+    v_from uuid := gen_random_uuid();
 begin
     if not laneway.leads(p_holder, p_epoch) then return null; end if;
     with recursive names as (
@@ -285,10 +286,15 @@ begin
         select x.ctid from laneway.idempotency x where x.made_at < v_now - interval '24 hours'
          order by x.made_at limit p_limit for update skip locked));
     get diagnostics v_answers = row_count;
-    -- The first in order of their jobs: reads no more than it may delete, and what lives is few.
+    -- From any worker on, and then from the first: reads little more than it may delete, and those that still live hide
+    -- the others from one look only.
     delete from laneway.suspects s
      where s.seq = any (array(
-        select x.seq from (select y.seq, y.lost_at from laneway.suspects y order by y.seq limit p_limit) x
+        select x.seq from (
+            (select y.seq, y.lost_at from laneway.suspects y where y.lost_with >= v_from order by y.lost_with limit p_limit)
+            union all
+            (select y.seq, y.lost_at from laneway.suspects y where y.lost_with < v_from order by y.lost_with limit p_limit)
+            limit p_limit) x
          where x.lost_at < v_now - interval '1 hour'
            and ((select true from laneway.outcome o where o.seq = x.seq)
                 or (select true from laneway.jobs j where j.seq = x.seq) is null)));

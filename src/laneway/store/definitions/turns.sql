@@ -2,7 +2,7 @@
 -- (kind call). Higher priority first, then lane by lane in rounds, then who has waited longest. A lane keeps
 -- its place for as many starts as its slots could use of the limit, at most the limit itself.
 -- Who is first is called and left room for. Who does not come within 300 ms is passed over until it asks again, so
--- the dead hold nobody up. Waiters of equal priority are left room for once they have waited 20 ms: every
+-- the dead hold nobody up: many of them no longer than two. Waiters of equal priority are left room for once they have waited 20 ms: every
 -- change of turns costs a wake-up.
 -- Rows are written last, behind usage, each by its worker; those of others only if nobody has them locked,
 -- or in order behind the lock on the limit.
@@ -113,7 +113,13 @@ begin
                  where o.limit_name = n.name and o.site = laneway.site_of(l.scope, p_worker)
                    and (o.lane, o.worker_id, o.kind) <> (p_lane, p_worker, p_kind)
                    and laneway.can_come(o, p_now)
-                 order by o.rank, o.lane_since, o.since limit 1 for update skip locked) f
+                 order by o.rank, o.lane_since, o.since
+                 -- Where one has just been passed over, more may be dead: all are called, and passed over together.
+                 limit case when exists (
+                     select from laneway.limit_waiters d
+                      where d.limit_name = n.name and d.called_at > p_now - interval '2 s'
+                        and d.called_at <= p_now - interval '300 ms') then 200 else 1 end
+                   for update skip locked) f
         ), called as (
             update laneway.limit_waiters w set called_at = p_now from first f
              where w.limit_name = f.limit_name and w.lane = f.lane and w.worker_id = f.worker_id and w.kind = f.kind
