@@ -364,7 +364,7 @@ def check_host(settings: Settings) -> None:
         raise ConfigError("metrics_token: must be visible ASCII characters without blanks")
     if token is None and not is_loopback(settings.metrics_host):
         raise ConfigError(
-            f"metrics_host: on {settings.metrics_host} metrics are told to those"
+            f"metrics_host: on {settings.metrics_host} metrics are shown to those"
             " with a token only: set LANEWAY_METRICS_TOKEN"
         )
 

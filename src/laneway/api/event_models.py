@@ -21,7 +21,7 @@ class OpenedOut(BaseModel):
     """The first event of `/events`."""
 
     resumed: bool = Field(
-        description="Nothing is missing since the `Last-Event-ID` given; else fetch all anew"
+        description="Nothing is missing since the `Last-Event-ID` given; else fetch all again"
     )
     topics: list[str]
 

@@ -42,7 +42,7 @@ class SeriesOut(BaseModel):
 
     window_s: int
     bucket_s: int
-    is_capped: bool = Field(description="More has happened than was looked at: the newest is told")
+    is_capped: bool = Field(description="More has happened than was looked at: the newest is shown")
     points: list[PointOut] = Field(description="Oldest first")
 
 

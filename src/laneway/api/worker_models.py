@@ -124,7 +124,7 @@ class WorkerOut(BaseModel):
     pid: int
     code: str
     transport: Transport = Field(
-        description="How it reaches the database: inside an application, by a login of its own,"
+        description="How it reaches the database: inside an application, with its own login,"
         " or through a server"
     )
     job_types: list[str]
@@ -147,7 +147,7 @@ class WorkerOut(BaseModel):
     )
     is_leader: bool
     drain_requested_at: datetime | None = Field(
-        description="Since when it is told to claim nothing more; what it runs finishes"
+        description="Since when an operator drains it: it finishes its jobs and claims no more"
     )
     drain_requested_by: str | None
     started_at: datetime

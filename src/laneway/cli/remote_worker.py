@@ -48,7 +48,7 @@ def remote_worker(
         typer.Option(
             metavar="FILE",
             envvar="LANEWAY_TOKEN_FILE",
-            help="A file that holds the token; read again when the worker connects anew.",
+            help="A file that holds the token; read again at each new connection.",
         ),
     ] = None,
     tls_ca: Annotated[

@@ -102,10 +102,10 @@ def _ended(job: Job) -> Reason:
 
 def _running(job: Job, silence: list[Reason]) -> list[Reason]:
     how = "it is leased" if silence else "it runs"
-    told = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
+    found = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
     if job.cancel_requested_at is not None:
-        told.append(Reason("cancel_requested", "its worker was asked to stop it"))
-    return told + silence
+        found.append(Reason("cancel_requested", "its worker was asked to stop it"))
+    return found + silence
 
 
 def _analysing(job: Job, silence: list[Reason]) -> list[Reason]:
@@ -114,7 +114,7 @@ def _analysing(job: Job, silence: list[Reason]) -> list[Reason]:
 
 
 def _silence(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
-    """What is told of a worker that should have renewed the lease by now."""
+    """The reason of a worker that should have renewed the lease by now."""
     if found.lapsed_s is None or found.lease_s is None or found.lease_until is None:
         return []
     silent_s = found.lapsed_s + found.lease_s

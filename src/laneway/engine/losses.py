@@ -15,7 +15,7 @@ log = logging.getLogger("laneway")
 _WHY: Final = {
     "lost": "taken away: the lease could not be renewed in time",
     "fenced": "taken away: the job was taken back, or has ended",
-    "cancel_requested": "told to stop: the job is to be cancelled",
+    "cancel_requested": "asked to stop: the job is to be cancelled",
     "void": "superseded: its end is void",
 }
 

@@ -33,9 +33,9 @@ STALE_SHOWN = 5
 
 
 class Registrar(Service):
-    """Tells operators that the process lives, and learns whether they told it to drain.
+    """Publishes that the process lives, and reads whether an operator drains it.
 
-    Leases say for its jobs that they live.
+    For its jobs, leases say so.
     """
 
     name: ClassVar[str] = "registrar"
@@ -152,7 +152,7 @@ class Registrar(Service):
         drained, was_drained = bool(told), self.is_drained
         self.is_drained = drained
         if drained and not was_drained:
-            log.info("worker %s was told to drain: it claims nothing more", self._worker.name)
+            log.info("worker %s is drained: it claims no more jobs", self._worker.name)
         elif was_drained and not drained:
             log.info("worker %s was resumed", self._worker.name)
             self._on_resumed()

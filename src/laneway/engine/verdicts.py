@@ -99,7 +99,7 @@ def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
 
 def of_forged(claim: Claim) -> Verdict:
     """What was approved is what runs: anything else needs another approval."""
-    message = "payload or analysis is not what was approved: retry it to have it approved anew"
+    message = "payload or analysis is not what was approved: retry it to have it approved again"
     return Verdict(claim, "giveup", error=own_error_json("NotAsApproved", message), ran_s=0.0)
 
 

@@ -206,7 +206,7 @@ class Dispatcher:
             return
         self.is_drained = is_drained
         if is_drained:
-            log.info("remote worker %s was told to drain: it is sent nothing more", self.name)
+            log.info("remote worker %s is drained: it is sent no more jobs", self.name)
         else:
             log.info("remote worker %s was resumed", self.name)
             self._shared.rotation.tell(self.job_types)

@@ -52,7 +52,7 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
         if role not in ALL_ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ALL_ROLES)}, not {role!r}")
         if role in OWNING_ROLES and len(roles) > 1:
-            raise InvalidInput("role", f"{role} stands alone: give it a database role of its own")
+            raise InvalidInput("role", f"{role} stands alone: give it its own database role")
     for field, name in (("to", to), ("owner", owner)):
         check_text(name, field, max_bytes=NAME_BYTES)
         # The name of the role stands inside a dollar-quoted block and a comment ends at a line.
