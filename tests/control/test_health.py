@@ -12,7 +12,7 @@ from laneway.config import Settings
 from laneway.control import health
 from laneway.control.health import Check, Finding, examine
 from laneway.control.server_settings import hurting
-from laneway.errors import ConfigError, DatabaseUnavailable, UnsuitableDatabase
+from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
 from laneway.store.database import Database
@@ -67,19 +67,6 @@ async def test_a_missing_schema_names_the_command(empty_dsn: str) -> None:
     assert found["schema"].finding is Finding.FAIL
     assert found["schema"].next == "laneway db migrate"
     assert "workers" not in found
-
-
-async def test_unsuitable_database_has_its_cure_as_next_step(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(dsn: str) -> None:
-        raise UnsuitableDatabase("the role is read-only", "`alter role x set …`")
-
-    monkeypatch.setattr("laneway.store.migrate.status", refuse)
-    found = await health.check_schema(db)
-    assert (found.finding, found.message, found.next) == (
-        Finding.FAIL, "the role is read-only", "`alter role x set …`",
-    )  # fmt: skip
 
 
 async def test_a_changed_or_newer_schema_is_told(db: Database, scene: Scene) -> None:

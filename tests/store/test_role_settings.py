@@ -13,10 +13,11 @@ import pytest
 
 from laneway import Laneway
 from laneway.config import Settings
+from laneway.control.health import Finding, examine
 from laneway.domain.filter import JobFilter
 from laneway.errors import DatabaseUnavailable, UnsuitableDatabase
 from laneway.store import explain, jobs
-from laneway.store.database import connection_options
+from laneway.store.database import Database, connection_options
 from laneway.store.failures import translated
 from laneway.store.leases import LogEntry, Report
 from laneway.store.migrate import check, migrate
@@ -187,12 +188,10 @@ def test_read_only_role_is_refused_with_the_cure(postgres: Server, dsn: str) -> 
             psycopg.connect(odd_dsn, **connection_options(odd_dsn, Settings(), "test"))
 
 
-@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_database_that_cannot_hold_all_characters_is_refused(
-    postgres: Server, encoding: str
-) -> None:
+@contextmanager
+def database_in(postgres: Server, encoding: str) -> Iterator[tuple[str, str]]:
+    """A database in this encoding: its name and DSN."""
     name = f"test_{uuid4().hex}"
-    dsn = postgres.dsn_of(name)
     # ICU, where the server has it by default, does not know every encoding.
     libc = "locale_provider libc" if postgres.admin.info.server_version >= 150000 else ""
     postgres.admin.execute(
@@ -200,12 +199,41 @@ def test_database_that_cannot_hold_all_characters_is_refused(
         f" lc_collate 'C' lc_ctype 'C' {libc}".encode()
     )
     try:
-        with pytest.raises(UnsuitableDatabase, match=f"{name} has the encoding {encoding}"):
-            check(dsn, "0.1.0")
-        with pytest.raises(UnsuitableDatabase, match=f"{name} has the encoding {encoding}"):
-            migrate(dsn)
+        yield name, postgres.dsn_of(name)
     finally:
         postgres.drop(name)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_database_that_cannot_hold_all_characters_is_refused(
+    postgres: Server, encoding: str
+) -> None:
+    with database_in(postgres, encoding) as (name, dsn):
+        for work in (lambda: check(dsn, "0.1.0"), lambda: migrate(dsn)):
+            with pytest.raises(UnsuitableDatabase, match=f"{name} has the encoding {encoding}"):
+                work()
+
+
+async def next_step(dsn: str) -> str | None:
+    """The command that doctor names for the schema."""
+    db = Database(dsn, Settings.load(database_url=dsn))
+    found = {check.name: check async for check in examine(db)}
+    await db.close()
+    assert found["schema"].finding is Finding.FAIL
+    return found["schema"].next
+
+
+async def test_doctor_gives_a_next_step_for_a_read_only_role(postgres: Server, dsn: str) -> None:
+    with role_with(postgres, dsn, "default_transaction_read_only = on") as odd_dsn:
+        step = await next_step(odd_dsn)
+    assert step is not None
+    assert re.match(r"`alter role odd_\w+ set default_transaction_read_only = off`", step)
+
+
+async def test_doctor_gives_a_next_step_for_an_encoding(postgres: Server) -> None:
+    with database_in(postgres, "SQL_ASCII") as (_, dsn):
+        step = await next_step(dsn)
+    assert step == "use one made with `create database … encoding 'UTF8' template template0`"
 
 
 async def test_worker_of_a_read_only_role_ends_instead_of_retrying(

@@ -74,7 +74,11 @@ async def examine(db: Database) -> AsyncIterator[Check]:
     yield found
     if found.finding is Finding.FAIL:
         return
-    schema = await check_schema(db)
+    try:
+        schema = await check_schema(db)
+    except UnsuitableDatabase as error:
+        yield _fail("schema", error.message, error.cure)
+        return
     yield schema
     pooler = await check_pooler(db)
     yield pooler
@@ -113,8 +117,8 @@ async def check_schema(db: Database) -> Check:
     name = "schema"
     try:
         state = await asyncio.to_thread(migrate.status, db.dsn)
-    except UnsuitableDatabase as error:
-        return _fail(name, error.message, error.cure)
+    except UnsuitableDatabase:
+        raise
     except LanewayError as error:
         return _fail(name, str(error), "laneway db status")
     if state.pending:
