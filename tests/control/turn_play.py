@@ -36,5 +36,7 @@ def play_turns(scene: Scene) -> None:
 def play_holds(scene: Scene) -> None:
     held, holder = uuid4(), holds.Holder(uuid4(), "host")
     assert scene.run(holds.hold(held, holder, ["openai"], 0, 15.0)).answer == "granted"
+    (found,) = scene.run(holds.find_holders(["openai"]))
+    assert "a process on host" in found.holders
     assert scene.run(holds.renew([held], 15.0)) == set()
     assert scene.run(holds.drop([held])) == 1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import TypeVar
 
 from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.missing import hint
 from laneway.engine.lane_loop import Claimable
 from laneway.store.lanes import ControlState
+
+log = logging.getLogger("laneway")
 
 H = TypeVar("H", bound=Claimable)
 
@@ -26,3 +30,10 @@ def served(
         if only is None or lane in only or own in only:
             lanes.setdefault(lane, []).append(handler)
     return lanes
+
+
+def warn_of_missing(only: frozenset[str] | None, state: ControlState) -> None:
+    """Log lanes that a worker is to serve and that do not exist."""
+    for lane in sorted((only or frozenset()) - state.lanes.keys()):
+        nearest = hint("lane", lane, state.lanes)
+        log.warning("there is no lane %s: nothing is served there; %s", lane, nearest)

@@ -75,7 +75,7 @@ class Heartbeat(Service):
         self._is_up = False
         self._gets_through = True
         # Until the first child was ready, or took too long.
-        self.is_starting = True
+        self._is_starting = True
         self.on_frozen: Callable[[], None] = lambda: None
 
     @property
@@ -92,6 +92,11 @@ class Heartbeat(Service):
     def is_ready(self) -> bool:
         """Whether what is claimed now would be renewed in time."""
         return self.is_answering and self._gets_through
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not ready."""
+        return "the worker is starting" if self._is_starting else "heartbeats do not get through"
 
     @property
     def is_answering(self) -> bool:
@@ -182,7 +187,7 @@ class Heartbeat(Service):
 
     def _give_up_unready(self, process: Spawned) -> None:
         if not self._is_up:
-            self.is_starting = False
+            self._is_starting = False
             self._complaints.tell("heartbeat", f"its process is not ready after {READY_S:g} s")
             process.kill()
 
@@ -208,7 +213,7 @@ class Heartbeat(Service):
     def _hear(self, kind: str, seq: int, attempt: int) -> None:
         match kind:
             case "ready":
-                self.is_starting = False
+                self._is_starting = False
                 self._is_up = self._gets_through = True
                 self._unanswered = 0
                 self._down_since = None

@@ -18,12 +18,11 @@ from uuid import UUID, uuid4
 
 from laneway import __version__, forks
 from laneway.config import Settings
-from laneway.domain.missing import hint
 from laneway.domain.overview import Transport
 from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
-from laneway.engine.control import served
+from laneway.engine.control import served, warn_of_missing
 from laneway.engine.counting import Counting
 from laneway.engine.databases import Databases
 from laneway.engine.executor import Executor
@@ -199,9 +198,7 @@ class Worker:
         if self.settings.can_listen:
             self.listening.start()
         self.poller.start()
-        for lane in sorted((self._only or frozenset()) - self._state.lanes.keys()):
-            nearest = hint("lane", lane, self._state.lanes)
-            log.warning("there is no lane %s: nothing is served there; %s", lane, nearest)
+        warn_of_missing(self._only, self._state)
         log.info("worker %s serves %s", self.name, ", ".join(sorted(self.loops)) or "no lane")
 
     async def _introduce(self) -> None:
@@ -226,8 +223,7 @@ class Worker:
         if not self.is_running:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
-            is_starting = self.heartbeat.is_starting
-            return "the worker is starting" if is_starting else "heartbeats do not get through"
+            return self.heartbeat.trouble
         if self.registrar.is_drained:
             return "the worker was drained by an operator"
         try:

@@ -201,8 +201,7 @@ class RemoteWorker:
         if not self.is_running:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
-            is_starting = self.heartbeat.is_starting
-            return "the worker is starting" if is_starting else "heartbeats do not get through"
+            return self.heartbeat.trouble
         return None if self.intake.known.is_set() else "no server is reached"
 
     async def __aenter__(self) -> Self:
