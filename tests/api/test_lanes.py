@@ -107,9 +107,9 @@ async def test_missing_name_is_answered_with_nearest_names_to_who_sees_all(
 ) -> None:
     olga = people.new("olga", "operator")
     answer = await ask(olga, "GET", f"{LANES}/interactve")
-    assert answer.json()["detail"].startswith("no lane interactve; there is interactive and ")
+    assert answer.json()["detail"].startswith("no lane interactve; there is interactive")
     answer = await ask(olga, "PATCH", f"{LANES}/interactve", json={"max_slots": 1})
-    assert "; there is interactive and " in answer.json()["detail"]
+    assert "; there is interactive" in answer.json()["detail"]
     answer = await ask(olga, "GET", "/admin/limits/opnai")
     assert answer.json()["detail"].startswith("no limit opnai; there is openai")
     answer = await ask(olga, "DELETE", "/admin/schedules/nightly")

@@ -106,7 +106,8 @@ async def test_explain_names_slots_of_worker_that_is_at_them(dsn: str) -> None:
 
 
 async def test_stopping_worker_says_so_until_it_has_stopped(dsn: str) -> None:
-    async with Workshop(dsn) as shop:
+    # One at a time: the second job is not claimed before the worker stops.
+    async with Workshop(dsn, concurrency=1) as shop:
         go = asyncio.Event()
 
         @shop.lw.handler("slow")
