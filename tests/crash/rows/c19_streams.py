@@ -107,7 +107,8 @@ class Reader:
                 event[name] = value
             elif "data" in event:
                 assert json.loads(event["data"])["id"] == self.job
-                self.heard.append((int(event["id"]), event["event"]))
+                number = int(event["id"].partition(".")[0])
+                self.heard.append((number, event["event"]))
                 event = {}
             else:
                 event = {}
