@@ -157,7 +157,7 @@ def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Vers
     with landed.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         for text, said in publications:
             types = json.dumps([said.to_dict()])
-            conn.execute(text.encode(), {"types": types, "loosens": True})
+            conn.execute(text.encode(), {"types": types, "loosens": True, "first": False})
         assert conn.execute(policy).fetchall() == [("always", True)]
 
 
