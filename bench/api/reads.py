@@ -110,7 +110,12 @@ def _searches() -> Iterator[tuple[str, dict[str, str]]]:
         yield who, {}
         yield from ((who, each) for each in alone)
     pairs = [{**one, **two} for one, two in combinations(alone, 2) if one.keys() != two.keys()]
-    yield from (("admin", each) for each in pairs)
+    # A time that ends before it begins is refused.
+    yield from (
+        ("admin", each)
+        for each in pairs
+        if not each.keys() >= {"since", "until"} or each["since"] < each["until"]
+    )
 
 
 def _reads(database: Database, clients: Mapping[str, httpx2.Client]) -> Iterator[Read]:
