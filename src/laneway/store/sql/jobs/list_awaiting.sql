@@ -1,5 +1,5 @@
--- Numbers and ids of jobs that await an approval and match a filter, oldest first, one page by seq; of one owner, nobody
--- else's are read. Last, without an id, where the search stopped and when the job there was submitted.
+-- Numbers and ids of jobs that await an approval and match a filter, oldest first, one page by seq.
+-- Of one owner, nobody else's are read. Last, without an id, where the search stopped and when the job there was submitted.
 with walked as materialized (
     (select a.seq, true as is_here from laneway.awaiting a
       where %(owner)s::text is null and a.seq > %(after)s::bigint
