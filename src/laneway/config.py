@@ -11,9 +11,7 @@ embedded PostgreSQL. Nothing here ever prints a password.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
@@ -28,7 +26,6 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -43,10 +40,15 @@ from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import escape_text
 from laneway.errors import ConfigError
 from laneway.seeds import read_lanes
+from laneway.setting_sources import (
+    CONFIG_FILE,
+    PREFIX,
+    ConfigFile,
+    PlainVariables,
+    SecretFiles,
+    suggest,
+)
 
-CONFIG_FILE: Final = "laneway.toml"
-_PREFIX: Final = "LANEWAY_"
-_SECRETS: Final = ("database_url", "listen_dsn", "metrics_token")
 _DSN_FIELDS: Final = ("database_url", "listen_dsn")
 
 
@@ -77,7 +79,7 @@ class Settings(BaseSettings):
     """Everything that can be set; frozen once loaded. Durations are seconds unless named _ms."""
 
     model_config = SettingsConfigDict(
-        env_prefix=_PREFIX,
+        env_prefix=PREFIX,
         env_ignore_empty=True,
         extra="forbid",
         frozen=True,
@@ -334,80 +336,10 @@ class Settings(BaseSettings):
         return (
             init_settings,
             env_settings,
-            _SecretFiles(settings_cls),
-            _PlainVariables(settings_cls),
-            _ConfigFile(settings_cls),
+            SecretFiles(settings_cls),
+            PlainVariables(settings_cls),
+            ConfigFile(settings_cls),
         )
-
-
-class _Source(PydanticBaseSettingsSource):
-    """A source that only has its whole content to give."""
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        raise NotImplementedError
-
-    def __call__(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-
-class _SecretFiles(_Source):
-    """Secrets in files, as containers mount them: LANEWAY_DATABASE_URL_FILE and the like."""
-
-    def __call__(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name in _SECRETS:
-            variable = f"{_PREFIX}{name.upper()}_FILE"
-            path = os.environ.get(variable)
-            if not path:
-                continue
-            try:
-                found[name] = Path(path).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeError) as error:
-                reason = getattr(error, "strerror", None) or "not UTF-8 text"
-                raise ConfigError(f"{variable}: cannot read {path} ({reason})") from None
-        return found
-
-
-class _PlainVariables(_Source):
-    """The variables other programs use as well: DATABASE_URL, PGHOST, PGSERVICE."""
-
-    def __call__(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        url = os.environ.get("DATABASE_URL")
-        if url:
-            found["database_url"] = url
-        if os.environ.get("PGHOST") or os.environ.get("PGSERVICE"):
-            found["pg_variables"] = True
-        return found
-
-
-class _ConfigFile(_Source):
-    """`laneway.toml` here, or the file LANEWAY_CONFIG names. Only what it says, no defaults."""
-
-    def __call__(self) -> dict[str, Any]:
-        named = os.environ.get(f"{_PREFIX}CONFIG")
-        path = Path(named).expanduser() if named else Path(CONFIG_FILE)
-        shown = f"{_PREFIX}CONFIG" if named else CONFIG_FILE
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            if named:
-                raise ConfigError(f"{shown}: the file {path} does not exist") from None
-            return {}
-        except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8 text"
-            raise ConfigError(f"{shown}: the file {path} cannot be read ({reason})") from None
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{shown}: the file {path} is not TOML: {error}") from None
-        for name in data:
-            if name not in self.settings_cls.model_fields:
-                raise ConfigError(f"{name} in {path}: is no setting{_suggest(name)}")
-        return data
-
-
-def _suggest(name: str) -> str:
-    close = get_close_matches(name, Settings.model_fields, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
@@ -415,9 +347,9 @@ def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         name = str(problem["loc"][0]) if problem["loc"] else "settings"
-        variable = f"{_PREFIX}{name.upper()}"
+        variable = f"{PREFIX}{name.upper()}"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{name}: is no setting{_suggest(name)}")
+            lines.append(f"{name}: is no setting{suggest(name, Settings.model_fields)}")
             continue
         if name in given:
             shown = name
@@ -426,7 +358,7 @@ def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
         elif name == "database_url" and os.environ.get("DATABASE_URL"):
             shown = "DATABASE_URL"
         else:
-            shown = f"{name} in {os.environ.get(f'{_PREFIX}CONFIG') or CONFIG_FILE}"
+            shown = f"{name} in {os.environ.get(f'{PREFIX}CONFIG') or CONFIG_FILE}"
         rule = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         lines.append(f"{shown}: {rule}")
     return escape_text("; ".join(lines))

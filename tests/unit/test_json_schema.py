@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from laneway.domain import json_schema
+from laneway.domain import json_schema, payload_check
 from laneway.domain.arguments import check_schema, validate_against_schema
-from laneway.domain.json_schema import CACHED_BYTES, MOST_BYTES, MOST_PARTS, MOST_STEPS
+from laneway.domain.json_schema import CACHED_BYTES, MOST_BYTES, MOST_PARTS
+from laneway.domain.payload_check import MOST_STEPS
 from laneway.errors import InvalidInput
 
 
@@ -115,15 +116,15 @@ def test_checking_a_payload_takes_a_bounded_number_of_steps(
     schema, payload = COSTLY[name]
     found = json_schema.read(json.dumps(schema))
     asked = 0
-    visit = json_schema.Check.visit
+    visit = payload_check.Check.visit
 
     def counted(self: Any, *given: Any) -> Any:
         nonlocal asked
         asked += 1
         return visit(self, *given)
 
-    monkeypatch.setattr(json_schema.Check, "visit", counted)
-    json_schema.problems(found, payload)
+    monkeypatch.setattr(payload_check.Check, "visit", counted)
+    payload_check.problems(found, payload)
     assert asked <= MOST_STEPS + 1
 
 
@@ -217,5 +218,5 @@ def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def test_a_payload_is_judged_as_json_schema_says(schema: Any, definition: Any, value: Any) -> None:
     root = {"properties": {"x": schema}, "$defs": {"d": definition}}
     payload = {"x": value}
-    found = json_schema.problems(json_schema.read(json.dumps(root)), payload)
+    found = payload_check.problems(json_schema.read(json.dumps(root)), payload)
     assert bool(found) is not Draft202012Validator(root).is_valid(payload)

@@ -23,7 +23,7 @@ from pydantic_core import core_schema, to_jsonable_python
 from typing_extensions import TypedDict
 
 from laneway.domain import json_schema
-from laneway.domain.json_schema import MOST_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN
+from laneway.domain.payload_check import MOST_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN, problems
 from laneway.domain.text import escape_text, json_path
 from laneway.errors import InvalidInput
 
@@ -192,7 +192,7 @@ class Arguments:
 def validate_against_schema(schema: Mapping[str, object] | str, payload: object) -> None:
     """Checks a payload by the JSON Schema, or its text, that its job type has published."""
     try:
-        found = json_schema.problems(_read(schema), payload)
+        found = problems(_read(schema), payload)
     except InvalidInput as error:
         raise InvalidInput("payload", f"cannot be checked: its schema {error.rule}") from None
     except Exception as error:

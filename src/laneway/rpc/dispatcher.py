@@ -6,31 +6,26 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 from uuid import UUID, uuid4
 
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.engine.complaints import Complaints
-from laneway.engine.completer import Completer
 from laneway.engine.control import served
-from laneway.engine.counting import Counting
 from laneway.engine.lane_loop import Tools
 from laneway.engine.verdicts import of_forged, own_error_json
 from laneway.errors import DatabaseUnavailable
-from laneway.rpc.assigned import Assigned, Assignments
+from laneway.rpc.assigned import Assigned
 from laneway.rpc.caller import Caller
+from laneway.rpc.dispatch_resources import DispatchResources
 from laneway.rpc.hello import Hello
 from laneway.rpc.offer import Offer, offers_of
 from laneway.rpc.outbox import MOST_BYTES, Beat, OutAssignment, Outbox, Parcel, size_of, split
-from laneway.rpc.rotation import Rotation
 from laneway.rpc.silence import Silence
 from laneway.rpc.stream_loop import LaneFloors, StreamLoop
 from laneway.rpc.stream_room import StreamRoom
-from laneway.store.database import Database
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
 from laneway.store.remote import Finished, Lease, read_steps
@@ -44,26 +39,6 @@ STOP_S: Final = 2.0
 _NONE: Final = Finished(0, [])
 
 
-@dataclass(slots=True, kw_only=True)
-class Shared:
-    """What all dispatchers of a replica share."""
-
-    claims: Database
-    rest: Database
-    completer: Completer
-    counting: Counting
-    complaints: Complaints
-    assignments: Assignments
-    rotation: Rotation
-    state: Callable[[], ControlState]
-    refresh: Callable[[], Awaitable[None]]
-    tell_others: Callable[[set[str]], None]
-    max_bytes: int
-    # One claim at a time, made when its turn has come: room may have been given back meanwhile.
-    claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
-    floors: dict[str, LaneFloors] = field(default_factory=dict)
-
-
 class Dispatcher:
     """One worker's stream, from its hello to its end."""
 
@@ -71,7 +46,7 @@ class Dispatcher:
         self,
         hello: Hello,
         caller: Caller,
-        shared: Shared,
+        shared: DispatchResources,
         on_close: Callable[[Dispatcher], None],
     ) -> None:
         self.session: UUID = uuid4()

@@ -30,7 +30,8 @@ from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.rpc.assigned import Assignments
 from laneway.rpc.caller import Caller
-from laneway.rpc.dispatcher import Dispatcher, Shared
+from laneway.rpc.dispatch_resources import DispatchResources
+from laneway.rpc.dispatcher import Dispatcher
 from laneway.rpc.hello import Hello
 from laneway.rpc.presence import Presence
 from laneway.rpc.rotation import Rotation
@@ -94,7 +95,7 @@ class Replica:
         self.completer = Completer(DatabaseLedger(self._settles), complaints, self._on_settled)
         self._settling = Settling(self.completer)
         self.rotation = Rotation(lambda job_type: self._state.lane_of(job_type))
-        self._shared = Shared(
+        self._shared = DispatchResources(
             claims=self._claims,
             rest=self.database,
             completer=self.completer,

@@ -18,7 +18,6 @@ from laneway import __version__, forks
 from laneway.config import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
-from laneway.domain.text import visible
 from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import Completer
@@ -46,6 +45,7 @@ from laneway.rpc.ledger import InHand, RemoteLedger
 from laneway.rpc.link import Link
 from laneway.rpc.messages import read_assignment
 from laneway.rpc.pulse import AFTER_S, Pulse
+from laneway.rpc.type_warnings import TypeWarnings
 from laneway.store.leases import Answer, Assignment, Verdict
 
 log = logging.getLogger("laneway")
@@ -89,9 +89,7 @@ class RemoteWorker:
         self._late: set[Claim] = set()
         # Handlers that go on though their jobs have ended, by isolation, as servers were told.
         self._left: Counter[str] = Counter()
-        # Job types that it was told not to be sent.
-        self._uncovered = ""
-        self._ignored = ""
+        self._type_warnings = TypeWarnings()
         self.is_running = False
 
     # Building -----------------------------------------------------------------------------------
@@ -306,28 +304,11 @@ class RemoteWorker:
     def _on_message(self, message: pb.StreamJobsResponse) -> None:
         if not (message.beat or message.assignments):
             # The first of a stream.
-            self._tell_uncovered(visible(", ".join(message.uncovered)))
-            self._tell_ignored(message.ignored)
+            self._type_warnings.warn(message)
         if message.beat:
             self.heartbeat.beat()
         if message.assignments:
             self._take(message.assignments)
-
-    def _tell_uncovered(self, types: str) -> None:
-        """Once, and not whenever a stream is opened anew."""
-        is_news, self._uncovered = types != self._uncovered, types
-        if types and is_news:
-            log.warning("the token does not cover %s: no such jobs are sent", types)
-
-    def _tell_ignored(self, ignored: Iterable[pb.Ignored]) -> None:
-        said = visible("; ".join(f"{one.job_type}: {', '.join(one.fields)}" for one in ignored))
-        is_news, self._ignored = said != self._ignored, said
-        if said and is_news:
-            log.warning(
-                "declared otherwise than published, and not in force: %s (the token needs"
-                " workers:declare)",
-                said,
-            )
 
     def _take(self, assigned: Iterable[pb.Assignment]) -> None:
         lanes: dict[str, list[Assignment]] = {}

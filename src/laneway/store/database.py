@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection
@@ -22,6 +22,7 @@ from laneway.domain.redaction import redact
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
 from laneway.store import bell, pooler, row_security, silence
 from laneway.store.bounds import bounded_transaction, session_bounds
+from laneway.store.connection_slots import ConnectionSlots
 from laneway.store.failures import translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
 from laneway.store.silence import Watch
@@ -84,46 +85,6 @@ async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
     return cast(AsyncConn, conn)
 
 
-class _Places(asyncio.Semaphore):
-    """Knows how many have or want a place, and lets nobody wait for longer than allowed."""
-
-    asked = 0
-
-    def __init__(self, size: int, longest_s: float | None) -> None:
-        super().__init__(size)
-        self._size = size
-        self._longest_s = longest_s
-
-    async def acquire(self) -> Literal[True]:
-        self.asked += 1
-        try:
-            if self._longest_s is not None and self.locked():
-                return await self._acquire_within(self._longest_s)
-            return await super().acquire()
-        except BaseException:
-            self.asked -= 1
-            raise
-
-    async def _acquire_within(self, longest_s: float) -> Literal[True]:
-        # Not by asyncio.timeout: the first steps of a request are outside of a task.
-        acquiring = asyncio.ensure_future(super().acquire())
-        try:
-            await asyncio.wait({acquiring}, timeout=longest_s)
-        except BaseException:
-            if not acquiring.cancel():
-                super().release()
-            raise
-        if acquiring.cancel():
-            raise DatabaseUnavailable(
-                f"all {self._size} connections were in use for {longest_s:g} s"
-            )
-        return acquiring.result()
-
-    def release(self) -> None:
-        self.asked -= 1
-        super().release()
-
-
 class Database:
     """A bounded pool: a connection per statement, opened when needed, dropped when it fails.
 
@@ -148,7 +109,7 @@ class Database:
         self.settings = settings
         self.role = role
         self.size = size or settings.pool_size
-        self._free = _Places(self.size, longest_wait_s)
+        self._free = ConnectionSlots(self.size, longest_wait_s)
         # With the time at which each was last known to work.
         self._idle: list[tuple[float, AsyncConn]] = []
         self._made: weakref.WeakSet[AsyncConn] = weakref.WeakSet()

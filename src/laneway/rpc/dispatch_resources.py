@@ -1,0 +1,36 @@
+"""The resources that all remote streams of a server share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from laneway.engine.complaints import Complaints
+from laneway.engine.completer import Completer
+from laneway.engine.counting import Counting
+from laneway.rpc.assigned import Assignments
+from laneway.rpc.rotation import Rotation
+from laneway.rpc.stream_loop import LaneFloors
+from laneway.store.database import Database
+from laneway.store.lanes import ControlState
+
+
+@dataclass(slots=True, kw_only=True)
+class DispatchResources:
+    """Connections, queues and callbacks that every dispatcher uses."""
+
+    claims: Database
+    rest: Database
+    completer: Completer
+    counting: Counting
+    complaints: Complaints
+    assignments: Assignments
+    rotation: Rotation
+    state: Callable[[], ControlState]
+    refresh: Callable[[], Awaitable[None]]
+    tell_others: Callable[[set[str]], None]
+    max_bytes: int
+    # One claim at a time, made when its turn has come: room may have been given back meanwhile.
+    claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
+    floors: dict[str, LaneFloors] = field(default_factory=dict)
