@@ -49,7 +49,7 @@ async def main() -> None:
 async def make_token() -> str:
     """The worker is a service that may claim jobs of one lane, and nothing else."""
     db, by = lw.database, "example"
-    await lanes.create(db, {"name": "far", "max_slots": None}, by=by)
+    await lanes.create(db, {"name": "far", "job_types": ["shout"], "max_slots": None}, by=by)
     await access.create_principal(db, "robot", "service", by=by)
     await access.grant_role(db, "robot", "remote_worker", "all", lanes=["far"], by=by)
     made = await access.create_token(db, "robot", name="example", by=by)

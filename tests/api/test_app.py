@@ -150,7 +150,7 @@ async def test_mistakes_of_ours_tell_nothing_and_are_logged_under_the_request(
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(job_store, "listing", broken)
+    monkeypatch.setattr(job_store, "matching", broken)
     caplog.handler.addFilter(RequestIds())
     caplog.set_level(logging.INFO, "laneway.api")
     answer = await ask(ann, "GET", "/jobs")

@@ -338,9 +338,9 @@ async def test_a_number_python_cannot_hold_spoils_no_list(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     eve = people.new("eve", "viewer")
-    conn.execute(
-        "select laneway.submit('greet', %s::jsonb)", ['{"n": ' + "9" * 400 + '.5, "m": 1}']
-    )
+    conn.execute("select laneway.submit('greet', '{}')")
+    # As it may have come in before such numbers were refused.
+    conn.execute("update laneway.jobs set payload = %s", ['{"n": ' + "9" * 400 + '.5, "m": 1}'])
     answer = await ask(eve, "GET", "/jobs")
     assert answer.json()["items"][0]["payload"] == {"n": "Infinity", "m": 1}
 

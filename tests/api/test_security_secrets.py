@@ -203,7 +203,7 @@ async def test_a_mistake_of_ours_tells_nothing_but_its_request(
     def broken(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"select {SECRET} from laneway.jobs")
 
-    monkeypatch.setattr(job_store, "listing", broken)
+    monkeypatch.setattr(job_store, "matching", broken)
     answer = await ask(people.new("ann", "viewer"), "GET", "/jobs")
     tells_nothing(answer, 500)
 

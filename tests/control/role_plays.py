@@ -231,6 +231,8 @@ def play_scheduler(cast: Cast) -> None:
         cast.run(schedules.plan(due.name, due.seen, long_ago))
     found = {due.name: due for due in cast.run(schedules.find_due(holder, ["is_full"])).due}
     checked, plain = found["full"], found["hourly"]
+    cast.run(schedules.find_ahead())
+    cast.run(schedules.replan(plain, long_ago))
     entry = SlotEntry(long_ago, "submitted")
     assert cast.run(schedules.fire(plain, [entry], long_ago, holder, epoch)).taken == 1
     assert cast.run(schedules.begin_check(checked, holder, 60.0))
@@ -501,6 +503,8 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(health.find_lost(newest=9, places=2, each=2))
     cast.run(health.look_for_lost(after=0, look=9))
     cast.run(health.end_lost([1]))
+    # As servers of earlier versions call it.
+    cast.conn.execute("select laneway.end_lost(1)")
     cast.run(health.recount_usage())
     assert cast.run(row_security.are_bound())
     cast.run(row_security.narrow(["nowhere"]))

@@ -329,7 +329,7 @@ CASES: dict[str, Case] = {
     ),
     "sessions.create_login_link": Case(
         sessions.create_login_link, ("link.created", "access"), lambda name: given(name),
-        lambda: given("nobody"), bert,
+        lambda: given("nobody"), bert, after={"acting_for": "bert"},
     ),
     "sessions.bootstrap": Case(
         sessions.bootstrap, ("principal.created", "access"), lambda _: given(), None,

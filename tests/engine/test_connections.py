@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 
@@ -13,10 +14,11 @@ from tests.engine.workshop import SOON, Workshop, until
 def connections(shop: Workshop) -> list[str]:
     rows = shop.rows(
         "select application_name from pg_stat_activity where datname = current_database()"
-        " and application_name like 'laneway%' and application_name <> 'laneway client'"
+        " and application_name like 'laneway%' and application_name not like 'laneway client%'"
         " order by 1"
     )
-    return [row[0] for row in rows]
+    # Behind a pooler each has a name that no other connection has.
+    return [re.sub(r" [0-9a-f]{12}$", "", row[0]) for row in rows]
 
 
 def handler_threads() -> set[threading.Thread]:

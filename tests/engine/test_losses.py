@@ -47,4 +47,4 @@ async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
         losses.tell(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
     losses.close()
     assert {level for level, _ in said(caplog)} == {logging.INFO}
-    assert said(caplog)[-1][1].startswith("analysis of mail: 1 more attempts were told to stop")
+    assert said(caplog)[-1][1].startswith("analysis of mail: 1 more attempts were asked to stop")

@@ -189,7 +189,7 @@ async def permit(request: Request, who: Caller, permission: str) -> None:
 
 def act_of(request: Request) -> str:
     """What a refused request is called in the audit."""
-    return f"{request.method} {request.scope['route'].path}"
+    return f"{request.method} {request.scope['route'].path_format}"
 
 
 # -- before the body --------------------------------------------------------------------------

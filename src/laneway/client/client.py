@@ -195,9 +195,9 @@ class Client(LimitHolder):
                 bell.ring()
             else:
                 # All made beforehand: a wrong one must not harm the caller's transaction.
-                ready = await asyncio.to_thread(list, entries)
-                batch = Batch(len(requests), job_types, is_keyed, ready)
-                made = await store_batch(borrow(conn), batch)
+                own = borrow(conn)
+                ready = await asyncio.to_thread(list, entries) if own.is_async else list(entries)
+                made = await store_batch(own, Batch(len(requests), job_types, is_keyed, ready))
         handles = [
             JobHandle(job_id, job[0], _STATUS[status], duplicate, self)
             for job, (job_id, status, duplicate) in zip(requests, made, strict=True)
