@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from secrets import compare_digest
 from typing import TYPE_CHECKING, Final, Literal
 
 from prometheus_client import PROCESS_COLLECTOR
@@ -25,28 +22,20 @@ from prometheus_client.core import (
 from prometheus_client.exposition import (
     CONTENT_TYPE_PLAIN_0_0_4,
     generate_latest,
-    make_wsgi_app,
-    start_http_server,
 )
 from prometheus_client.openmetrics import exposition as openmetrics
 
-from laneway import __version__, forks
-from laneway.domain.address import is_loopback
-from laneway.errors import ConfigError
-from laneway.tally import PROCESS, Histogram, Tally
+from laneway import __version__
+from laneway.tally import Histogram, Tally
 
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-    from laneway.config import Settings
+    pass
 
 log = logging.getLogger("laneway")
 
 Kind = Literal["counter", "gauge", "histogram"]
 Value = float | Histogram
 Samples = Mapping[tuple[str, ...], Value]
-# Makes of a program that serves metrics one that serves more.
-Route = Callable[["WSGIApplication"], "WSGIApplication"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,91 +286,3 @@ class Page:
 
 def page(parts: Sequence[Iterable[Metric]]) -> Page:
     return Page(lambda: [metric for part in parts for metric in part])
-
-
-def _guarded(told: WSGIApplication, token: str) -> WSGIApplication:
-    """The same, for those who bear the token."""
-    wanted = f"Bearer {token}".encode()
-
-    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1")
-        if compare_digest(given, wanted):
-            return told(environ, start_response)
-        start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer")])
-        return [b""]
-
-    return app
-
-
-@contextmanager
-def served(
-    port: int,
-    host: str,
-    tally: Tally = PROCESS,
-    *,
-    token: str | None = None,
-    route: Route = lambda told: told,
-) -> Iterator[int]:
-    """Serves the metrics of a worker process from a thread: handlers that block do not stop it.
-
-    With a `token` only to those who bear it; `route` may serve more. Answers the port, which is
-    another than asked for if that is 0.
-    """
-
-    def made() -> Iterable[Metric]:
-        return (*of_worker(tally), *of_process(tally))
-
-    try:
-        # Nothing is told before it is known to whom.
-        server, thread = start_http_server(port, host, Page(lambda: ()))
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"metrics_host, metrics_port: cannot listen on {host}:{port}: {why}"
-        ) from None
-    told = make_wsgi_app(Page(made))
-    server.set_app(route(told if token is None else _guarded(told, token)))
-    tally.is_read = True
-    kept = forks.Fds(server.fileno())
-    try:
-        bound = server.server_address[1]
-        log.info("metrics at http://%s:%s/metrics", host, bound)
-        yield int(bound)
-    finally:
-        server.shutdown()
-        kept.let_go()
-        server.server_close()
-        thread.join()
-
-
-def check_host(settings: Settings) -> None:
-    """Refuses to tell a worker's metrics to whoever reaches another address than loopback.
-
-    And to tell them to nobody, by a token that no request can bear.
-    """
-    token = settings.metrics_token
-    if token is not None and not re.fullmatch(r"[!-~]+", token.get_secret_value()):
-        raise ConfigError("metrics_token: must be visible ASCII characters without blanks")
-    if token is None and not is_loopback(settings.metrics_host):
-        raise ConfigError(
-            f"metrics_host: on {settings.metrics_host} metrics are shown to those"
-            " with a token only: set LANEWAY_METRICS_TOKEN"
-        )
-
-
-@contextmanager
-def of_settings(
-    settings: Settings, port: int, *, must_listen: bool, route: Route = lambda told: told
-) -> Iterator[None]:
-    """Serves them as the settings say; a port that is taken is only logged unless it must."""
-    check_host(settings)
-    token = settings.metrics_token
-    secret = None if token is None else token.get_secret_value()
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(served(port, settings.metrics_host, token=secret, route=route))
-        except ConfigError as error:
-            if must_listen:
-                raise
-            log.error("%s: this process goes on without telling its metrics", error)
-        yield

@@ -87,7 +87,7 @@ def run_remote_worker(
     configure(settings)
     is_supervised = "LANEWAY_LEASH" in os.environ
     if settings.metrics_port is not None:
-        from laneway.metrics import check_host
+        from laneway.metrics_endpoint import check_host
 
         check_host(settings)
     if processes is None or is_supervised:

@@ -280,7 +280,7 @@ def run_worker(
     configure(settings)
     is_supervised = "LANEWAY_LEASH" in os.environ
     if settings.metrics_port is not None:
-        from laneway.metrics import check_host
+        from laneway.metrics_endpoint import check_host
 
         check_host(settings)
     if processes is None or is_supervised:
@@ -311,7 +311,7 @@ def metrics_of(
     """Serves metrics and health of this process, if a port is set for them."""
     if settings.metrics_port is None:
         return nullcontext()
-    from laneway.metrics import of_settings
+    from laneway.metrics_endpoint import of_settings
 
     # Of several processes, one whose port is taken must not stop the work of all.
     port = settings.metrics_port

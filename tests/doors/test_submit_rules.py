@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -108,6 +108,10 @@ class Doors:
         self._client = Laneway(lambda: database, database.settings)
         self._admin = people.new("ann", "platform_admin")
 
+    async def close(self) -> None:
+        """Let its wake-ups finish before the database is closed."""
+        await self._client.close()
+
     async def python(self, given: dict[str, Any]) -> None:
         try:
             await self._client.submit(**_python(given))
@@ -203,8 +207,12 @@ def takes(door: str, given: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def doors(dsn: str, database: Database, ask: Ask, app: FastAPI, people: People) -> Doors:
-    return Doors(dsn, database, ask, app, people)
+async def doors(
+    dsn: str, database: Database, ask: Ask, app: FastAPI, people: People
+) -> AsyncIterator[Doors]:
+    made = Doors(dsn, database, ask, app, people)
+    yield made
+    await made.close()
 
 
 @pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
+import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -18,10 +21,13 @@ from laneway.engine import health as module
 from laneway.engine import heartbeat as heartbeat_module
 from laneway.engine.health import Health
 from laneway.engine.heartbeat import Heartbeat
-from laneway.metrics import served
+from laneway.metrics_endpoint import served
 from tests.engine.crew import Crew
 from tests.engine.test_metrics import two_ports
 from tests.engine.workshop import Workshop, until
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
 
 
 def ask(port: int, path: str) -> tuple[int, dict[str, str]]:
@@ -103,6 +109,20 @@ async def test_health_names_a_loop_that_does_not_turn() -> None:
         code, said = await asked(port, "/healthz")
         assert code == 503
         assert "has not turned" in said["reason"]
+
+
+async def test_nothing_is_answered_before_the_routes_are_known() -> None:
+    port = two_ports()
+    asked_early = []
+
+    def route(metrics: WSGIApplication) -> WSGIApplication:
+        with socket.socket() as one:
+            asked_early.append(one.connect_ex(("127.0.0.1", port)))
+        return Health(Settings.load()).route(metrics)
+
+    with served(port, "127.0.0.1", route=route):
+        assert asked_early == [errno.ECONNREFUSED]
+        assert (await asked(port, "/healthz"))[0] == 200
 
 
 async def test_other_paths_are_not_found() -> None:

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from laneway import Cancel, Context, Snooze
 from laneway.config import Settings
 from laneway.errors import ConfigError
-from laneway.metrics import check_host, served
+from laneway.metrics_endpoint import check_host, served
 from laneway.tally import PROCESS, Tally
 from laneway.wiring import run_worker
 from tests.engine.crew import Crew
