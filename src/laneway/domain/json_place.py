@@ -7,8 +7,10 @@ from typing import Final
 
 from laneway.domain.text import json_path
 
-_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
-_MEMBER: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:]|[-+.\w]++', re.DOTALL)
+# A string that is never closed goes to the end: else each quote in it would be tried in turn.
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)'
+_TOKEN: Final = re.compile(rf"{_STRING}|[\[\]{{}},:]", re.DOTALL)
+_MEMBER: Final = re.compile(rf"{_STRING}|[\[\]{{}}:]|[-+.\w]++", re.DOTALL)
 _LONGEST_KEY: Final = 100
 
 
