@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -64,11 +64,12 @@ def _on_off(value: object) -> object:
 
 
 def _addresses(value: object) -> object:
-    """Addresses as a list, or in one text with commas between them."""
+    """Addresses and networks as a list, or in one text with commas between them."""
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)):
         raise ValueError("must be a list of addresses")
-    return tuple(str(ip_address(str(one).strip())) for one in given if str(one).strip())
+    texts = [str(one).strip() for one in given]
+    return tuple(str(ip_network(one) if "/" in one else ip_address(one)) for one in texts if one)
 
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -170,10 +171,12 @@ class Settings(BaseSettings):
     )
     tls_key: Path | None = Field(default=None, description="file of its private key (PEM)")
     behind_tls_proxy: bool = Field(
-        default=False, description="a proxy ends TLS: serve plain text off loopback too"
+        default=False,
+        description="a proxy ends TLS: plain text is served, as if over TLS",
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)] = Field(
-        default=(), description="addresses whose X-Forwarded-For and -Proto are believed"
+        default=(),
+        description="addresses, networks: their X-Forwarded-For and -Proto are believed",
     )
     max_connections: PositiveInt = Field(
         default=2000, description="open connections of one server, of all addresses"

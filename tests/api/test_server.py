@@ -231,3 +231,16 @@ async def test_forwarded_address_is_believed_of_trusted_proxies_only(
                             assert (await client.get(url, headers=headers)).status_code == 403
         row = conn.execute("select address from laneway.audit order by id desc").fetchone()
         assert row == (address,)
+
+
+async def test_browser_logs_in_through_a_proxy_that_ends_tls(dsn: str) -> None:
+    for is_behind, status in ((False, 403), (True, 401)):
+        async with contextlib.aclosing(serve(dsn, behind_tls_proxy=is_behind)) as apps:
+            async for app in apps:
+                async with contextlib.aclosing(served(app)) as ports:
+                    async for port in ports:
+                        url, origin = f"http://127.0.0.1:{port}/login", "https://jobs.example.org"
+                        headers = {"Host": "jobs.example.org", "Origin": origin}
+                        async with httpx2.AsyncClient() as client:
+                            answer = await client.post(url, data={"link": "x"}, headers=headers)
+                        assert answer.status_code == status, answer.text

@@ -205,7 +205,18 @@ class Play:
     async def _cut(self, _: str) -> None:
         assert self._proxy is not None
         await until(lambda: self._proxy is not None and self._proxy.connections > 0, "a connection")
+        before = self._sessions()
         self._proxy.cut()
+        # Until the server knows, it may send a job into the connection that is gone.
+        await until(lambda: not before & self._sessions(), "the worker to come back")
+
+    def _sessions(self) -> set[UUID]:
+        """The streams of the scenario's workers."""
+        rows = self._house.conn.execute(
+            "select session from laneway.workers where %s = any (lanes) and session is not null",
+            [self._lane],
+        )
+        return {row[0] for row in rows}
 
     async def _lapse(self, _: str) -> None:
         for _planned, job_id in self._jobs:

@@ -130,7 +130,21 @@ def play_gates(cast: Cast) -> None:
     assert cast.claim("early") == []
 
 
+def play_earlier_worker(cast: Cast) -> None:
+    """As workers of the version before clear what they counted."""
+    for table in ("slot_usage", "limit_usage"):
+        query = f"delete from laneway.{table} where worker_id = %s and running = 0"
+        cast.conn.execute(query.encode(), [uuid4()])
+
+
+def play_earlier_reader(cast: Cast) -> None:
+    """As the version before reads what is in use."""
+    for table in ("slot_usage", "limit_usage"):
+        cast.conn.execute(f"select sum(running) from laneway.{table}".encode())
+
+
 def play_worker(cast: Cast, _: None) -> None:
+    play_earlier_worker(cast)
     read_migrations(cast)
     play_gates(cast)
     play_turns(cast)
@@ -338,6 +352,7 @@ def play_approver(cast: Cast, props: list[UUID]) -> None:
 
 
 def play_reader(cast: Cast, props: dict[str, Any]) -> None:
+    play_earlier_reader(cast)
     read_migrations(cast)
     cast.conn.execute("select id, lane, status from laneway.jobs_view")
     cast.run(explain.facts(props["limited"]))

@@ -29,11 +29,18 @@ class Table:
     def begin(self, ranks: list[int]) -> None:
         """A producer draws its numbers in its own transaction and does not commit yet."""
         xid, self.next_xid = self.next_xid, self.next_xid + 1
-        rows = []
+        self.open[xid] = []
+        self.draw(xid, ranks)
+
+    def draw(self, xid: int, ranks: list[int]) -> None:
+        """A producer that has its transaction's number draws more."""
         for rank in ranks:
-            rows.append((self.next_seq, rank))
+            self.open[xid].append((self.next_seq, rank))
             self.next_seq += 1
-        self.open[xid] = rows
+
+    def draw_late(self, pick: int) -> None:
+        if self.open:
+            self.draw(sorted(self.open)[pick % len(self.open)], [0])
 
     def commit(self, pick: int) -> None:
         if self.open:
@@ -60,12 +67,13 @@ class Table:
         made = [
             Assignment(Claim(seq, NOBODY, 1), rank, "t", "{}", None, 0, True) for rank, seq in found
         ]
-        return ClaimAnswer("ok", self.next_xid, horizon, 0, False, 30, False, None, 0, made)
+        return ClaimAnswer("ok", own, horizon, 0, False, 30, False, None, 0, made)
 
 
 MOVES = st.lists(
     st.one_of(
         st.tuples(st.just("begin"), st.lists(st.integers(-2, 2), min_size=1, max_size=4)),
+        st.tuples(st.just("draw"), st.integers(0, 5)),
         st.tuples(st.just("commit"), st.integers(0, 5)),
         st.tuples(st.just("claim"), st.integers(1, 4)),
         st.tuples(st.just("raced"), st.lists(st.lists(st.integers(-1, 1), min_size=1, max_size=2))),
@@ -82,6 +90,9 @@ def test_no_claim_ever_misses_a_committed_row(moves: list[tuple[str, object]]) -
         if move == "begin":
             assert isinstance(argument, list)
             table.begin(argument)
+        elif move == "draw":
+            assert isinstance(argument, int)
+            table.draw_late(argument)
         elif move == "commit":
             assert isinstance(argument, int)
             table.commit(argument)
@@ -142,7 +153,7 @@ def test_after_forgetting_everything_is_looked_at_again() -> None:
 def test_the_ranges_of_a_type_cover_every_rank_once(levels: dict[int, int]) -> None:
     floors, xid = Floors(), 1
     for rank, seq in levels.items():
-        for one in (seq, seq + 1):
+        for one in (seq, seq + 1, seq + 2):
             made = [Assignment(Claim(one, NOBODY, 1), rank, "t", "{}", None, 0, True)]
             floors.learn(ClaimAnswer("ok", xid, xid, 0, False, 30, False, None, 0, made))
             xid += 1

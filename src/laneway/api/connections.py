@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from typing import Final, Protocol
 
 from laneway.config import Settings
@@ -47,7 +48,8 @@ class Connections:
         most = settings.max_connections
         self._most = most if files is None else max(16, min(most, files - _OWN_FILES))
         self._most_each = settings.max_connections_per_address
-        self._proxies = frozenset(settings.trusted_proxies)
+        self._is_all_of_proxies = settings.behind_tls_proxy
+        self._proxies = [ip_network(one) for one in settings.trusted_proxies]
         self._held: dict[str | None, dict[Connection, None]] = {}
         self.count = 0
 
@@ -55,16 +57,25 @@ class Connections:
         """Give it a place, if need be that of the oldest one that waits; False: there is none."""
         key = network_of(address)
         held = self._held.get(key, {})
-        is_bounded = address not in self._proxies and not (address and is_loopback(address))
-        if is_bounded and len(held) >= self._most_each and not self._make_room(held):
+        if self._is_bounded(address) and len(held) >= self._most_each and not self._make_room(held):
             return False
         if self.count >= self._most:
-            largest = max(self._held.values(), key=len)
-            if not self._make_room(largest):
+            by_size = sorted(self._held.values(), key=len, reverse=True)
+            if not any(self._make_room(held) for held in by_size):
                 return False
         self._held.setdefault(key, {})[connection] = None
         self.count += 1
         return True
+
+    def _is_bounded(self, address: str | None) -> bool:
+        """Whether it is the address of one client, not of a proxy for many or of this machine."""
+        if self._is_all_of_proxies or (address and is_loopback(address)):
+            return False
+        try:
+            known = None if address is None else ip_address(address)
+        except ValueError:
+            return True
+        return known is None or not any(known in network for network in self._proxies)
 
     def remove(self, address: str | None, connection: Connection) -> None:
         key = network_of(address)

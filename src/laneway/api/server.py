@@ -12,6 +12,7 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from laneway.api.connections import Connections
 from laneway.api.protocol import Protocol
@@ -78,6 +79,18 @@ def _bounded(settings: Settings) -> type[Protocol]:
     return Bounded
 
 
+class _OverTls:
+    """The application as browsers reach it through a proxy that ends TLS."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["scheme"] = "https"
+        await self._app(scope, receive, send)
+
+
 class _Server(uvicorn.Server):
     """Leaves the signals to us: a program that stopped as it was told has not failed."""
 
@@ -98,7 +111,7 @@ class Serving:
         self.tls = settings.tls_cert is not None
         self._server = _Server(
             uvicorn.Config(
-                app,
+                _OverTls(app) if settings.behind_tls_proxy else app,
                 http=_bounded(settings),
                 log_config=None,
                 access_log=False,

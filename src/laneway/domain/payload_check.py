@@ -61,7 +61,7 @@ class Problem(NamedTuple):
             return REQUIRED
         if self.key == "additionalProperties":
             return UNKNOWN
-        if self.key in ("anyOf", "oneOf") and isinstance(self.wanted[0], Problem):
+        if self.key in ("anyOf", "oneOf") and self.wanted and isinstance(self.wanted[0], Problem):
             return " or ".join(dict.fromkeys(one.rule for one in self.wanted))[:RULE_CHARS]
         shown = json.dumps(self.wanted, ensure_ascii=False)[:RULE_CHARS]
         template = _RULES.get(self.key, f"must satisfy {self.key} {{}}")

@@ -4,8 +4,9 @@ While an old snapshot pins dead rows, a scan from the head of the index meets ev
 claimed. A floor per job type and rank skips them. It rises past a seq only when nothing below can
 turn up any more. What a claim may have missed below the top it saw was hidden by a transaction: one
 that had not committed it (a seq is drawn after the transaction has its number), or one that had it
-locked. All of them have numbers below the end of a snapshot taken after that claim. A later claim
-that begins when they have ended, and finds nothing lower, makes that top the floor.
+locked. All of them have lower numbers than the next claim, which begins after this one has ended. A
+claim that begins when all numbers up to that have ended, and finds nothing lower, makes that top
+the floor.
 
 What is left is a row that two transactions in turn gave back by failing, at the wrong moments, or a
 database restored to an earlier state. So somebody looks below the floors now and then, beside the
@@ -27,7 +28,8 @@ MOST_PENDING = 64
 @dataclass(slots=True)
 class _Level:
     floor: int = 0
-    pending: deque[tuple[int, int]] = field(default_factory=deque)
+    # Tops that were seen, each with the number of the claim after it, once there is one.
+    pending: deque[tuple[int, int | None]] = field(default_factory=deque)
 
 
 class Floors:
@@ -94,11 +96,14 @@ class Floors:
             if rank not in levels and len(levels) >= MOST_LEVELS:
                 levels.clear()
             level = levels.setdefault(rank, _Level())
-            while level.pending and level.pending[0][1] < answer.horizon_xid:
+            if level.pending and level.pending[-1][1] is None:
+                last_top, _ = level.pending.pop()
+                level.pending.append((last_top, answer.own_xid))
+            while level.pending and (level.pending[0][1] or 0) < answer.horizon_xid:
                 earlier_top, _ = level.pending.popleft()
                 level.floor = max(level.floor, min(earlier_top, low - 1))
             if len(level.pending) < MOST_PENDING:
-                level.pending.append((top, answer.own_xid))
+                level.pending.append((top, None))
 
 
 def all_ranges(floors: Floors, types: Iterable[tuple[str, int]]) -> list[Range]:

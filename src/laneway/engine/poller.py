@@ -103,13 +103,16 @@ class Poller(Service):
         """Has claims look from the start again where a job turned up below a floor."""
         began = time.monotonic()
         heights = [one for floors in self._floors() for one in floors.heights()]
-        strays = await self._database.run(find_strays(heights)) if heights else set()
+        try:
+            strays = await self._database.run(find_strays(heights)) if heights else set()
+        finally:
+            # After a failure too: a look that takes too long is not repeated at once.
+            ended = time.monotonic()
+            self._look_below_at = ended + max(STRAYS_S, STRAYS_PAUSE * (ended - began))
         for floors in self._floors():
             floors.forget_types(strays)
         if strays:
             self._on_work(strays)
-        ended = time.monotonic()
-        self._look_below_at = ended + max(STRAYS_S, STRAYS_PAUSE * (ended - began))
 
     def _interval_s(self, types: set[str]) -> float:
         state = self._state()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -64,6 +65,7 @@ class Door:
         self._hellos = Buckets(HELLOS_PER_S, 2.0 * self._most_each)
         self._seats: set[Seat] = set()
         self._taken: Counter[object] = Counter()
+        self._reviewing = asyncio.Lock()
 
     @property
     def count(self) -> int:
@@ -124,6 +126,11 @@ class Door:
 
     async def review(self) -> None:
         """Ends streams whose token has lost its power, and tells those that reach other lanes."""
+        # One at a time: what an older look found must not undo what a newer one did.
+        async with self._reviewing:
+            await self._review()
+
+    async def _review(self) -> None:
         # Who takes a seat meanwhile was looked at as he came in.
         seats = list(self._seats)
         found = await self._gatekeeper.review({seat.visit.digest for seat in seats})

@@ -8,6 +8,9 @@ from laneway.store.function_rights import LANE_CHANGE, SCHEDULE_CHANGE
 
 _READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
 _GRANTED: Final = ("select on principals", "select on role_grants", "select on roles")
+# Of the version before, whose statements name the parents of the counters.
+_EARLIER_SLOTS: Final = "select on slot_usage"
+_EARLIER_COUNTERS: Final = ("select delete on slot_usage", "select delete on limit_usage")
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
 STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
@@ -114,6 +117,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "select on control", "select on ready", "select on delayed",
         "select on lease", "select on job_types", "select on worker_lanes", "select on workers",
         "select on slots_held", "select on key_waiters", "select on awaiting", "select on leader",
+        _EARLIER_SLOTS,
         "execute on lane_of", "execute on standing", "execute on recent_pace",
     ),
     "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
@@ -180,6 +184,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "limits/delete_limit": ("execute on delete_limit",),
     "limits/read_limits": (
         "select on limits", "select on limits_held", "select on job_types", "select on ready",
+        "select on limit_usage",
     ),
     "limits/release_limit": ("execute on release_limits",),
     "limits/tune_limit": _LIMIT_CHANGE,
@@ -198,9 +203,11 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "remote/register_worker": ("select insert update on workers",),
     "remote/stop_workers": (
         "select update on workers", "select delete on slot_counts", "select delete on limit_counts",
-        "select on slots_held", "select on limits_held",
+        "select on slots_held", "select on limits_held", *_EARLIER_COUNTERS,
     ),
-    "remote/touch_workers": ("select update on workers", "select on slots_held"),
+    "remote/touch_workers": (
+        "select update on workers", "select on slots_held", _EARLIER_SLOTS,
+    ),
     "retention/expire_approvals": ("execute on leads", "execute on expire_approvals"),
     "retention/expire_overaged": ("execute on expire_overaged",),
     "retention/fold_finished": ("execute on leads", "execute on fold_finished"),
@@ -234,16 +241,19 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "schedules/run_schedule": ("execute on run_schedule",),
     "schedules/stop_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
     "workers/drain_worker": ("select update on workers",),
-    "workers/list_workers": ("select on workers", "select on slots_held", "select on leader"),
+    "workers/list_workers": (
+        "select on workers", "select on slots_held", "select on leader", _EARLIER_SLOTS,
+    ),
     "workers/lock_worker": ("select update on workers",),
     "workers/register_worker": ("select insert update on workers",),
     "workers/stop_worker": (
         "select delete on slot_counts", "select delete on limit_counts",
         "select on slots_held", "select on limits_held", "select update on workers",
+        *_EARLIER_COUNTERS,
     ),
     "workers/sweep_workers": (
         "select delete on slot_counts", "select delete on limit_counts",
-        "select on slots_held", "select on limits_held",
+        "select on slots_held", "select on limits_held", *_EARLIER_COUNTERS,
         "select delete on limit_starts", "select delete on workers", "select on lease",
         "select delete on limit_waiters",
     ),

@@ -174,7 +174,8 @@ begin
     -- Behind the locks: a policy published while this claim waited for them counts.
     select array_agg(t.name) into v_guarded from laneway.job_types t
      where t.name = any (p_types) and (t.approval <> 'never' or t.has_analysis);
-    perform pg_current_xact_id();
+    -- Higher than the number of any transaction that hid a row from the claim before: laneway/engine/floors.py.
+    own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
     v_types := coalesce(p_busy, (cardinality(p_types) + 1) / 2);
     -- As the columns are compared, whatever the database sorts by.
@@ -251,8 +252,6 @@ begin
       into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
            v_second, v_sealed, v_locked, more, limited
       from claimed c;
-    -- Above every transaction that may have hidden a row from the pick: see laneway/engine/floors.py.
-    own := pg_snapshot_xmax(pg_current_snapshot());
 
     if v_guarded is not null and v_second is not null then
         v_unapproved := laneway.unapproved(v_second);

@@ -86,6 +86,8 @@ declare
 begin
     -- In the order in which every change of these takes its locks.
     if p_kind = 'schedule' then
+        -- Its payload was checked when it was in force.
+        perform set_config('laneway.payload_checked', 'on', true);
         perform from laneway.schedules s where s.name = p_name for update;
     else
         perform pg_advisory_xact_lock(5577006791947779410);

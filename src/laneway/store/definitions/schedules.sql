@@ -15,6 +15,10 @@ declare
     v_is_ours boolean := coalesce(current_setting('laneway.payload_checked', true), '') = 'on';
     v_problem text;
 begin
+    -- What was taken before stays: only a change is checked.
+    if tg_op = 'UPDATE' then
+        v_is_ours := v_is_ours or (new.payload, new.concurrency_key) is not distinct from (old.payload, old.concurrency_key);
+    end if;
     if not v_is_ours then
         v_problem := 'payload: ' || laneway.payload_problem(new.payload, 1048576);
         if octet_length(new.concurrency_key) not between 1 and 512 then

@@ -12,7 +12,8 @@ begin
            held_until = excluded.held_until
      where r.holder = excluded.holder or r.held_until < v_now
            -- Nobody leads that far ahead: the clock was set back, and who led then may be gone.
-           or r.held_until > excluded.held_until + interval '1 hour'
+           or r.held_until > excluded.held_until
+                             + greatest(interval '5 minutes', make_interval(secs => 10 * p_ttl_s))
     returning r.epoch into v_epoch;
     return v_epoch;
 end $$;
