@@ -208,7 +208,7 @@ class Play:
         before = self._sessions()
         self._proxy.cut()
         # Until the server knows, it may send a job into the connection that is gone.
-        await until(lambda: not before & self._sessions(), "the worker to come back")
+        await until(lambda: bool(self._sessions() - before), "the worker to come back")
 
     def _sessions(self) -> set[UUID]:
         """The streams of the scenario's workers."""
