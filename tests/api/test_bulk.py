@@ -10,6 +10,8 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
+from laneway.control import access
+from laneway.store.database import Database
 from tests.api.conftest import Ask, People, Principal
 from tests.control.scene import Scene
 from tests.engine.workshop import until
@@ -174,3 +176,15 @@ async def test_run_stops_when_its_principal_loses_its_power(
         run = await ended(ask, app, admin, begun)
         assert run["state"] == "failed", lost
         assert run["done"] <= 400, lost
+
+
+async def test_run_goes_on_when_its_principal_gains_power(
+    ask: Ask, app: FastAPI, people: People, scene: Scene, database: Database
+) -> None:
+    ann = people.new("ann", "submitter")
+    for _ in range(450):
+        scene.submit(created_by="ann")
+    begun = await ask(ann, "POST", "/jobs/bulk", json={"verb": "cancel", "filter": GREET})
+    await access.grant_role(database, "ann", "operator", "all", by="tests")
+    run = await ended(ask, app, ann, begun)
+    assert (run["state"], run["done"]) == ("done", 450)
