@@ -55,6 +55,20 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
     assert not work.backlog
 
 
+@pytest.mark.parametrize(
+    "portion, together", [(2000, [1000, 200]), (400, [400, 400, 400]), (1, [100] * 12)]
+)
+async def test_batches_are_no_larger_than_their_portion(portion: int, together: list[int]) -> None:
+    desk = Desk()
+    work = Completer(desk, Complaints(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
+    for seq in range(1200):
+        work.add(Verdict(Claim(seq, uuid4(), 1), "finish"))
+    while await work.run_once() == 0:
+        assert work.backlog
+    assert [len(batch) for batch in desk.settled] == together
+    assert [seq for batch in desk.settled for seq in batch] == list(range(1200))
+
+
 async def test_large_checkpoints_are_stored_a_few_at_a_time_and_who_waits_hears_of_his(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

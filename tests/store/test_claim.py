@@ -107,6 +107,16 @@ def test_a_claim_never_takes_more_than_the_free_slots(desk: Desk, other: Desk) -
     assert desk.slots_agree()
 
 
+def test_a_claim_that_fills_its_lane_says_so_and_asks_for_no_other(desk: Desk) -> None:
+    desk.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
+    for _ in range(12):
+        desk.submit()
+    half = desk.claim(3)
+    assert (len(half.assignments), half.more, half.limited) == (3, True, False)
+    rest = desk.claim(10)
+    assert (len(rest.assignments), rest.more, rest.limited) == (2, False, True)
+
+
 def test_zero_slots_start_nothing(desk: Desk) -> None:
     desk.submit()
     desk.do("update laneway.worker_lanes set max_slots = 0 where name = 'default'")

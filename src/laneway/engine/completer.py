@@ -21,6 +21,8 @@ from laneway.store.leases import Answer, Verdict
 log = logging.getLogger("laneway")
 
 MOST = 1000
+# Smaller batches are not divided.
+FEW = 100
 # Of results and errors that go together: the time of a statement grows faster than what it carries
 # (16 MB half a second, 256 MB half a minute), and all others wait behind it.
 MOST_CHARACTERS = 16_000_000
@@ -37,10 +39,12 @@ class Completer(Service):
         ledger: Ledger,
         complaints: Complaints,
         on_settled: Callable[[list[Verdict], list[Answer]], None],
+        portion: Callable[[], int] = lambda: MOST,
     ) -> None:
         super().__init__(complaints)
         self._ledger = ledger
         self._on_settled = on_settled
+        self._portion = portion
         self._pending: list[Verdict] = []
         self._in_flight = 0
         self._busy: list[Verdict] = []
@@ -89,7 +93,7 @@ class Completer(Service):
 
     def _take(self) -> list[Verdict]:
         count = characters = 0
-        for verdict in self._pending[:MOST]:
+        for verdict in self._pending[: min(MOST, max(FEW, self._portion()))]:
             characters += len(verdict.result or "") + len(verdict.error or "")
             if count and characters > MOST_CHARACTERS:
                 break

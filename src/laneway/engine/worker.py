@@ -21,7 +21,7 @@ from laneway.config import Settings
 from laneway.domain.overview import Transport
 from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
-from laneway.engine.completer import Completer
+from laneway.engine.completer import MOST, Completer
 from laneway.engine.control import served, warn_of_missing
 from laneway.engine.counting import Counting
 from laneway.engine.databases import Databases
@@ -101,7 +101,7 @@ class Worker:
         renewal = renewed_in(self._dsn, settings)
         self.heartbeat = Heartbeat(renewal, settings, complaints, self._on_heartbeat)
         settle = DatabaseLedger(self.databases.settle)
-        self.completer = Completer(settle, complaints, self._on_settled)
+        self.completer = Completer(settle, complaints, self._on_settled, self._portion)
         self._requests = Requests(DatabaseLedger(rest), complaints, self._on_report)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
@@ -313,6 +313,11 @@ class Worker:
             # So that others are told of what it promotes.
             return []
         return sorted(job_type for loop in self.loops.values() for job_type in loop.job_types)
+
+    def _portion(self) -> int:
+        # Half of what holds a full lane: the other half is settled while the lane claims again.
+        is_full = any(loop.is_full for loop in self.loops.values())
+        return self.heartbeat.held // 2 if is_full else MOST
 
     def _on_work(self, job_types: set[str]) -> None:
         for loop in self.loops.values():

@@ -298,6 +298,11 @@ begin
     end if;
     -- Of a type under a limit no more was looked for than its room.
     more := more or v_needy && job_types is true;
+    if cardinality(seqs) >= v_free then
+        -- The lane is full now: another call would only be refused.
+        more := false;
+        limited := true;
+    end if;
     if v_sealed is not null then
         select array_agg(s) into v_forged from unnest(v_sealed) s
          cross join lateral (select b.payload from laneway.jobs b where b.seq = s offset 0) j

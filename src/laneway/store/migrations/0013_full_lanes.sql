@@ -1,0 +1,3 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Stands for the functions of this version: a claim that fills its lane says so.
