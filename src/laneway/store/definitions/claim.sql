@@ -37,6 +37,7 @@ declare
     v_now     timestamptz;
     v_locked  integer;
     v_analyze boolean;
+    v_place   bigint;
     -- Which types need which limits, and the room of each such pair.
     v_needy   text[];
     v_needed  text[];
@@ -168,7 +169,11 @@ begin
     end if;
     if p_busy is not null and v_room >= 500 and v_lane.max_slots is null and v_needy is null then
         -- Many that take hundreds each spend most of their time on rows that others hold: two at a time.
-        perform pg_advisory_xact_lock(hashtextextended(p_lane, 5577006791947779410 + (uuid_hash(p_worker) & 1)));
+        v_place := hashtextextended(p_lane, 5577006791947779410 + (uuid_hash(p_worker) & 1));
+        if not pg_try_advisory_xact_lock(v_place)
+           and not pg_try_advisory_xact_lock(hashtextextended(p_lane, 5577006791947779411 - (uuid_hash(p_worker) & 1))) then
+            perform pg_advisory_xact_lock(v_place);
+        end if;
     end if;
     v_now := coalesce(p_now, clock_timestamp());
     -- Behind the locks: a policy published while this claim waited for them counts.
