@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +49,6 @@ from laneway.store import (
     retention,
     row_security,
     schedules,
-    statement,
     stats,
     steps,
     workers,
@@ -58,7 +56,6 @@ from laneway.store import (
 from laneway.store.leases import LogEntry, Report, Verdict
 from laneway.store.retention import Mandate, Place
 from laneway.store.schedules import SlotEntry
-from laneway.store.statement import Statement, nothing
 from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
 from tests.control.scene import Scene
@@ -295,7 +292,6 @@ def play_client(cast: Cast, props: dict[str, Any]) -> None:
     for _ in range(2):
         made = asyncio.run(client.submit_many(batch, conn=cast.conn))
     assert [job.duplicate for job in made] == [True, False, False]
-    without_copy(cast)
     gated = [("costly", {}), ("gated", {}, {"created_by": "me"})]
     made = asyncio.run(client.submit_many(gated, conn=cast.conn))
     assert [job.status for job in made] == ["pending", "awaiting_approval"]
@@ -313,13 +309,6 @@ def play_client(cast: Cast, props: dict[str, Any]) -> None:
         assert cast.run(jobs.cancel(keyed, "me", None)).found_in == "approved"
     assert cast.run(jobs.cancel(props["ended"], "me", None)).found_in == "completed"
     cast.run(notify.wake("wake *"))
-
-
-def without_copy(cast: Cast) -> None:
-    """The statement for drivers that have no COPY, with a batch of nothing."""
-    text = statement.sql("jobs/insert_batch")
-    params: dict[str, object] = {name: [] for name in re.findall(r"%\((\w+)\)s", text)}
-    cast.run(Statement("jobs/insert_batch", nothing, {**params, "now": "2030-01-01T00:00:00Z"}))
 
 
 def prepare_approver(cast: Cast) -> list[UUID]:
@@ -439,6 +428,7 @@ def play_schedules(cast: Cast) -> None:
 def prepare_server(cast: Cast) -> dict[str, Any]:
     prepare_worker(cast)
     prepare_control(cast)
+    cast.publish("d", max_age_s=3600.0)
     gated = [cast.submit("gated", created_by="me", unique_key=key) for key in "abc"]
     gated.append(cast.submit("gated", created_by="schedule:gone"))
     waiting = cast.submit("c")
@@ -514,6 +504,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())
     cast.run(health.find_blockers())
+    cast.run(health.read_rights())
     cast.run(health.settings_named(["jit"]))
     cast.run(health.find_lost(newest=9, places=2, each=2))
     cast.run(health.look_for_lost(after=0, look=9))

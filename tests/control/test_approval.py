@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from laneway.control import approval, jobs, schedules
+from laneway.control import approval, history, jobs, schedules
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.filter import JobFilter
 from laneway.domain.states import Status
@@ -229,8 +229,58 @@ async def test_who_runs_a_schedule_is_not_the_second_person_of_that_job(
         scene.run(schedule_store.fire(due, [entry], None, scene.worker_id, None, manual=True))
     (job,) = (await approval.pending(db)).items
     assert job.created_by == "bob"
-    await refused_of(db, job.id, "bob")
-    assert (await approval.approve(db, job.id, by="ann")).status is Status.APPROVED
+    # Ann wrote the payload that bob's run has.
+    for own in ("ann", "bob"):
+        await refused_of(db, job.id, own)
+    assert (await approval.approve(db, job.id, by="carl")).status is Status.APPROVED
+
+
+async def test_writer_of_a_schedule_cannot_approve_after_another_enabled_it(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    settings = {"job_type": "costly", "cron": "0 3 * * *", "payload": {"n": 1}, "enabled": False}
+    await schedules.put(db, "nightly", settings, by="ann")
+    await schedules.enable(db, "nightly", by="bob")
+    job_id = cron_slot(scene)
+    for own in ("ann", "bob"):
+        await refused_of(db, job_id, own)
+    assert (await approval.approve(db, job_id, by="carl")).status is Status.APPROVED
+
+
+async def test_writer_of_a_payload_is_excluded_when_another_rolls_back_to_it(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    settings = {"job_type": "costly", "cron": "0 3 * * *", "payload": {}}
+    await schedules.put(db, "nightly", settings, by="owner")
+    await schedules.put(db, "nightly", {**settings, "payload": {"to": "ann"}}, by="ann")
+    await schedules.put(db, "nightly", settings, by="bob")
+    await history.rollback(db, "schedule", "nightly", by="bob")
+    job_id = cron_slot(scene)
+    for own in ("ann", "bob"):
+        await refused_of(db, job_id, own)
+    assert (await approval.approve(db, job_id, by="carl")).status is Status.APPROVED
+
+
+async def test_who_wrote_what_is_no_longer_in_force_may_approve(db: Database, scene: Scene) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    settings = {"job_type": "costly", "cron": "0 3 * * *", "payload": {}}
+    await schedules.put(db, "nightly", settings, by="owner")
+    await schedules.put(db, "nightly", {**settings, "payload": {"to": "ann"}}, by="ann")
+    await schedules.put(db, "nightly", {**settings, "payload": {"to": "bob"}}, by="bob")
+    job_id = cron_slot(scene)
+    await refused_of(db, job_id, "bob")
+    assert (await approval.approve(db, job_id, by="ann")).status is Status.APPROVED
+
+
+async def test_nobody_approves_while_the_writer_of_the_payload_is_unknown(
+    db: Database, scene: Scene
+) -> None:
+    job_id = await scheduled(db, scene, "ann")
+    await schedules.disable(db, "nightly", by="bob")
+    scene.conn.execute("delete from laneway.control_history where by = 'ann'")
+    await refused_of(db, job_id, "carl")
 
 
 async def test_a_blank_makes_nobody_a_second_person(db: Database, scene: Scene) -> None:

@@ -228,7 +228,7 @@ def test_dropped_function_and_view_keep_their_rights(dsn: str, postgres: Server)
             role,
             role,
         )
-        assert held == [("retry", True, False, False), ("wake", True, True, True)]
+        assert held == [("retry", True, False, False), ("wake", True, True, False)]
         can_read = "select has_table_privilege(%s, 'laneway.jobs_as_text', 'select')"
         assert run(dsn, can_read, role) == [(True,)]
     finally:

@@ -28,6 +28,10 @@ EACH_LOOK: Final = 1000
 # Jobs that `repair` looks at in one statement.
 REPAIR_LOOK: Final = 10_000
 REPAIR_BATCH: Final = 1000
+REVOKE_PUBLIC: Final = (
+    "run `laneway db migrate`, or as the owner"
+    " `revoke execute on all functions in schema laneway from public`"
+)
 
 
 class Finding(StrEnum):
@@ -93,6 +97,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
         yield await check_blockers(db)
         yield await check_lost(db)
         yield await check_publishers(db)
+        yield await check_rights(db)
     yield await check_snapshots(db)
 
 
@@ -219,6 +224,31 @@ async def check_leases(db: Database) -> Check:
     if lapsed.oldest_s > LAPSED_S:
         return _fail(name, f"{told}: no watchdog takes them back", "laneway worker APP")
     return _ok(name, f"{told}; the watchdog takes them back")
+
+
+async def check_rights(db: Database) -> Check:
+    """No function is for everybody, and limited roles write through functions only."""
+    name = "rights"
+    found = await db.run(health.read_rights())
+    if found.open_definers or found.without_path:
+        named = found.open_definers or found.without_path
+        what = (
+            "everybody may call functions that write with their owner's rights"
+            if found.open_definers
+            else "functions with their owner's rights have no fixed search_path"
+        )
+        return _fail(name, f"{what}: {named[0]}{_more(named)}", REVOKE_PUBLIC)
+    if found.open_functions:
+        named = found.open_functions
+        return _warn(name, f"everybody may call {named[0]}{_more(named)}", REVOKE_PUBLIC)
+    if found.writers:
+        named = found.writers
+        return _warn(
+            name,
+            f"the role {named[0]}{_more(named)} writes jobs past the functions that check them",
+            "run `laneway db grants` again for each role, once all its programs are upgraded",
+        )
+    return _ok(name, "functions are for those they are granted to")
 
 
 async def check_publishers(db: Database) -> Check:

@@ -1,4 +1,8 @@
-"""Many new jobs in one transaction: by COPY where driver and role may, else by one insert."""
+"""Many new jobs in one transaction: by COPY where driver and role may, else by one call.
+
+Roles that may not write the tables call `laneway.submit_batch`, which decides what waits for an
+approval itself.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from laneway.store.bounds import bounded_transaction
 from laneway.store.copytext import array_literal, column, escape
 from laneway.store.database import AsyncConn
 from laneway.store.foreign import Borrowed, borrow
-from laneway.store.statement import Row, Statement, nothing
+from laneway.store.statement import Row, Statement
 
 Key = tuple[str, str, str]
 
@@ -29,6 +33,11 @@ _PART: Final = 250
 _EARLIEST: Final = timedelta(days=-36_524)
 _LATEST: Final = timedelta(days=36_889)
 _APPROVED: Final = Status.APPROVED.value
+# What a call says of jobs that are alike.
+_SAID: Final = (
+    "job_type", "workspace", "priority", "max_retries", "delay", "unique_key", "created_by",
+    "traceparent", "concurrency_key", "needs", "max_age",
+)  # fmt: skip
 
 
 # One job of a batch: its id and payload, all else like a job that many may share. Plain tuples
@@ -66,9 +75,9 @@ class Opening(NamedTuple):
     """What a batch starts from: the clock, numbers, and what its job types say."""
 
     now: str
-    seqs: list[int]
+    # None: the role or the driver cannot COPY.
+    seqs: list[int] | None
     types: dict[str, Demands]
-    can_copy: bool = True
     # Somebody watches all jobs.
     is_watched: bool = False
 
@@ -76,19 +85,18 @@ class Opening(NamedTuple):
         return self.types.get(job.job_type, _NONE)
 
 
-def open_batch(batch: Batch) -> Statement[Opening]:
+def open_batch(batch: Batch, *, can_copy: bool = True) -> Statement[Opening]:
     """Numbers for the jobs, the clock, and the defaults of their types."""
 
     def decode(rows: list[Row]) -> Opening:
-        now, seqs, types, is_bound, is_watched = rows[0]
+        now, seqs, types, is_watched = rows[0]
         said = json.loads(types or "{}").items()
-        demands = {name: Demands(*one) for name, one in said}
-        return Opening(now, seqs, demands, not is_bound, is_watched)
+        return Opening(now, seqs, {name: Demands(*one) for name, one in said}, is_watched)
 
     return Statement(
         "jobs/open_batch",
         decode,
-        {"count": batch.count, "job_types": list(batch.job_types)},
+        {"count": batch.count, "job_types": list(batch.job_types), "can_copy": can_copy},
     )
 
 
@@ -103,9 +111,11 @@ async def store_batch(conn: Borrowed, batch: Batch) -> list[Answer]:
 
     When making an entry fails, that error is raised and the transaction is to be rolled back.
     """
-    opening = await conn.run(open_batch(batch))
+    opening = await conn.run(open_batch(batch, can_copy=conn.can_copy))
+    if opening.seqs is None:
+        return await _call(conn, list(batch.entries), opening)
     if not batch.is_keyed:
-        return await _store(conn, batch.entries, opening)
+        return await _store(conn, batch.entries, opening, opening.seqs)
     entries = list(batch.entries)
     for i, (_, _, like) in enumerate(entries):
         if like.created_by is None and opening.demands(like).two_person:
@@ -115,7 +125,7 @@ async def store_batch(conn: Borrowed, batch: Batch) -> list[Answer]:
     stored: list[Answer] = []
     if chosen:
         seqs = [opening.seqs[i] for i in chosen]
-        stored = await _store(conn, [entries[i] for i in chosen], opening._replace(seqs=seqs))
+        stored = await _store(conn, [entries[i] for i in chosen], opening, seqs)
     # A repeated key was answered before its first job was placed: it stands where that one does.
     placed = {job_id: status for job_id, status, _ in stored}
     holders = {i: (who, placed.get(who, status), True) for i, (who, status, _) in holders.items()}
@@ -220,12 +230,12 @@ class _Writer:
             shape = self._shapes[id(like)] = _Shape(like, self._opening)
         return shape
 
-    def jobs(self, entries: Iterable[Entry]) -> Iterator[bytes]:
+    def jobs(self, entries: Iterable[Entry], seqs: Sequence[int]) -> Iterator[bytes]:
         """The data of a COPY into jobs; the lines for ready and delayed are kept meanwhile."""
         lines: list[str] = []
         shape = self.shape
         try:
-            for seq, (job_id, payload, like) in zip(self._opening.seqs, entries, strict=True):
+            for seq, (job_id, payload, like) in zip(seqs, entries, strict=True):
                 its = shape(like)
                 if its.problem is not None:
                     field, rule = its.problem
@@ -249,34 +259,26 @@ class _Writer:
         yield "".join(lines).encode()
 
 
-async def _store(conn: Borrowed, entries: Iterable[Entry], opening: Opening) -> list[Answer]:
+async def _store(
+    conn: Borrowed, entries: Iterable[Entry], opening: Opening, seqs: Sequence[int]
+) -> list[Answer]:
+    """Stores jobs by COPY under these numbers."""
     writer = _Writer(opening)
-    if not (conn.can_copy and opening.can_copy):
-        entries = list(entries)
-        for _ in writer.jobs(entries):
-            pass
-        if writer.problem is not None:
-            raise writer.problem
-        await conn.run(_insert(entries, [writer.shape(e[2]) for e in entries], opening))
-        return await _place(conn, writer, opening)
-    await conn.copy(copytext.JOBS, writer.jobs(entries))
+    await conn.copy(copytext.JOBS, writer.jobs(entries, seqs))
     if writer.problem is not None:
         raise writer.problem
     for text, lines in ((copytext.READY, writer.ready), (copytext.DELAYED, writer.delayed)):
         if lines:
             await conn.copy(text, ["".join(lines).encode()])
-    return await _place(conn, writer, opening)
-
-
-async def _place(conn: Borrowed, writer: _Writer, opening: Opening) -> list[Answer]:
-    """The rest of a batch, once its rows are stored."""
-    placed = await _placed(conn, writer, opening)
+    placed = await _placed(conn, writer, opening, seqs)
     if opening.is_watched:
-        await conn.run(events.emit(opening.seqs, "submitted"))
+        await conn.run(events.emit(seqs, "submitted"))
     return placed
 
 
-async def _placed(conn: Borrowed, writer: _Writer, opening: Opening) -> list[Answer]:
+async def _placed(
+    conn: Borrowed, writer: _Writer, opening: Opening, seqs: Sequence[int]
+) -> list[Answer]:
     """What no COPY can decide: who waits for an analysis or approval, and who may grow how old."""
     if not writer.gated and not writer.aged:
         return writer.answers
@@ -295,32 +297,37 @@ async def _placed(conn: Borrowed, writer: _Writer, opening: Opening) -> list[Ans
     )
     return [
         (job_id, placed.get(seq, status), is_duplicate)
-        for seq, (job_id, status, is_duplicate) in zip(opening.seqs, writer.answers, strict=False)
+        for seq, (job_id, status, is_duplicate) in zip(seqs, writer.answers, strict=False)
     ]
 
 
-def _insert(
-    entries: Sequence[Entry], shapes: Sequence[_Shape], opening: Opening
-) -> Statement[None]:
-    likes = [entry[2] for entry in entries]
-    return Statement(
-        "jobs/insert_batch",
-        nothing,
-        {
-            "now": opening.now,
-            "seqs": opening.seqs,
-            "ids": [entry[0] for entry in entries],
-            "job_types": [job.job_type for job in likes],
-            "workspaces": [job.workspace for job in likes],
-            "payloads": [entry[1] for entry in entries],
-            "priorities": [shape.priority for shape in shapes],
-            "max_retries": [shape.max_retries for shape in shapes],
-            "run_ats": [shape.run_at for shape in shapes],
-            "unique_keys": [job.unique_key for job in likes],
-            "tags": [array_literal(job.tags) for job in likes],
-            "created_bys": [job.created_by for job in likes],
-            "traceparents": [job.traceparent for job in likes],
-            "concurrency_keys": [job.concurrency_key for job in likes],
-            "gated": [shape.is_gated for shape in shapes],
-        },
+async def _call(conn: Borrowed, entries: Sequence[Entry], opening: Opening) -> list[Answer]:
+    """Stores jobs by one call. Texts, because lists of a thousand cost every driver more."""
+    kinds: dict[int, int] = {}
+    told: list[dict[str, object]] = []
+    for i, (_, _, like) in enumerate(entries):
+        if id(like) not in kinds:
+            problem = _Shape(like, opening).problem
+            if problem is not None:
+                raise InvalidInput(f"jobs[{i}].{problem[0]}", problem[1])
+            kinds[id(like)] = len(told)
+            told.append(_kind(like))
+    return await conn.run(
+        Statement(
+            "jobs/submit_batch",
+            lambda rows: [(row[0], row[1], row[2]) for row in rows],
+            {
+                "ids": ",".join([entry[0].hex for entry in entries]),
+                "payloads": f"[{','.join([entry[1] for entry in entries])}]",
+                "kind_of": ",".join([str(kinds[id(entry[2])]) for entry in entries]),
+                "kinds": json.dumps(told),
+            },
+        )
     )
+
+
+def _kind(like: NewJob) -> dict[str, object]:
+    told = {name: getattr(like, name) for name in _SAID}
+    told["run_at"] = like.run_at and like.run_at.isoformat()
+    told["tags"] = list(like.tags) or None
+    return {name: value for name, value in told.items() if value is not None}

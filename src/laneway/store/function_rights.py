@@ -1,7 +1,8 @@
 """What each function of the schema touches, because functions run with the rights of their caller.
 
 `execute on f` brings along what f touches. A function with an empty line touches nothing, or is a
-`security definer`: it runs with its owner's rights, so that whoever may call it gets no others.
+`security definer`: it runs with its owner's rights, so that its callers need no others. Submit,
+cancel, decide and finish are such functions: who calls them cannot write what they check.
 """
 
 from __future__ import annotations
@@ -56,19 +57,14 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on end_waiting",
         "execute on emit",
     ),
-    "is_own": ("select on control_history", "select on schedules"),
-    "decide": (
-        "select update on awaiting", "select on jobs_view", "select on jobs",
-        "select on approvals", "select on job_types", "execute on seal",
-        "execute on is_own", "execute on close_awaiting",
+    "schedule_writers": ("select on control_history",),
+    "is_own": (
+        "select on schedules", "select on schedule_slots", "execute on schedule_writers",
     ),
+    "decide": (),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
-    "submit": (
-        "select on job_types", "usage on jobs_seq_seq", "select insert on job_keys",
-        "select insert on jobs", "insert on ready", "insert on delayed", "select on jobs_view",
-        "insert on deadlines", "execute on analysis_of", "execute on place",
-        "select on watches", "execute on emit", "execute on payload_problem",
-    ),
+    "submit": (),
+    "submit_batch": (),
     "payload_problem": (),
     "submit_requests": ("execute on submit", "insert on audit", "execute on jobs_by_id"),
     "take_waiting": (
@@ -79,11 +75,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "insert on outcome", "select delete on job_keys",
         "execute on emit",
     ),
-    "cancel": (
-        "execute on take_waiting", "execute on end_waiting", "select update on lease",
-        "select on jobs_view", "execute on lane_of",
-        "execute on emit",
-    ),
+    "cancel": (),
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
         "select update on awaiting", "select update on lease", "select on outcome",
@@ -332,12 +324,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "freeze": (*LANE_CHANGE, "select insert update on frozen_lanes"),
     "thaw": (*LANE_CHANGE, "select delete on frozen_lanes"),
     "step": ("select update on lease", "select insert on steps"),
-    "guard": ("select update on lease",),
-    "finish_apart": (
-        "select delete on lease", "insert on outcome", "select delete on job_keys",
-        "select on jobs", "insert on self_finished",
-        "execute on emit",
-    ),
+    "guard": (),
+    "finish_apart": (),
     "acquire": (
         "select update on limits", "select update on lease", "select on job_types",
         "execute on limit_room", "execute on take_limits", "execute on turn_room",

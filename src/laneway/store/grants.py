@@ -18,6 +18,8 @@ from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW,
 
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
+# Functions that do for code of this version what tables did for code of the version before.
+_SUCCESSORS: Final = {"submit": "submit_batch"}
 
 
 class Privilege(NamedTuple):
@@ -77,8 +79,9 @@ def kept(role: str, functions: Iterable[str]) -> list[str]:
     `role` is quoted. Who could call one before an upgrade can so after it, also where older code
     goes on beside it; statements that are new come with the grants of the new version.
     """
-    known = (f"execute on {name}" for name in functions if name in FUNCTIONS)
-    return _granting(set(expand(known)), role)
+    callable_now = [name for name in functions if name in FUNCTIONS]
+    callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
+    return _granting(set(expand(f"execute on {name}" for name in callable_now)), role)
 
 
 def _say(text: SQL, **names: Composable) -> str:

@@ -136,6 +136,30 @@ def count_lapsed() -> Statement[Lapsed]:
     return Statement("health/count_lapsed", lambda rows: Lapsed(*rows[0]))
 
 
+class Rights(NamedTuple):
+    """What others may do in the schema that they should not."""
+
+    open_definers: list[str]
+    open_functions: list[str]
+    without_path: list[str]
+    writers: list[str]
+
+
+def read_rights() -> Statement[Rights]:
+    """Functions that everybody may call, and roles that write past functions."""
+
+    def decode(rows: list[Row]) -> Rights:
+        def named(kind: str, is_definer: bool) -> list[str]:
+            return [row[1] for row in rows if (row[0], row[2]) == (kind, is_definer)]
+
+        return Rights(
+            named("function", True), named("function", False), named("path", True),
+            named("role", False),
+        )  # fmt: skip
+
+    return Statement("health/read_rights", decode)
+
+
 def check_conninfo(dsn: str) -> None:
     """Refuses a DSN that libpq cannot read, without repeating any of it: it may hold a password."""
     try:

@@ -86,6 +86,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/measure_tables": (),
     "health/recount_usage": ("execute on recount",),
     "health/read_migrations": ("select on migrations",),
+    "health/read_rights": (),
     "health/read_server": (),
     "health/read_settings": (),
     "history/list_changes": ("select on control_history",),
@@ -127,7 +128,6 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on workers", "select on logs",
     ),
     "jobs/get_job": _READ_JOB,
-    "jobs/insert_batch": ("insert on jobs", "insert on ready", "insert on delayed"),
     "jobs/list_awaiting": (
         "select on jobs_view", "select on awaiting", "select on jobs",
         "execute on mentions", "execute on costs_at_most", "execute on is_within",
@@ -138,12 +138,11 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "select on job_types", "insert on deadlines", "execute on place",
     ),
     "jobs/newest_job": ("select on jobs",),
-    "jobs/open_batch": (
-        "usage on jobs_seq_seq", "select on job_types", "select on watches",
-    ),
+    "jobs/open_batch": ("select on job_types", "select on watches"),
     "jobs/reprioritize_job": ("select on jobs", "execute on reprioritize"),
     "jobs/reserve_keys": ("select insert on job_keys",),
     "jobs/retry_job": ("select on jobs", "execute on retry"),
+    "jobs/submit_batch": ("execute on submit_batch",),
     "jobs/submit_job": ("execute on submit",),
     "jobs/submit_requests": ("execute on submit_requests",),
     "jobs/wait_job": ("select on jobs", "select on outcome", "select on lease"),
@@ -274,11 +273,10 @@ _READER: Final = (
     "job_types/list_publishers", "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
-    "audit/record_act", "control/wake_workers", "events/emit_jobs", "job_types/read_types",
-    "jobs/cancel_job", "jobs/find_keys", "jobs/get_attempts", "jobs/get_job",
-    "jobs/insert_batch", "jobs/open_batch", "jobs/place_batch", "jobs/reserve_keys",
-    "jobs/submit_job", "jobs/wait_job", "limits/drop_holds", "limits/find_holders",
-    "limits/hold_limit", "limits/renew_holds",
+    "audit/record_act", "control/wake_workers", "job_types/read_types",
+    "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/open_batch",
+    "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
+    "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
@@ -309,10 +307,15 @@ _APPROVER: Final = (
 # On the connections that handlers bring to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/prove_transaction")
 
+# Of a batch by COPY, which only the owner of the tables can do.
+OWNERS_STATEMENTS: Final = frozenset(
+    {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"}
+)
+
 # What each role runs. The server, and whoever operates by the command line, may do everything
 # that statements do; neither may change the schema.
 ROLES: Final[dict[str, tuple[str, ...]]] = {
-    "server": tuple(STATEMENTS),
+    "server": tuple(name for name in STATEMENTS if name not in OWNERS_STATEMENTS),
     "worker": _WORKER,
     "handler": _HANDLER,
     "client": _CLIENT,

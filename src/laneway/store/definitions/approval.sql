@@ -190,27 +190,53 @@ begin
             where t.seq = p_seq and t.attempt = s.attempt and t.lane = 'analysis'));
 end $$;
 
--- Whether a job is this person's own, or may be: of its submitter, and for a schedule's job of who wrote
--- the schedule as it was then or is now. Where nobody knows who that was, it may be anybody.
-create or replace function laneway.is_own(p_created_by text, p_created_at timestamptz, p_by text) returns boolean
+-- Who wrote what was in force of a schedule at a time: everybody who ever gave a part of its jobs the value that it had
+-- then, and the last one who wrote anything else of it. Null: the writer of the payload or of the job type is not known.
+create or replace function laneway.schedule_writers(p_schedule text, p_at timestamptz) returns text[]
 language sql stable as $$
-    select case when p_created_by not like 'schedule:%' then p_by = p_created_by
-                else p_by = any (w.writers) or w.writers = '{}' end
-      from (select array_remove(array[
-                (select h.by from laneway.control_history h
-                  where h.kind = 'schedule' and h.name = substr(p_created_by, 10) and h.at <= p_created_at
-                  order by h.id desc limit 1),
-                (select s.updated_by from laneway.schedules s where s.name = substr(p_created_by, 10))],
-                null) as writers) w
+    with past as materialized (
+        select h.id, h.by, h.before, h.after from laneway.control_history h
+         where h.kind = 'schedule' and h.name = p_schedule and h.at <= p_at
+    ), written as materialized (
+        select f.key, p.by,
+               p.id = max(p.id) over (partition by f.key) as is_last,
+               f.key in ('job_type', 'payload', 'priority', 'max_retries', 'concurrency_key', 'workspace', 'tags')
+               and p.after -> f.key = f.value as is_same
+          from (select l.after from past l order by l.id desc limit 1) n
+         cross join jsonb_each(n.after) f
+          join past p on p.after -> f.key is distinct from p.before -> f.key
+         where f.key not in ('name', 'error', 'created_at')
+    )
+    select case when count(distinct w.key) filter (where w.key in ('job_type', 'payload') and w.is_same) = 2
+                then array_agg(distinct w.by) filter (where w.is_same or w.is_last) end
+      from written w
 $$;
+
+-- Whether a job is this person's own, or may be: of its submitter, and where a schedule submitted it, on its own account
+-- or for somebody, of everybody who wrote the schedule as it was then or is now. Where nobody knows who that was, it may
+-- be anybody.
+create or replace function laneway.is_own(p_job laneway.jobs, p_by text) returns boolean
+language plpgsql stable as $$
+declare
+    v_schedule text := case when p_job.created_by like 'schedule:%' then substr(p_job.created_by, 10) else (
+        select s.schedule from laneway.schedule_slots s where s.manual and s.job_id = p_job.id limit 1) end;
+    v_writers  text[];
+begin
+    if p_job.created_by is null or p_job.created_by = p_by then return true; end if;
+    if v_schedule is null then return false; end if;
+    v_writers := laneway.schedule_writers(v_schedule, p_job.created_at);
+    return v_writers is null or p_by = any (v_writers)
+        or exists (select from laneway.schedules s where s.name = v_schedule and s.updated_by = p_by);
+end $$;
 
 -- Approves or rejects one job that waits for it. `found_in` is the state the verb met; refusal says
 -- why an awaiting job was not touched: two_person, or changed (not what the approver was shown). An
--- approval that comes too late expires the job instead.
+-- approval that comes too late expires the job instead. With the rights of its owner: who may decide cannot write a
+-- decision, or a place in the queue, past it.
 create or replace function laneway.decide(
     p_seq bigint, p_approve boolean, p_by text, p_comment text, p_seal text,
     out found_in text, out refusal text, out job_type text)
-language plpgsql volatile as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_now timestamptz := clock_timestamp();
     v_row laneway.awaiting;
@@ -245,7 +271,7 @@ begin
         refusal := 'changed'; return;
     end if;
     if p_approve and (select t.two_person from laneway.job_types t where t.name = v_job.job_type)
-       and laneway.is_own(v_job.created_by, v_job.created_at, p_by) then
+       and laneway.is_own(v_job, p_by) then
         refusal := 'two_person'; return;
     end if;
     perform laneway.close_awaiting(p_seq, case when p_approve then 'approved' else 'rejected' end, p_by, p_comment, v_now);

@@ -311,8 +311,9 @@ begin
     if v_sealed is not null then
         select array_agg(s) into v_forged from unnest(v_sealed) s
          cross join lateral (select b.payload from laneway.jobs b where b.seq = s offset 0) j
-          left join lateral (select a.analysis, a.seal from laneway.approvals a where a.seq = s offset 0) v on true
-         where laneway.seal(j.payload, v.analysis) is distinct from v.seal;
+          left join lateral (select a.analysis, a.seal, a.decision from laneway.approvals a where a.seq = s offset 0) v on true
+         where laneway.seal(j.payload, v.analysis) is distinct from v.seal
+            or (v.decision in ('approved', 'automatic')) is not true;
     end if;
     forged := case when v_forged is null then array_fill(false, array[cardinality(seqs)])
                    else array(select s = any (v_forged) from unnest(seqs) with ordinality as u (s, n) order by n) end;

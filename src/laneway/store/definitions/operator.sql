@@ -54,7 +54,8 @@ end $$;
 -- p_only: `waiting` does nothing to a job that runs, `running` nothing to one that does not.
 create or replace function laneway.cancel(
     p_seq bigint, p_by text, p_reason text, p_only text default null, out found_in text, out worker_id uuid)
-language plpgsql volatile
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
 set lock_timeout = '2s'
 as $$
 declare

@@ -1,11 +1,12 @@
 -- Both run in a transaction of the handler's own, on its connection. They take no lock that a claim
--- needs: slots, limits and keys are given back later, from self_finished.
+-- needs: slots, limits and keys are given back later, from self_finished. With the rights of their owner: a handler's
+-- connection can end the attempt that it names, and nothing else.
 
 -- Holds the lease of the attempt named until the caller's transaction ends: nobody can take the job
 -- back before, while heartbeats go on beside it. Answers held, cancel_requested or fenced, and the
 -- transaction it was answered in.
 create or replace function laneway.guard(p_seq bigint, p_attempt integer, out answer text, out xid text)
-language plpgsql volatile as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_cancel boolean;
 begin
@@ -19,10 +20,10 @@ end $$;
 -- the caller's rows and the end of the job are committed together or not at all. Answers finished,
 -- cancel_requested or fenced; nothing is written but by the first.
 create or replace function laneway.finish_apart(
-    p_seq bigint, p_attempt integer, p_result text, p_ran_s double precision, p_now timestamptz default null)
-returns text language plpgsql volatile as $$
+    p_seq bigint, p_attempt integer, p_result text, p_ran_s double precision)
+returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_now timestamptz := clock_timestamp();
     v_lease laneway.lease;
 begin
     delete from laneway.lease l

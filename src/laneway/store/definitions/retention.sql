@@ -223,7 +223,7 @@ begin
 end $$;
 
 -- Forgets slots of schedules older than 30 days, but the newest of each, control changes older
--- than a year, sessions and login links that have expired, answers to POST requests older than 24
+-- than a year, but those of schedules that are still there, sessions and login links that have expired, answers to POST requests older than 24
 -- hours, and losses of jobs that have ended: at most p_limit of each. Answers how many; null: not the leader. With its owner's rights
 -- and by the database's clock, like retain. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
@@ -237,6 +237,7 @@ as $$
 declare
     v_now timestamptz := clock_timestamp();
     v_slots integer;
+    v_change bigint;
     v_changes integer;
     v_ended integer;
     v_links integer;
@@ -264,11 +265,20 @@ begin
              order by s.slot limit p_limit for update skip locked) x
          limit p_limit));
     get diagnostics v_slots = row_count;
-    -- The first by number are the oldest: reads no more than it may delete.
+    -- The first by number are the oldest, and those from some number on are looked at too, because the first may be kept:
+    -- who wrote a schedule that is still there does not approve its jobs, however long ago that was.
+    v_change := (select c.id from laneway.control_history c order by c.id limit 1);
+    v_change := v_change + floor(random() * (
+        (select c.id from laneway.control_history c order by c.id desc limit 1) - v_change));
     delete from laneway.control_history h
      where h.id = any (array(
-        select x.id from (select c.id, c.at from laneway.control_history c order by c.id limit p_limit) x
-         where x.at < v_now - interval '1 year'));
+        select x.id from (
+            (select c.* from laneway.control_history c order by c.id limit p_limit)
+            union
+            (select c.* from laneway.control_history c where c.id > v_change order by c.id limit p_limit)) x
+         where x.at < v_now - interval '1 year'
+           and (x.kind <> 'schedule' or (select true from laneway.schedules s where s.name = x.name) is null)
+         order by x.id limit p_limit));
     get diagnostics v_changes = row_count;
     -- What has ended has no power any more: only its room is wanted back.
     delete from laneway.sessions s

@@ -1,4 +1,4 @@
--- Gives what was dropped and created again the rights of its predecessor.
+-- Gives what was dropped and created again the rights of its predecessor; no function is for everybody.
 do $$
 declare
     v_thing record;
@@ -19,7 +19,8 @@ begin
         execute format('revoke all on %s %s from public', v_thing.kind, v_thing.target);
         for v_grant in select a.privilege_type, a.is_grantable,
                               case a.grantee when 0 then 'public' else a.grantee::regrole::text end as role
-                         from aclexplode(v_thing.rights) a loop
+                         from aclexplode(v_thing.rights) a
+                        where a.grantee <> 0 or v_thing.kind <> 'function' loop
             execute format('grant %s on %s %s to %s%s', v_grant.privilege_type, v_thing.kind, v_thing.target,
                            v_grant.role, case when v_grant.is_grantable then ' with grant option' else '' end);
         end loop;

@@ -1,0 +1,4 @@
+-- Many jobs by one call, all or none, for roles that may not write the tables and drivers without COPY; in the order given.
+select job_id, status, duplicate
+  from laneway.submit_batch(string_to_array(%(ids)s::text, ',')::uuid[], %(payloads)s::text::jsonb,
+                            string_to_array(%(kind_of)s::text, ',')::integer[], %(kinds)s::text::jsonb)
