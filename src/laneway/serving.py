@@ -20,6 +20,7 @@ from laneway.engine.logs import configure
 from laneway.engine.process import TO_STOP, Signals, run_loop, stop_worker
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, Refused
+from laneway.memory import give_back_large_blocks
 from laneway.opening import resolve_dsn
 from laneway.store.database import Database
 from laneway.store.migrate import check
@@ -77,6 +78,7 @@ def run_server(
                 " set LANEWAY_DATABASE_URL"
             )
     check_tls(settings, host)
+    give_back_large_blocks()
     bound = listen(host, port)
     with bound:
         dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn

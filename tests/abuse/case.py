@@ -47,13 +47,19 @@ Send = Callable[[Target], Awaitable[Reply]]
 
 @dataclass(frozen=True)
 class Case:
-    """`expected`: the statuses that are right; anything else is an escape."""
+    """`expected`: the statuses that are right; anything else is an escape.
+
+    `cpu_s`, `memory_mb`: what the server may spend on it, at its peak. `patience_s` only ends what
+    would never end.
+    """
 
     name: str
     door: Door
     send: Send
     expected: tuple[int | str, ...]
-    budget_s: float = 15.0
+    cpu_s: float = 1.0
+    memory_mb: float = 64.0
+    patience_s: float = 120.0
 
 
 Body = bytes | Callable[[Target], bytes]
@@ -124,7 +130,8 @@ def http(
     body: Body | object = b"",
     headers: Mapping[str, str] | None = None,
     door: Door = "http",
-    budget_s: float = 15.0,
+    cpu_s: float = 1.0,
+    memory_mb: float = 64.0,
 ) -> Case:
     """A case of one request; a body that is neither bytes nor callable is sent as JSON."""
 
@@ -134,7 +141,7 @@ def http(
         where = path(target) if callable(path) else path
         return await exchange(target, request_bytes(target, method, where, who, headers, raw))
 
-    return Case(name, door, send, expected, budget_s)
+    return Case(name, door, send, expected, cpu_s, memory_mb)
 
 
 def raw(name: str, *parts: bytes, expected: tuple[int | str, ...], pause_s: float = 0.0) -> Case:

@@ -126,7 +126,7 @@ def _routes() -> Iterator[tuple[str, str, str]]:
     yield "POST", "/admin/workers/lanes", "operator"
     yield "PATCH", "/admin/workers/lanes/interactive", "operator"
     yield "POST", "/admin/schedules", "operator"
-    yield "POST", "/admin/limits", "operator"
+    yield "PUT", "/admin/limits/openai", "operator"
     yield "POST", "/admin/tokens", "admin"
     yield "POST", "/admin/roles", "admin"
     yield "POST", "/admin/principals", "admin"
@@ -208,6 +208,8 @@ def _batches() -> Iterator[Case]:
         "/jobs/batch",
         202,
         who="submitter",
+        cpu_s=4.0,
+        memory_mb=128.0,
         body=jobs(15, payload={"a": "x" * 1_000_000}),
     )
     yield http(
@@ -216,6 +218,8 @@ def _batches() -> Iterator[Case]:
         "/jobs/batch",
         202,
         who="submitter",
+        cpu_s=4.0,
+        memory_mb=128.0,
         body=jobs(14, payload={"a": [1] * 500_000}).replace(b" ", b""),
     )
     yield http(
@@ -224,6 +228,8 @@ def _batches() -> Iterator[Case]:
         "/jobs/batch",
         202,
         who="submitter",
+        cpu_s=4.0,
+        memory_mb=128.0,
         body=jobs(14, payload={"a": [[]] * 300_000}).replace(b" ", b""),
     )
     yield http(
@@ -232,6 +238,8 @@ def _batches() -> Iterator[Case]:
         "/jobs/batch",
         202,
         who="submitter",
+        cpu_s=4.0,
+        memory_mb=128.0,
         body=jobs(14, payload={str(i): i for i in range(60_000)}).replace(b" ", b""),
     )
     yield http(
@@ -304,25 +312,41 @@ def _tenants() -> Iterator[Case]:
             f"/jobs{query}",
             200,
             who="viewer",
-            budget_s=60,
         )
 
 
-def _flood(name: str, count: int, make: str, who: str | None, *expected: int | str) -> Case:
+def _flood(
+    name: str,
+    count: int,
+    make: str,
+    who: str | None,
+    *expected: int | str,
+    cpu_s: float = 2.0,
+    memory_mb: float = 64.0,
+) -> Case:
     async def send(target: Target) -> Reply:
         ask = request_bytes(target, "GET", make, who)
         replies = await asyncio.gather(*(exchange(target, ask) for _ in range(count)))
         wrong = [one for one in replies if one.status not in expected]
         return wrong[0] if wrong else Reply("all as expected")
 
-    return Case(name, "http", send, ("all as expected",), 60.0)
+    return Case(name, "http", send, ("all as expected",), cpu_s, memory_mb)
 
 
 def _floods() -> Iterator[Case]:
     yield _flood(
         "searches over large jobs at once", 14, "/jobs?q=zzz&limit=200", "viewer", 200, 429
     )
-    yield _flood("lists of large jobs at once", 14, "/jobs?limit=200", "viewer", 200, 429)
+    yield _flood(
+        "lists of large jobs at once",
+        14,
+        "/jobs?limit=200",
+        "viewer",
+        200,
+        429,
+        cpu_s=4.0,
+        memory_mb=128.0,
+    )
     yield _flood("metrics at once", 30, "/metrics", "operator", 200, 429)
     yield _flood("statuses at once", 50, "/admin/workers/status", "operator", 200, 429)
     yield _flood("descriptions at once", 20, "/openapi.json", "viewer", 200, 429)

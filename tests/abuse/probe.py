@@ -1,4 +1,4 @@
-"""A second client: asks /healthz every 10 ms and prints when, and how long each answer took."""
+"""A second client: asks /healthz every 10 ms and prints when, how long it took, and whose fault."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import socket
 import sys
 import time
 
+from tests.abuse.meter import Watch
+
 PERIOD_S = 0.01
 _ASK = b"GET /healthz HTTP/1.1\r\nHost: probe\r\n\r\n"
 
 
-def main(host: str, port: int) -> None:
+def main(host: str, port: int, pid: int) -> None:
     conn: socket.socket | None = None
     while True:
-        began = time.monotonic()
+        began, watch = time.monotonic(), Watch(pid)
         try:
             if conn is None:
                 conn = socket.create_connection((host, port), timeout=60)
@@ -21,16 +23,15 @@ def main(host: str, port: int) -> None:
             conn.sendall(_ASK)
             if not conn.recv(65536):
                 raise ConnectionError
-            took = time.monotonic() - began
-            print(f"{began:.6f} {took:.6f}", flush=True)
         except OSError:
+            # The server did not take it: that counts as a block for as long as it lasts.
             if conn is not None:
                 conn.close()
             conn = None
-            # The server did not take it: that counts as a block for as long as it lasts.
-            print(f"{began:.6f} {time.monotonic() - began:.6f}", flush=True)
+        took, _, blocked = watch.read()
+        print(f"{began:.6f} {took:.6f} {blocked:.6f}", flush=True)
         time.sleep(PERIOD_S)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -2,9 +2,10 @@
 
     python -m tests.abuse.run [words]      only cases whose name holds one of the words
 
-The last line is JSON: cases, longest_block_ms (what a second client waited for /healthz), growth of
-the server's memory in MB, leaks (an answer with somebody else's words, or a descriptor that stays)
-and escapes (an answer that should have been refused, or a server that stopped).
+The last line is JSON: cases, longest_block_ms (how long the server let a second client wait for
+/healthz, see `meter.blocked_s`), growth of the server's memory in MB, leaks (an answer with
+somebody else's words, or a descriptor that stays), escapes (an answer that should have been
+refused, or a server that stopped) and cases over their budget of processor time or memory.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import psutil
 
 from tests.abuse.case import Case, Reply, Target, exchange, request_bytes
+from tests.abuse.meter import Memory, Watch
 from tests.abuse.target import served
 
 # Each has CASES; a door may be absent.
 MODULES = ("tests.abuse.http", "tests.abuse.tenants", "tests.abuse.remote")
 MOST_BLOCK_MS = 250.0
 MOST_GROWTH_MB = 50.0
-# A busy machine delays the second client too: a case counts by the best of so many.
+# A case counts by the best of so many.
 TRIES = 3
 
 
@@ -42,38 +45,59 @@ class Findings:
     rss_growth_mb: float = 0.0
     leaks: list[str] = field(default_factory=list)
     escapes: list[str] = field(default_factory=list)
-    slow: list[str] = field(default_factory=list)
+    over_budget: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
         is_calm = self.longest_block_ms <= MOST_BLOCK_MS and self.rss_growth_mb <= MOST_GROWTH_MB
-        return is_calm and not self.leaks and not self.escapes
+        return is_calm and not (self.leaks or self.escapes or self.over_budget)
+
+
+class Cost(NamedTuple):
+    """What one case has cost, at its best."""
+
+    blocked_ms: float
+    cpu_s: float
+    peak_mb: float
+    kept_mb: float
+
+
+class Answered(NamedTuple):
+    """One answer to the second client."""
+
+    began: float
+    took_s: float
+    blocked_s: float
 
 
 class Probe:
     """The second client, in a process of its own."""
 
     def __init__(self, target: Target) -> None:
-        command = [sys.executable, "-m", "tests.abuse.probe", target.host, str(target.port)]
+        arguments = [target.host, str(target.port), str(target.pid)]
+        command = [sys.executable, "-m", "tests.abuse.probe", *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self._seen: list[tuple[float, float]] = []
+        self._seen: list[Answered] = []
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            began, took = line.split()
-            self._seen.append((float(began), float(took)))
+            self._seen.append(Answered(*map(float, line.split())))
 
     def longest_ms(self, since: float) -> float:
-        """The longest answer of those that were not there yet at that time."""
+        """The longest block seen by answers that were not there yet at that time."""
         # One that is under way now is part of the case too.
         asked = len(self._seen)
         patience = time.monotonic() + 60
         while len(self._seen) < asked + 2 and time.monotonic() < patience:
             time.sleep(0.005)
-        return max((took for at, took in self._seen if at + took >= since), default=0.0) * 1000
+        seen = (one.blocked_s for one in self._seen if one.began + one.took_s >= since)
+        return max(seen, default=0.0) * 1000
+
+    def longest_answer_ms(self) -> float:
+        return max((one.took_s for one in self._seen), default=0.0) * 1000
 
     def stop(self) -> None:
         self._process.terminate()
@@ -92,41 +116,52 @@ def all_cases() -> list[Case]:
 
 async def play(case: Case, target: Target) -> Reply:
     try:
-        async with asyncio.timeout(case.budget_s):
+        async with asyncio.timeout(case.patience_s):
             return await case.send(target)
     except TimeoutError:
-        return Reply("over its budget of time")
+        return Reply("no answer in time")
     except OSError as error:
         return Reply(f"no connection: {error}")
 
 
 def examine(case: Case, target: Target, probe: Probe, findings: Findings) -> None:
-    blocks: list[float] = []
-    process = psutil.Process(target.pid)
-    before = process.memory_info().rss
-    took_s = 0.0
+    tries: list[Cost] = []
     for _ in range(TRIES):
-        began = time.monotonic()
+        began, memory, watch = time.monotonic(), Memory(target.pid), Watch(target.pid)
         reply = asyncio.run(play(case, target))
-        took_s = time.monotonic() - began
-        blocks.append(probe.longest_ms(began))
+        _, cpu_s, _ = watch.read()
+        blocked = probe.longest_ms(began)
+        cost = Cost(blocked, cpu_s, memory.peak_mb, memory.kept_mb)
+        tries.append(cost)
         if reply.status not in case.expected:
             findings.escapes.append(f"{case.name}: {reply.status} {reply.text[:200]}")
             break
         found = [word for word in target.secrets if word in reply.text]
         if found:
             findings.leaks.append(f"{case.name}: {found}")
-        if blocks[-1] <= MOST_BLOCK_MS / 2:
+        if cost.blocked_ms <= MOST_BLOCK_MS / 2 and not _excess(case, cost):
             break
-    block = min(blocks)
-    grown = (process.memory_info().rss - before) / 2**20
+    best = Cost(*(min(values) for values in zip(*tries, strict=True)))
     findings.cases += 1
-    findings.longest_block_ms = max(findings.longest_block_ms, block)
-    if block > MOST_BLOCK_MS:
-        findings.slow.append(f"{case.name}: {block:.0f} ms")
+    findings.longest_block_ms = max(findings.longest_block_ms, best.blocked_ms)
+    findings.over_budget += [f"{case.name}: {one}" for one in _excess(case, best)]
     print(
-        f"{block:7.0f} ms {grown:+7.1f} MB {took_s:6.2f} s  {reply.status}  {case.name}", flush=True
+        f"{best.blocked_ms:7.0f} ms {best.cpu_s:6.2f} s {best.peak_mb:+7.1f} MB peak"
+        f" {best.kept_mb:+7.1f} MB kept  {reply.status}  {case.name}",
+        flush=True,
     )
+
+
+def _excess(case: Case, cost: Cost) -> list[str]:
+    """What of its budget a case has exceeded."""
+    found = []
+    if cost.blocked_ms > MOST_BLOCK_MS:
+        found.append(f"blocked others for {cost.blocked_ms:.0f} ms")
+    if cost.cpu_s > case.cpu_s:
+        found.append(f"took {cost.cpu_s:.2f} s of processor time, budget {case.cpu_s} s")
+    if cost.peak_mb > case.memory_mb:
+        found.append(f"took {cost.peak_mb:.0f} MB, budget {case.memory_mb:.0f} MB")
+    return found
 
 
 def settle(target: Target) -> psutil.Process:
@@ -164,7 +199,7 @@ def run(words: list[str]) -> Findings:
 
 def main() -> int:
     findings = run(sys.argv[1:])
-    for kind in ("escapes", "leaks", "slow"):
+    for kind in ("escapes", "leaks", "over_budget"):
         for line in getattr(findings, kind):
             print(f"{kind}: {line}")
     told = {
@@ -173,6 +208,7 @@ def main() -> int:
         "rss_growth_mb": findings.rss_growth_mb,
         "leaks": len(findings.leaks),
         "escapes": len(findings.escapes),
+        "over_budget": len(findings.over_budget),
     }
     print(json.dumps(told))
     return 0 if findings.is_good else 1

@@ -196,3 +196,13 @@ def test_the_package_is_loaded_by_the_first_message_only() -> None:
         "sys.exit('mcp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_too_large_message_is_refused_and_no_mistake_of_ours(
+    api: FastAPI, people: People
+) -> None:
+    ann = people.new("ann", "viewer")
+    transport = httpx2.ASGITransport(api, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, headers=ann.headers) as client:
+        answer = await client.post(f"{HOME}/mcp", content=b"[" * 12_000_000, headers=ACCEPT)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")

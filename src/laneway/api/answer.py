@@ -11,15 +11,23 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from laneway.domain.stored_json import StoredJson
+
 
 class Json(JSONResponse):
     """JSON of what PostgreSQL holds, which has numbers that Python reads as infinite."""
 
     def render(self, content: Any) -> bytes:
+        if isinstance(content, dict) and StoredJson in map(type, content.values()):
+            return b"{%b}" % b",".join(self._member(*each) for each in content.items())
         try:
             return super().render(content)
         except ValueError:
             return super().render(_finite(content))
+
+    def _member(self, name: str, value: Any) -> bytes:
+        text = value.text if isinstance(value, StoredJson) else self.render(value)
+        return b"%b:%b" % (json.dumps(name).encode(), text)
 
 
 def render(value: Any) -> bytes:

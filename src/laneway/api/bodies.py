@@ -1,15 +1,18 @@
 """Request bodies: how large each may be, and large ones read without stopping other requests.
 
 `json.loads` holds the interpreter for as long as it takes, in a thread too. So a batch is read job
-by job, and no piece that is read at once is larger than a payload may be.
+by job, and no piece that is read at once is larger than a payload may be. The text of a payload is
+kept as it came where nothing in it needs rewriting: writing a tree takes longer than reading it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 from fastapi import Request, Response
@@ -18,7 +21,7 @@ from starlette.types import Message, Scope
 
 from laneway.client import JsonText
 from laneway.config import Settings
-from laneway.domain.payload import PayloadLimits, encode
+from laneway.domain.payload import PayloadLimits, keep_text
 from laneway.errors import InvalidInput
 
 # All that anonymous callers have to say is a form with a link.
@@ -35,6 +38,10 @@ _MOST_OTHERS: Final = 20
 _SPACE: Final = " \t\n\r"
 _SPACES: Final = re.compile(f"[{_SPACE}]*")
 _PIECE: Final = 64 * 1024
+# Jobs of a batch that are larger are read member by member.
+_SMALL: Final = 4 * 1024
+# In the scope of a request: its body as `read_jobs` has read it, or the error it ended in.
+_READ: Final = "laneway.read_body"
 _decode = json.JSONDecoder().raw_decode
 
 _WITH_PAYLOAD: Final = ("/jobs", "/mcp", "/admin/schedules", "/admin/schedules/{name}")
@@ -72,19 +79,30 @@ class JobBodyRoute(APIRoute):
             async def again() -> Message:
                 return {"type": "http.request", "body": body, "more_body": False}
 
-            return await handle(_JobRequest(request.scope, again))
+            try:
+                return await handle(_JobRequest(request.scope, again))
+            finally:
+                forget_read(request.scope)
 
         return handle_large
 
 
 class _JobRequest(Request):
-    _read: Any = None
-
     async def json(self) -> Any:
-        if self._read is None:
-            settings: Settings = self.app.state.settings
-            self._read = await read_jobs(await self.body(), settings.payload_limits)
-        return self._read
+        settings: Settings = self.app.state.settings
+        return await read_once(self.scope, await self.body(), settings.payload_limits)
+
+
+async def read_once(scope: Scope, body: bytes, limits: PayloadLimits) -> Any:
+    """As `read_jobs`; another call for the same request answers or raises the same."""
+    if _READ not in scope:
+        scope[_READ] = asyncio.ensure_future(read_jobs(body, limits))
+    return await scope[_READ]
+
+
+def forget_read(scope: Scope) -> None:
+    """Free what `read_once` has kept: a connection keeps the scope until its next request."""
+    scope.pop(_READ, None)
 
 
 async def read_jobs(body: bytes, limits: PayloadLimits) -> Any:
@@ -96,6 +114,18 @@ async def read_jobs(body: bytes, limits: PayloadLimits) -> Any:
 
 def _read_large(body: bytes, limits: PayloadLimits) -> Any:
     return _Reader(body.decode(), limits).read()
+
+
+@contextmanager
+def _gc_paused() -> Iterator[None]:
+    """No search for garbage: a growing tree would be walked over and over."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Reader:
@@ -110,34 +140,35 @@ class _Reader:
     def read(self) -> dict[str, Any]:
         if self._next() != "{":
             raise InvalidInput("body", "must be a JSON object")
-        self._at += 1
-        read: dict[str, Any] = {}
-        if self._next() == "}":
-            self._at += 1
-        else:
-            self._members(read)
+        read = self._object("body")
         if self._next():
             self._fail("Extra data")
         return read
 
-    def _members(self, read: dict[str, Any]) -> None:
+    def _object(self, place: str, prefix: str = "") -> dict[str, Any]:
+        """An object member by member, with its payload as text."""
+        self._at += 1
+        read: dict[str, Any] = {}
+        if self._next() == "}":
+            self._at += 1
+            return read
         while True:
             if self._next() != '"':
                 self._fail("Expecting property name enclosed in double quotes")
-            name = self._value("body")
+            name = self._value(place)
             if self._next() != ":":
                 self._fail("Expecting ':' delimiter")
             self._at += 1
-            if name == "jobs" and self._next() == "[":
+            if name == "jobs" and not prefix and self._next() == "[":
                 read[name] = self._jobs()
+            elif name == "payload":
+                read[name] = self._payload(f"{prefix}payload")
             else:
-                read[name] = self._value(name)
-                if name == "payload":
-                    read[name] = self._encoded(read[name], "payload")
+                read[name] = self._value(f"{prefix}{name}")
             if len(read) > _MOST_OTHERS:
-                raise InvalidInput("body", f"has more than {_MOST_OTHERS} members")
+                raise InvalidInput(place, f"has more than {_MOST_OTHERS} members")
             if self._ends("}"):
-                return
+                return read
 
     def _jobs(self) -> list[Any]:
         self._at += 1
@@ -149,19 +180,36 @@ class _Reader:
             place = f"jobs[{len(jobs)}]"
             if len(jobs) == self._limits.batch_jobs:
                 raise InvalidInput("jobs", f"a batch holds at most {len(jobs)} jobs")
-            began = self._at
-            job = self._value(place)
-            if isinstance(job, dict) and "payload" in job and self._at - began > _PIECE // 16:
-                job["payload"] = self._encoded(job["payload"], f"{place}.payload")
+            is_object = self._next() == "{"
+            job = self._small()
+            if job is None:
+                job = self._object(place, f"{place}.") if is_object else self._value(place)
             jobs.append(job)
             if self._ends("]"):
                 return jobs
 
-    def _encoded(self, payload: object, field: str) -> JsonText | None:
-        """Its text: that takes less than its tree, and a thousand of them are kept."""
-        if payload is None:
+    def _small(self) -> Any:
+        """A value of a few kilobytes; None: there is none, or only null."""
+        piece = self._text[self._at : self._at + _SMALL]
+        try:
+            value, used = _decode(piece)
+        except json.JSONDecodeError:
             return None
-        return JsonText(encode(payload, limits=self._limits, field=field))
+        if value is None or used == len(piece):
+            return None
+        self._at += used
+        return value
+
+    def _payload(self, field: str) -> JsonText | None:
+        """Its text: that takes less than its tree, and a thousand of them are kept."""
+        self._next()
+        start = self._at
+        with _gc_paused():
+            value = self._value(field)
+            if value is None:
+                return None
+            text = self._text[start : self._at]
+            return JsonText(keep_text(text, value, limits=self._limits, field=field))
 
     def _value(self, place: str) -> Any:
         """One value; what is read at once grows until it is whole or larger than it may be."""

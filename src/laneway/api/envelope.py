@@ -16,9 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from laneway import tracing
 from laneway.api.auth import SAFE, admit
 from laneway.api.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
-from laneway.api.problems import printable, unexpected
+from laneway.api.problems import printable, refusal, unexpected
 from laneway.config import Settings
 from laneway.errors import LanewayError
+from laneway.store.jobs import large_json_as_text
 from laneway.tally import PROCESS
 
 log = logging.getLogger("laneway.api")
@@ -67,11 +68,16 @@ class Envelope:
         caller = tracing.receive(headers.get("traceparent"))
         try:
             declared = headers.get("content-length", "")
-            await self._app(scope, self._bounded(scope, receive, declared), sending)
+            # Routes copy what jobs hold into their answers and never look into it.
+            with large_json_as_text():
+                await self._app(scope, self._bounded(scope, receive, declared), sending)
         except Exception as error:
             if sending.status is not None:
                 raise
-            await unexpected(Request(scope), error)(scope, receive, sending)
+            request = Request(scope)
+            # What stands before the routes, as /mcp does, has nobody else to answer for it.
+            known = refusal(request, error) if isinstance(error, LanewayError) else None
+            await (known or unexpected(request, error))(scope, receive, sending)
         finally:
             level = logging.DEBUG if scope["path"].endswith(_QUIET) else logging.INFO
             if log.isEnabledFor(level):

@@ -42,7 +42,8 @@ Canceller = Annotated[Caller, Depends(needs("jobs:cancel"))]
 Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
 
 # Of jobs that are held at once, and of a page: their payloads may be a megabyte each.
-_AT_ONCE: Final = 25
+_AT_FIRST, _AT_ONCE = 5, 50
+_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -70,14 +71,19 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     )
     cursor, looked_back_to = page.next_cursor, page.looked_back_to
     items: list[bytes] = []
-    for start in range(0, len(page.items), _AT_ONCE):
-        numbers = page.items[start : start + _AT_ONCE]
+    start, at_once = 0, _AT_FIRST
+    while start < len(page.items):
+        numbers = page.items[start : start + at_once]
+        start += at_once
         jobs = await verbs.read(who.database, wanted, numbers)
         # Payloads of megabytes are written while others are answered.
         items += await asyncio.to_thread(_rendered, who, jobs)
-        if sum(map(len, items)) > MOST_BYTES and start + _AT_ONCE < len(page.items):
+        size = sum(map(len, items))
+        if size > MOST_BYTES and start < len(page.items):
             cursor, looked_back_to = str(numbers[-1]), None
             break
+        room = min(_BYTES_AT_ONCE, MOST_BYTES - size)
+        at_once = max(1, min(_AT_ONCE, room * len(items) // (size + 1)))
     stopped = None if looked_back_to is None else looked_back_to.isoformat()
     rest = {"next_cursor": cursor, "looked_back_to": stopped}
     body = b'{"items":[%b],%b' % (b",".join(items), render(rest)[1:])

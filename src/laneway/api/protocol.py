@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import uuid4
+from weakref import ref
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -54,6 +56,8 @@ class Protocol(HttpToolsProtocol):
         if self.places is not None:
             self.places.remove(self._address, self)
         super().connection_lost(exc)
+        # It refers to this protocol: nothing waits for the garbage collector.
+        self.cycle = None  # type: ignore[assignment]
 
     @property
     def is_waiting(self) -> bool:
@@ -81,7 +85,7 @@ class Protocol(HttpToolsProtocol):
         self._calm()
         super().on_headers_complete()
         cycle = self.cycle
-        self.scope[UNREAD] = lambda: cycle.more_body  # type: ignore[typeddict-unknown-key]
+        self.scope[UNREAD] = _is_unread(cycle)  # type: ignore[typeddict-unknown-key]
         cycle.transport = _Lingering(self)  # type: ignore[assignment]
         self._hurry(self.body_s, self._end_slow_body)
 
@@ -158,6 +162,20 @@ class Protocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _is_unread(cycle: RequestResponseCycle) -> Callable[[], bool]:
+    """Whether some of a body has not come; holds no reference, because the cycle holds the scope.
+
+    Else bodies would stay until the garbage collector finds the circle.
+    """
+    held = ref(cycle)
+
+    def is_unread() -> bool:
+        known = held()
+        return known is not None and known.more_body
+
+    return is_unread
 
 
 class _Lingering:

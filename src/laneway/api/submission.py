@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 from laneway import tracing
 from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, identify, needs
-from laneway.api.bodies import JobBodyRoute, read_jobs
+from laneway.api.bodies import JobBodyRoute, forget_read, read_once
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import check_submits, covers, shown
 from laneway.api.job_models import JobOut, NewJob, NewJobs, SubmittedJobs
@@ -56,7 +56,7 @@ class _PlainFirst(JobBodyRoute):
             who = await identify(request)
             limits = request.app.state.settings.payload_limits
             try:
-                job = NewJob.model_validate(await read_jobs(body, limits))
+                job = NewJob.model_validate(await read_once(scope, body, limits))
             except (ValueError, RecursionError, InvalidInput):
                 pass  # said in the common way
             else:
@@ -67,7 +67,10 @@ class _PlainFirst(JobBodyRoute):
                 return {"type": "http.request", "body": body, "more_body": False}
 
             receive = again
-        await (answer or self._common)(scope, receive, send)
+        try:
+            await (answer or self._common)(scope, receive, send)
+        finally:
+            forget_read(scope)
 
 
 async def _submit_plain(request: Request, who: Caller, job: NewJob) -> Response:

@@ -10,6 +10,7 @@ from laneway.domain.event import Cursor, Event, Place, Snapshot
 from laneway.domain.job import Job
 from laneway.store import events
 from laneway.store.database import Database
+from laneway.store.jobs import large_json_as_text
 
 # Of jobs that are held at once: their payloads may be a megabyte each.
 _AT_ONCE: Final = 50
@@ -145,7 +146,10 @@ def _parts(found: Sequence[Event], is_wanted: Callable[[Event], bool]) -> Iterat
 async def read_jobs(database: Database, wanted: Iterable[Event]) -> dict[int, Job]:
     """The jobs of these events as they are now, of those there are."""
     seqs = {event.seq for event in wanted if event.seq is not None}
-    return await database.run(events.jobs(seqs)) if seqs else {}
+    if not seqs:
+        return {}
+    with large_json_as_text():
+        return await database.run(events.jobs(seqs))
 
 
 def rendered(event: Event, jobs: dict[int, Job], name: str | None = None) -> Rendering:

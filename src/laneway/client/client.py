@@ -18,14 +18,7 @@ from laneway.client import acts
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
 from laneway.client.limits import LimitHolder
-from laneway.client.spec import (
-    Given,
-    encode_arguments,
-    make_entries,
-    make_job,
-    read_requests,
-    types_of,
-)
+from laneway.client.spec import Given, encode_aside, make_entries, make_job, read_requests, types_of
 from laneway.config import Settings
 from laneway.domain import operator
 from laneway.domain.approval import analysis_of
@@ -168,7 +161,8 @@ class Client(LimitHolder):
         **options: Any,
     ) -> NewJob:
         await self._catalog.refresh([check_job_type(job_type)], run)
-        arguments = encode_arguments(self._catalog.check_of(job_type), self._limits, payload)
+        check = self._catalog.check_of(job_type)
+        arguments = await encode_aside(check, self._limits, payload)
         options["traceparent"] = tracing.traceparent()
         return make_job(self._catalog, self._limits, job_type, arguments, **options)
 

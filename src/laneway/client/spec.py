@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -52,6 +53,17 @@ class JsonText(str):
     """A payload that `domain.payload.encode` has checked and written already."""
 
     __slots__ = ()
+
+
+# Larger ones are parsed and checked in a thread where others wait for the event loop.
+_LARGE: Final = 8 * 1024
+
+
+async def encode_aside(check: Check | None, limits: PayloadLimits, payload: object) -> str:
+    """As `encode_arguments`, without holding up the event loop for a large text."""
+    if check is not None and isinstance(payload, JsonText) and len(payload) > _LARGE:
+        return await asyncio.to_thread(encode_arguments, check, limits, payload)
+    return encode_arguments(check, limits, payload)
 
 
 def encode_arguments(check: Check | None, limits: PayloadLimits, payload: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
@@ -18,6 +18,8 @@ from typing import Final, NoReturn
 from pydantic_core import to_jsonable_python
 
 from laneway.domain.json_place import deep_path
+from laneway.domain.json_scan import has_exponent, has_long_number
+from laneway.domain.payload_survey import PLAIN, HeavyTree, survey
 from laneway.domain.text import check_text, escape_text, json_path, text_problem
 from laneway.errors import InvalidInput
 
@@ -46,11 +48,7 @@ class PayloadLimits:
 
 DEFAULT_LIMITS: Final = PayloadLimits()
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_CONTAINERS: Final = frozenset({dict, list, tuple})
-_PLAIN: Final = _SCALARS | _CONTAINERS
-_WITHOUT_FLOATS: Final = _PLAIN - {float}
-_JUST_STR: Final = frozenset({str})
+_WITHOUT_FLOATS: Final = PLAIN - {float}
 
 _HINTS: Final = {
     "datetime": "send .isoformat()",
@@ -67,6 +65,7 @@ _HINTS: Final = {
 _ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # A string as a whole, or outside of strings a number with a positive exponent.
 _EXPONENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![0-9.])(-?[0-9.]+e\+[0-9]+)')
+_REWRITTEN: Final = (b"\\u", b"NaN", b"Infinity")
 _LONG_ZEROS: Final = re.compile(r"0{17,}")
 _PATH_CHARS: Final = 200
 
@@ -94,10 +93,10 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
     names the place and the rule: `payload.items[3].name: holds a NUL character …`.
     """
     try:
-        if type(value) not in _PLAIN:
+        if type(value) not in PLAIN:
             value = _from_model(value, field)
         kinds = _survey(value, limits, field)
-        if kinds is None or not kinds <= _PLAIN:
+        if kinds is None or not kinds <= PLAIN:
             _refuse_first_problem(value, limits, field)
         text = _encode_json(value)
         # The text tells cheaply when the tree is worth a walk: a NUL is always written as this
@@ -106,7 +105,7 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
         if (
             has_exponent
             or "\\u0000" in text
-            or (len(text) > limits.max_digits and _long_number(limits.max_digits).search(text))
+            or has_long_number(text.encode(errors="replace"), limits.max_digits)
         ):
             _refuse_first_problem(value, limits, field)
         if has_exponent:
@@ -121,6 +120,21 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
     except Exception as error:
         raise _blame(error, value, limits, field) from None
     return text
+
+
+def keep_text(text: str, value: object, *, limits: PayloadLimits, field: str) -> str:
+    """The text that a value was read from where nothing in it is rewritten, else as `encode`."""
+    data = text.encode()
+    # Without escapes, exponents and what is not JSON it means the same to PostgreSQL.
+    if (
+        len(data) <= limits.max_bytes
+        and not any(word in data for word in _REWRITTEN)
+        and not has_exponent(data)
+        and not has_long_number(data, limits.max_digits)
+        and survey(value, limits.max_depth) is not None
+    ):
+        return text
+    return encode(value, limits=limits, field=field)
 
 
 def encode_result(value: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
@@ -151,12 +165,8 @@ def decode(
             value = _parse_odd(text, limits)
         else:
             value = _parse(text)
-        kinds = _survey(value, limits, field, weigh=False)
-        if (
-            kinds is None
-            or not kinds <= _PLAIN
-            or ("\\u" in text and _ESCAPED_TROUBLE.search(text))
-        ):
+        kinds = survey(value, limits.max_depth)
+        if kinds is None or not kinds <= PLAIN or ("\\u" in text and _ESCAPED_TROUBLE.search(text)):
             _refuse_first_problem(value, limits, field, weigh=False)
     except InvalidInput:
         raise
@@ -222,39 +232,11 @@ class _Place:
         return json_path(field, reversed(keys))
 
 
-def _survey(
-    value: object, limits: PayloadLimits, field: str, *, weigh: bool = True
-) -> set[type] | None:
-    """The types found in the tree, or None when its keys or depth break a rule.
-
-    Visits containers only, so that it costs little next to writing the JSON. `weigh` bounds the
-    work by the size limit: a few shared lists can stand for an endless text.
-    """
-    kinds = {type(value)}
-    stack: list[tuple[object, int]] = [(value, 1)] if type(value) in _CONTAINERS else []
-    weight = 0
-    while stack:
-        node, depth = stack.pop()
-        if depth > limits.max_depth:
-            return None
-        children: Iterable[object]
-        if isinstance(node, dict):
-            if not _JUST_STR.issuperset(map(type, node)):
-                return None
-            weight += 2 + 4 * len(node)
-            children = node.values()
-        elif isinstance(node, (list, tuple)):
-            weight += 2 + len(node)
-            children = node
-        else:
-            continue
-        if weigh and weight > limits.max_bytes:
-            _refuse_size(weight, limits, field)
-        found = set(map(type, children))
-        kinds |= found
-        if not found <= _SCALARS:
-            stack += [(child, depth + 1) for child in children if type(child) in _CONTAINERS]
-    return kinds
+def _survey(value: object, limits: PayloadLimits, field: str) -> set[type] | None:
+    try:
+        return survey(value, limits.max_depth, limits.max_bytes)
+    except HeavyTree as heavy:
+        _refuse_size(heavy.weight, limits, field)
 
 
 def _refuse_first_problem(
@@ -387,11 +369,6 @@ def _bound(max_digits: int) -> int:
 # would keep its reader for seconds.
 def _many_digits(max_digits: int) -> str:
     return f"(?<![0-9]{{2}})[0-9]{{{max_digits}}}"
-
-
-@cache
-def _long_number(max_digits: int) -> re.Pattern[str]:
-    return re.compile(f"[0-9]{_many_digits(max_digits)}")
 
 
 @cache

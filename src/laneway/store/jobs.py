@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -17,6 +19,7 @@ from laneway.domain.operator import CancelOnly
 from laneway.domain.permissions import Reach
 from laneway.domain.redaction import redact
 from laneway.domain.states import Status
+from laneway.domain.stored_json import stored_json
 from laneway.store.statement import Row, Statement, one, scalar
 
 VIEW_COLUMNS = (
@@ -36,6 +39,7 @@ MOST_LINES = 1000
 LOOK = 30_000
 # Of jobs that await an approval, each is read as a whole.
 LOOK_AWAITING = 1000
+_keeps_text: ContextVar[bool] = ContextVar("keeps_text", default=False)
 
 
 class Submitted(NamedTuple):
@@ -144,10 +148,26 @@ def wait(job_id: UUID) -> Statement[tuple[str, str | None, str | None] | None]:
     )
 
 
-def _read(text: str | None) -> Any:
+@contextmanager
+def large_json_as_text() -> Iterator[None]:
+    """Keep large payloads, results and checkpoints of jobs as `StoredJson` within this block.
+
+    For callers that only pass them on: parsing a megabyte keeps an event loop for 100 ms.
+    """
+    token = _keeps_text.set(True)
+    try:
+        yield
+    finally:
+        _keeps_text.reset(token)
+
+
+def _read(text: str | None, *, as_text: bool = False) -> Any:
     """The JSON value, or its text where Python cannot read it: one job must not spoil a list."""
     if text is None:
         return None
+    kept = stored_json(text) if as_text else None
+    if kept is not None:
+        return kept
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -167,14 +187,18 @@ def _error(value: Any) -> JobError | None:
     )
 
 
-def read_job(row: Row) -> Job:
+def read_job(row: Row, *, as_text: bool | None = None) -> Job:
+    """A row of the view as a job; `as_text=None`: as `large_json_as_text` has it here."""
+    keeps_text = _keeps_text.get() if as_text is None else as_text
     v = dict(zip(VIEW_COLUMNS, row, strict=True))
     del v["seq"]
     v["cancelled_by"] = v.pop("cancel_by")
     # Our own doors have redacted it; SQL and workers of older versions have not.
     if v["cancel_reason"] is not None:
         v["cancel_reason"] = redact(v["cancel_reason"])
-    for name in ("payload", "result", "error", "progress", "checkpoint", "analysis"):
+    for name in ("payload", "result", "checkpoint"):
+        v[name] = _read(v[name], as_text=keeps_text)
+    for name in ("error", "progress", "analysis"):
         v[name] = _read(v[name])
     progress = v["progress"]
     v["status"] = Status(v["status"])

@@ -18,7 +18,7 @@ def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
     text = ",".join(_text(job, actor) for job, actor in requests)
     return Statement(
         "jobs/submit_requests",
-        lambda rows: [read_job(row) for row in rows],
+        lambda rows: [read_job(row, as_text=True) for row in rows],
         {"requests": f"[{text}]"},
     )
 

@@ -1,0 +1,127 @@
+"""Large payloads: kept and answered as text, so that no request stops the others."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from laneway.domain.payload import DEFAULT_LIMITS, decode, encode, keep_text
+from laneway.domain.stored_json import LARGE, StoredJson, stored_json
+from laneway.errors import InvalidInput
+from tests.api.conftest import Ask, People
+from tests.api.test_server import served
+
+PAYLOAD = {"a": [[]] * 40_000, "text": '"]}é\\'}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@pytest.fixture
+def no_large_tree(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Nothing large is parsed by `json.loads`, which stops the event loop."""
+    loads = json.loads
+
+    def small_only(text: Any, **options: Any) -> Any:
+        assert len(text) <= LARGE, "a large text is parsed"
+        return loads(text, **options)
+
+    monkeypatch.setattr(json, "loads", small_only)
+    return monkeypatch
+
+
+async def test_large_payload_is_answered_without_being_parsed(
+    ask: Ask, people: People, no_large_tree: pytest.MonkeyPatch
+) -> None:
+    ann = people.new("ann", "operator")
+    body = json.dumps({"job_type": "a", "payload": PAYLOAD}).encode()
+    headers = {"Content-Type": "application/json"}
+    submitted = await ask(ann, "POST", "/jobs", content=body, headers=headers)
+    assert submitted.status_code == 202
+    where = submitted.headers["location"]
+    listed = await ask(ann, "GET", "/jobs")
+    shown = await ask(ann, "GET", where)
+    cancelled = await ask(ann, "POST", f"{where}/cancel")
+    told = await ask(ann, "GET", f"{where}/stream")
+    no_large_tree.undo()
+    (in_stream,) = [line for line in told.text.splitlines() if line.startswith("data: ")]
+    jobs = [one.json() for one in (submitted, shown, cancelled)]
+    for job in (*jobs, listed.json()["items"][0], json.loads(in_stream.removeprefix("data: "))):
+        assert job["payload"] == PAYLOAD
+        assert job["job_type"] == "a"
+    assert cancelled.json()["status"] == "cancelled"
+
+
+@given(JSON)
+@settings(deadline=None)
+def test_kept_text_means_what_an_encoded_value_means(value: object) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    assert outcome(partial(keep_text, text, value, limits=DEFAULT_LIMITS, field="payload")) == (
+        outcome(partial(encode, value))
+    )
+
+
+def outcome(make: Callable[[], str]) -> object:
+    try:
+        return decode(make())
+    except InvalidInput as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 65 + "]" * 65,
+        '{"a": NaN}',
+        "[-Infinity]",
+        "[1e999]",
+        "1" * 309,
+        '"\\u0000"',
+        '["\\ud800"]',
+        f'["{"x" * DEFAULT_LIMITS.max_bytes}"]',
+    ],
+    ids=range(8),
+)
+def test_text_that_breaks_a_rule_is_not_kept(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        keep_text(text, json.loads(text), limits=DEFAULT_LIMITS, field="payload")
+
+
+def test_endless_depth_and_numbers_are_not_passed_on() -> None:
+    filler = ", ".join(["[]"] * LARGE)
+    hidden = '["' + "]" * 80 + '", '
+    deep = hidden + "[" * 300 + "]" * 300 + ', "' + "[" * 80 + '"]'
+    for text in (f"[{filler}, {deep}]", f"[{filler}, {'1' * 5000}]"):
+        assert stored_json(text) is None
+    assert isinstance(stored_json(f"[{filler}]"), StoredJson)
+    assert isinstance(stored_json(f'["]", {filler}]'), StoredJson)
+    assert stored_json("[]") is None
+
+
+async def test_an_answered_request_is_freed_without_the_garbage_collector(app: FastAPI) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async for port in served(app):
+            for _ in range(20):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n")
+                assert await reader.read()
+                writer.close()
+                await writer.wait_closed()
+            left = sum(type(one) is RequestResponseCycle for one in gc.get_objects())
+            assert left <= 2
+    finally:
+        gc.enable()
