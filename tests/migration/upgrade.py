@@ -249,7 +249,9 @@ class Upgrade:
 
     def _notes(self, kind: str) -> list[dict[str, Any]]:
         files = sorted(self.sink.glob(f"{kind}-*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
+        # The last line of a file may be under way.
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def _runs(self) -> list[dict[str, Any]]:
         return self._notes("run")
