@@ -241,6 +241,28 @@ async def test_a_jobs_own_calls_side_by_side_wait_for_each_other(
     await until(lambda: is_free(shop))
 
 
+async def test_task_that_outlives_its_block_is_not_refused(shop: Workshop) -> None:
+    limit(shop, "narrow")
+
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> str:
+        has_ended = asyncio.Event()
+
+        async def take_later() -> str:
+            await has_ended.wait()
+            async with ctx.limit("narrow"):
+                return "held"
+
+        async with ctx.limit("narrow"):
+            task = asyncio.create_task(take_later())
+            await asyncio.sleep(0)
+        has_ended.set()
+        return await task
+
+    await shop.hire()
+    assert await (await shop.lw.submit("job")).wait(60) == "held"
+
+
 async def test_all_are_taken_or_none(shop: Workshop) -> None:
     limit(shop, "free", 1)
     limit(shop, "taken", 0)

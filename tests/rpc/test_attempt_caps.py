@@ -148,3 +148,50 @@ async def test_a_limit_is_given_back_after_the_longest_hold(
         await until(has_room, PATIENCE)
         assert await calls.release(first, {"ollama": 0}) == ACCEPTED
         assert await calls.beat(first) == [ACCEPTED], "the job itself goes on"
+
+
+async def test_hold_of_a_replica_that_is_gone_is_given_back_by_another(
+    dsn: str, database: Database, people: People, scene: Scene
+) -> None:
+    short = Settings.load(database_url=dsn, remote_limit_hold=0.2)
+    people.role("trusted", "workers:claim", "workers:declare")
+    ann = people.new("ann", "trusted")
+    async with Station(dsn, short, database) as gone:
+        calls = gone.call(ann)
+        first, second = await at_hand(calls, scene, 2)
+        assert not (await calls.acquire(first, {"ollama": 1})).is_full
+    async with Station(dsn, short, database) as other:
+        elsewhere = other.call(ann)
+        elsewhere.worker_id = calls.worker_id
+
+        async def has_room() -> bool:
+            assert await elsewhere.beat(first, second) == [ACCEPTED, ACCEPTED]
+            return not (await elsewhere.acquire(second, {"ollama": 1})).is_full
+
+        await until(has_room, PATIENCE)
+
+
+async def test_limit_released_at_another_replica_is_not_given_back_again(
+    station: Station,
+    dsn: str,
+    database: Database,
+    people: People,
+    scene: Scene,
+    conn: psycopg.Connection[Any],
+) -> None:
+    people.role("trusted", "workers:claim", "workers:declare")
+    ann = people.new("ann", "trusted")
+    calls = station.call(ann)
+    (one,) = await at_hand(calls, scene)
+    async with Station(dsn, station.settings, database) as other:
+        elsewhere = other.call(ann)
+        elsewhere.worker_id = calls.worker_id
+        assert not (await calls.acquire(one, {"openai": 1})).is_full
+        # The call began long ago, and another one overlaps it.
+        conn.execute("update laneway.call_holds set until = until - interval '59 minutes'")
+        assert not (await elsewhere.acquire(one, {"openai": 2})).is_full
+        assert await elsewhere.release(one, {"openai": 1}) == ACCEPTED
+    left = conn.execute(
+        "select until > clock_timestamp() + interval '30 minutes' from laneway.call_holds"
+    ).fetchall()
+    assert left == [(True,)], "what is held was granted last"

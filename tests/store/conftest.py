@@ -20,6 +20,7 @@ delete from laneway.key_holders; delete from laneway.key_waiters; delete from la
 delete from laneway.suspects;
 delete from laneway.limit_usage; delete from laneway.limit_starts;
 delete from laneway.limit_waiters; delete from laneway.limit_holds;
+delete from laneway.call_holds;
 delete from laneway.type_publishers;
 delete from laneway.watches; delete from laneway.events; delete from laneway.event_log;
 insert into laneway.event_log default values;

@@ -129,3 +129,63 @@ def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_
     assert "granted" in seen
     assert set(seen) <= {"granted", "full", "busy"}
     assert used(desk) == {}
+
+
+def held_for(desk: Desk, claim: Claim, wants: dict[str, int], longest_s: float) -> None:
+    assert desk.run(calls.acquire_for_remote(claim, wants, {}, longest_s)).answer == "granted"
+
+
+def test_longest_hold_counts_for_each_hold(desk: Desk) -> None:
+    claim = desk.running()
+    held_for(desk, claim, {"openai": 1}, 3600.0)
+    desk.do("update laneway.call_holds set until = clock_timestamp()")
+    held_for(desk, claim, {"openai": 2}, 3600.0)
+    ended = desk.run(calls.end_holds())
+    assert (ended.job_id, ended.names) == (desk.id_of(claim.seq), ["openai"])
+    assert ended.next_s is not None
+    assert 3000 < ended.next_s <= 3600
+    assert leased(desk, claim.seq) == ["openai"]
+    assert used(desk) == {"openai": 1}
+    assert desk.run(calls.end_holds()).names is None
+
+
+def test_granted_again_is_held_no_longer(desk: Desk) -> None:
+    claim = desk.running()
+    for longest_s in (0.0, 3600.0):
+        held_for(desk, claim, {"openai": 1}, longest_s)
+    assert desk.run(calls.end_holds()).names == ["openai"]
+    assert used(desk) == {}
+
+
+def test_hold_without_a_row_is_not_given_back(desk: Desk) -> None:
+    claim = desk.running()
+    # As a server of the version before does.
+    assert desk.run(calls.acquire(claim, {"openai": 1})).answer == "granted"
+    held_for(desk, claim, {"openai": 2}, 0.0)
+    desk.do(
+        "delete from laneway.call_holds where id ="
+        " (select id from laneway.call_holds order by id limit 1)"
+    )
+    assert desk.run(calls.end_holds()).names == ["openai"]
+    assert leased(desk, claim.seq) == ["openai"]
+
+
+def test_holds_of_an_ended_attempt_are_forgotten(desk: Desk) -> None:
+    claim = desk.running()
+    held_for(desk, claim, {"openai": 1}, 0.0)
+    end(desk, claim)
+    assert used(desk) == {}
+    assert desk.run(calls.end_holds()) == (None, None, None)
+    assert desk.rows("select 1 from laneway.call_holds") == []
+
+
+def test_lapsed_hold_of_a_busy_job_waits_for_the_next_look(desk: Desk, other: Desk) -> None:
+    busy, free = desk.running(), desk.running()
+    held_for(desk, busy, {"openai": 1}, 0.0)
+    held_for(desk, free, {"openai": 1}, 0.0)
+    other.begin()
+    other.do(f"select from laneway.lease where seq = {busy.seq} for update")
+    assert desk.run(calls.end_holds()).job_id == desk.id_of(free.seq)
+    assert desk.run(calls.end_holds()) == (None, None, 0.0)
+    other.commit()
+    assert desk.run(calls.end_holds()).job_id == desk.id_of(busy.seq)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from laneway.store import holds, leases
+from laneway.store import calls, holds, leases
 from tests.store.desk import Desk
 
 LEASE_S = 15.0
@@ -35,6 +35,27 @@ def test_renewed_hold_is_not_swept(desk: Desk) -> None:
     assert desk.run(holds.renew([hold_id], LEASE_S)) == set()
     desk.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")
     assert desk.one("select laneway.sweep_holds()") == 1
+
+
+def test_holders_are_named_without_ids_of_jobs(desk: Desk) -> None:
+    jobs = [desk.running() for _ in range(2)]
+    desk.do("update laneway.limits set max_concurrent = 3 where name = 'ollama'")
+    for job in jobs:
+        assert desk.run(calls.acquire(job, {"ollama": 1})).answer == "granted"
+    held(desk)
+    # Whoever may hold a limit need not be able to see the jobs of every workspace.
+    (found,) = desk.run(holds.find_holders(["ollama"]))
+    assert found.holders == ["2 jobs of type t", "a process on host"]
+
+
+def test_holders_are_bounded_whatever_is_asked_for(desk: Desk) -> None:
+    desk.do("update laneway.limits set max_concurrent = null where name = 'ollama'")
+    for n in range(40):
+        holder = holds.Holder(uuid4(), f"host{n}")
+        assert desk.run(holds.hold(uuid4(), holder, ["ollama"], 0, LEASE_S)).answer == "granted"
+    (found,) = desk.run(holds.find_holders(["ollama"], most=1_000_000))
+    assert len(found.holders) == 20
+    assert desk.run(holds.find_holders(["ollama"], most=-1))[0].holders == []
 
 
 def test_leader_learns_of_a_hold_that_lapsed(desk: Desk) -> None:

@@ -6,14 +6,14 @@ import asyncio
 import logging
 import random
 import socket
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
+from laneway.domain.held_limits import held_around, inside
 from laneway.domain.limit import check_limit_name
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError
 from laneway.store import holds
@@ -25,32 +25,7 @@ LEASE_S: Final = 15.0
 RENEW_S: Final = 4.0
 FIRST_S: Final = 0.05
 LONGEST_S: Final = 0.25
-
-
-# Client and name of every limit that code is inside of: its own task or thread took them, or the
-# one that began it.
-_around: ContextVar[tuple[tuple[int, str], ...]] = ContextVar("laneway held limits", default=())
-
-
-def held_around(client: object) -> list[str]:
-    """The limits that the code which asks is inside of, each as often as it is held."""
-    return [name for where, name in _around.get() if where == id(client)]
-
-
-@contextmanager
-def inside(client: object, names: Sequence[str]) -> Iterator[None]:
-    """The code inside of this, and tasks that it begins, are inside of the limits."""
-    mine = [(id(client), name) for name in dict.fromkeys(names)]
-    _around.set((*_around.get(), *mine))
-    try:
-        yield
-    finally:
-        # Not back to the value of before: blocks may end in another order.
-        left = list(_around.get())
-        for one in mine:
-            if one in left:
-                left.remove(one)
-        _around.set(tuple(left))
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class LimitHolds:
@@ -75,11 +50,11 @@ class LimitHolds:
         names: Sequence[str],
         priority: int,
         timeout: float | None,
-        around: Sequence[str] = (),
+        around: Mapping[str, int] = NOTHING,
     ) -> UUID:
         """Waits until one of each limit is held; raises TimeoutError after `timeout` seconds.
 
-        `around`: the limits that the caller holds already and gives back only afterwards.
+        `around`: how often the caller holds each already, and gives it back only afterwards.
         """
         if not names:
             raise InvalidInput("limit", "name at least one limit")
@@ -90,7 +65,7 @@ class LimitHolds:
         if loop is not self._loop:
             self._loop = loop
             self._begin()
-        await self._refuse_to_wait_for_itself(taken, around)
+        await self._refuse_to_wait_for_itself(around)
         hold_id = uuid4()
         try:
             async with asyncio.timeout(timeout) as waiting:
@@ -110,9 +85,8 @@ class LimitHolds:
             self._renewing = loop.create_task(self._renew())
         return hold_id
 
-    async def _refuse_to_wait_for_itself(self, names: Sequence[str], around: Sequence[str]) -> None:
+    async def _refuse_to_wait_for_itself(self, held: Mapping[str, int]) -> None:
         """As ctx.limit does: the caller may hold some of a limit already, but not all there is."""
-        held = Counter(name for name in around if name in names)
         if not held:
             return
         for limit in await self._database().run(holds.find_holders(list(held))):
@@ -204,9 +178,9 @@ class LimitHolder:
         For code that is not a job; a handler uses `ctx.limit`. TimeoutError: no room in time;
         InvalidInput: the code around it holds all there is of one, so it would wait for itself.
         """
-        held = await self.limit_holds.take(names, priority, timeout, held_around(self))
+        held = await self.limit_holds.take(names, priority, timeout, held_around(id(self), names))
         try:
-            with inside(self, names):
+            with inside(id(self), names):
                 yield
         finally:
             await self.limit_holds.give(held)

@@ -12,8 +12,8 @@ from weakref import WeakSet
 
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
-from laneway.client.limits import held_around, inside
 from laneway.client.portal import Portal
+from laneway.domain.held_limits import held_around, inside
 from laneway.store.database import Database
 from laneway.store.foreign import borrow, run_now
 
@@ -75,12 +75,12 @@ class SyncClient:
     @contextmanager
     def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:
         """Holds one of each limit inside of `with`, in turn with jobs that want them."""
-        around = held_around(self._client)
+        around = held_around(id(self._client), names)
         held = self._run(
             lambda client: client.limit_holds.take(names, priority, timeout, around), None
         )
         try:
-            with inside(self._client, names):
+            with inside(id(self._client), names):
                 yield
         finally:
             self._run(lambda client: client.limit_holds.give(held), None)

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import UUID
 
+from laneway.domain.held_limits import held_around, inside
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
 from laneway.domain.returns import UNSAID
@@ -24,7 +25,6 @@ from laneway.domain.text import escape_text
 from laneway.engine.call_retry import Patience, call, call_blocking
 from laneway.engine.line import Interrupted, Line, Log, after_finish
 from laneway.engine.steps import Steps, to_the_end
-from laneway.engine.surroundings import held_around, inside
 from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:

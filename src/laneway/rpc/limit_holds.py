@@ -4,72 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Final
+from typing import ClassVar, Final
 
-from laneway.domain.claim import Claim
-from laneway.errors import LanewayError
+from laneway.engine.complaints import Complaints
+from laneway.engine.service import Service
 from laneway.store import calls
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
 
+# How often to look for holds that a server granted which is gone.
+LOOK_S: Final = 15.0
+# The soonest look after one that found a job which somebody else writes about.
 RETRY_S: Final = 1.0
 
 
-class LimitHolds:
-    """A worker that heartbeats but never releases a limit would keep it from all others."""
+class LimitHolds(Service):
+    """Ends holds that are due, whichever server granted them.
 
-    def __init__(self, database: Database, longest_s: float) -> None:
+    A worker that heartbeats but never releases a limit would keep it from all others.
+    """
+
+    name: ClassVar[str] = "limit holds"
+
+    def __init__(self, database: Database, complaints: Complaints, longest_s: float) -> None:
+        super().__init__(complaints)
         self._database = database
-        self._longest_s = longest_s
-        # What each attempt holds since its oldest grant, and when that ends.
-        self._held: dict[Claim, tuple[set[str], asyncio.TimerHandle]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self.longest_s = longest_s
+        self._alarm: asyncio.TimerHandle | None = None
 
-    def granted(self, claim: Claim, names: Iterable[str]) -> None:
-        found = self._held.get(claim)
-        if found is not None:
-            found[0].update(names)
-            return
-        loop = asyncio.get_running_loop()
-        self._held[claim] = set(names), loop.call_later(self._longest_s, self._end, claim)
+    def granted(self) -> None:
+        """Look again when this hold is due; an alarm that is set comes sooner."""
+        if self._alarm is None and self.longest_s < LOOK_S:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(self.longest_s, self._ring)
 
-    def released(self, claim: Claim, names: Iterable[str]) -> None:
-        """The attempt holds these no more."""
-        found = self._held.get(claim)
-        if found is None:
-            return
-        found[0].difference_update(names)
-        if not found[0]:
-            found[1].cancel()
-            del self._held[claim]
+    def _ring(self) -> None:
+        self._alarm = None
+        self.wake()
 
-    async def close(self) -> None:
-        for _, timer in self._held.values():
-            timer.cancel()
-        self._held.clear()
-        for task in self._ending:
-            task.cancel()
-        await asyncio.gather(*self._ending, return_exceptions=True)
-
-    def _end(self, claim: Claim) -> None:
-        names, _ = self._held.pop(claim)
-        task = asyncio.get_running_loop().create_task(self._give_back(claim, sorted(names)))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
-
-    async def _give_back(self, claim: Claim, names: list[str]) -> None:
+    async def run_once(self) -> float | None:
         while True:
-            try:
-                answer = await self._database.run(calls.release(claim, dict.fromkeys(names, 0)))
-            except LanewayError:
-                answer = "busy"
-            if answer == "given":
-                log.warning(
-                    "job %s held %s for more than %g s: given back for it",
-                    claim.job_id, ", ".join(names), self._longest_s,
-                )  # fmt: skip
-            if answer != "busy":
-                return
-            await asyncio.sleep(RETRY_S)
+            ended = await self._database.run(calls.end_holds())
+            if ended.names is None:
+                break
+            log.warning(
+                "job %s held %s for longer than remote_limit_hold allows: given back for it",
+                ended.job_id, ", ".join(ended.names),
+            )  # fmt: skip
+        return LOOK_S if ended.next_s is None else min(LOOK_S, max(RETRY_S, ended.next_s))
+
+    async def cancel(self) -> None:
+        await super().cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()

@@ -19,6 +19,7 @@ from laneway.config import Settings
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
+from laneway.engine.complaints import Complaints
 from laneway.errors import Forbidden, InvalidInput, LanewayError, RateLimited
 from laneway.rpc import messages, wire
 from laneway.rpc._generated import dispatch_pb2 as pb
@@ -94,11 +95,12 @@ class Service:
         self._limit_calls = Database(dsn, settings, role="limits", size=1)
         self._writes = Writes(self._renewals, replica.database)
         self._reports = Buckets(REPORTS_PER_S, REPORTS_BURST)
-        self._limit_holds = LimitHolds(self._limit_calls, settings.remote_limit_hold)
+        self._limit_holds = LimitHolds(self._limit_calls, Complaints(), settings.remote_limit_hold)
+        self._limit_holds.start()
 
     async def close(self) -> None:
         self._readers.shutdown(wait=False, cancel_futures=True)
-        await self._limit_holds.close()
+        await self._limit_holds.cancel()
         await self._writes.close()
         await self._renewals.close()
         await self._limit_calls.close()
@@ -233,9 +235,12 @@ class Service:
                     "must be one of the job type's: its handler holds others only with a token"
                     " that has workers:declare in the lane of the job",
                 )
-            grant = await self._limit_calls.run(calls.acquire(one.claim, wants, inside))
+            longest_s = self._limit_holds.longest_s
+            grant = await self._limit_calls.run(
+                calls.acquire_for_remote(one.claim, wants, inside, longest_s)
+            )
         if grant.answer == "granted":
-            self._limit_holds.granted(one.claim, wants)
+            self._limit_holds.granted()
         if grant.answer in ("full", "busy"):
             return pb.AcquireLimitsResponse(
                 answer=pb.ANSWER_ACCEPTED,
@@ -252,9 +257,6 @@ class Service:
             if one is None:
                 return pb.ReleaseLimitsResponse(answer=pb.ANSWER_FENCED)
             answer = await self._limit_calls.run(calls.release(one.claim, keeps))
-            if answer != "busy":
-                gone = [name for name, count in keeps.items() if not count]
-                self._limit_holds.released(one.claim, gone)
         return pb.ReleaseLimitsResponse(answer=ANSWERS[answer])
 
     def _check_rate(self, found: Sequence[Holding | None]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from laneway.domain.claim import Claim
-from laneway.store.statement import Statement, scalar
+from laneway.store.statement import Row, Statement, scalar
 
 
 class Grant(NamedTuple):
@@ -23,17 +24,31 @@ def acquire(
 
     `inside`: how often it holds each around this call; a limit filled by that alone is refused.
     """
-    return Statement(
-        "limits/acquire_limit",
-        lambda rows: Grant(*rows[0]),
-        {
-            "seq": claim.seq,
-            "attempt": claim.attempt,
-            "names": list(wants),
-            "wants": list(wants.values()),
-            "inside": [(inside or {}).get(name, 0) for name in wants],
-        },
-    )
+    return Statement("limits/acquire_limit", _granted, _asked(claim, wants, inside))
+
+
+def acquire_for_remote(
+    claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int], longest_s: float
+) -> Statement[Grant]:
+    """As `acquire`, but each is given back for the attempt after `longest_s`."""
+    asked = _asked(claim, wants, inside)
+    return Statement("limits/acquire_for_remote", _granted, {**asked, "longest": longest_s})
+
+
+def _granted(rows: Sequence[Row]) -> Grant:
+    return Grant(*rows[0])
+
+
+def _asked(
+    claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int] | None
+) -> dict[str, object]:
+    return {
+        "seq": claim.seq,
+        "attempt": claim.attempt,
+        "names": list(wants),
+        "wants": list(wants.values()),
+        "inside": [(inside or {}).get(name, 0) for name in wants],
+    }
 
 
 def release(claim: Claim, keeps: Mapping[str, int]) -> Statement[str]:
@@ -48,3 +63,16 @@ def release(claim: Claim, keeps: Mapping[str, int]) -> Statement[str]:
             "keeps": list(keeps.values()),
         },
     )
+
+
+class EndedHold(NamedTuple):
+    """A job with the limits given back for it, if any; and when the next hold is due."""
+
+    job_id: UUID | None
+    names: list[str] | None
+    next_s: float | None
+
+
+def end_holds() -> Statement[EndedHold]:
+    """Gives back what one remote attempt has held for longer than it may."""
+    return Statement("limits/end_call_holds", lambda rows: EndedHold(*rows[0]), {})

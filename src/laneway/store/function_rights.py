@@ -326,12 +326,21 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "step": ("select update on lease", "select insert on steps"),
     "guard": (),
     "finish_apart": (),
+    "lock_limits": ("select update on limits",),
+    "limit_shortage": ("execute on limit_room", "execute on turn_room"),
     "acquire": (
         "select update on limits", "select update on lease", "select on job_types",
-        "execute on limit_room", "execute on take_limits", "execute on turn_room",
+        "execute on lock_limits", "execute on limit_shortage", "execute on take_limits",
         "execute on keep_turns",
     ),
-    "release_limits": ("select update on lease", "execute on give_limits"),
+    "release_limits": (
+        "select update on lease", "execute on give_limits", "select delete on call_holds",
+    ),
+    "acquire_for_remote": ("execute on acquire", "select insert on call_holds"),
+    "end_call_holds": (
+        "select update on lease", "select delete on call_holds", "select on jobs",
+        "execute on release_limits", "execute on freed_types", "execute on wake",
+    ),
     "take_slot": ("select insert update on schedule_slots", "execute on submit"),
     # With its owner's rights, because it checks itself that the caller leads or holds the check.
     "fire": (),

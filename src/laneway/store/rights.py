@@ -177,6 +177,8 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "limits/create_limit": ("select insert on limits", "select update on control"),
     "limits/drop_holds": ("execute on drop_holds",),
     "limits/find_limits": ("select on limits",),
+    "limits/acquire_for_remote": ("execute on acquire_for_remote",),
+    "limits/end_call_holds": ("execute on end_call_holds",),
     "limits/hold_limit": ("execute on hold_limits",),
     "limits/find_holders": ("execute on limit_holders",),
     "limits/renew_holds": ("execute on renew_holds",),

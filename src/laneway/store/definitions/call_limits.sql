@@ -24,13 +24,7 @@ declare
     v_short text[];
     v_yielded text[];
 begin
-    perform from laneway.limits l where l.name = any (p_names) order by l.name for no key update;
-    select n into v_name from unnest(p_names) n
-     where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
-    if found then
-        raise exception using errcode = 'LW001', message = format(
-            'limit: there is none named %1$s; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
-    end if;
+    perform laneway.lock_limits(p_names);
     select l.worker_id, l.job_type, l.cancel_requested_at, l.limits, l.lane, l.rank into v_lease from laneway.lease l
      where l.seq = p_seq and l.attempt = p_attempt for no key update skip locked;
     if not found then
@@ -60,16 +54,10 @@ begin
      where g.need > 0;
     if v_names is not null then
         v_now := coalesce(p_now, clock_timestamp());
-        select array_agg(x.name) filter (where x.room < x.need or x.turn < x.need),
-               array_agg(x.name) filter (where x.room >= x.need and x.turn < x.need),
-               max(x.wait_s) filter (where x.room < x.need)
-          into v_short, v_yielded, wait_s
-          from (select g.name, g.need, r.room, r.wait_s,
-                       -- Who holds some of the limits around this call waits for nobody who may wait for them.
-                       case when r.room >= g.need and 0 = all (coalesce(p_inside, '{}')) then laneway.turn_room(
-                           g.name, r.room, v_lease.lane, v_lease.worker_id, 'call', v_lease.rank, v_now) end as turn
-                  from unnest(v_names, v_needs) as g (name, need)
-                  join laneway.limit_room(v_names, v_lease.worker_id, v_now) r on r.limit_name = g.name) x;
+        -- Who holds some of the limits around this call waits for nobody who may wait for them.
+        select x.short, x.yielded, x.wait_s into v_short, v_yielded, wait_s
+          from laneway.limit_shortage(v_names, v_needs, v_lease.lane, v_lease.worker_id, v_lease.rank,
+                                      0 = all (coalesce(p_inside, '{}')), v_now) x;
         if v_short is not null then
             perform laneway.keep_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank), null,
                                        array_agg(n = any (v_short)), v_yielded, v_now) from unnest(v_names) n;
@@ -119,5 +107,71 @@ begin
          where l.seq = p_seq;
         perform laneway.give_limits(v_lease.worker_id, v_names, v_counts);
     end if;
+    -- Calls that overlap do not say which of them ends: the oldest.
+    delete from laneway.call_holds h
+     using (select x.id, x.limit_name, row_number() over (partition by x.limit_name order by x.until desc) as k
+              from laneway.call_holds x where x.seq = p_seq and x.attempt = p_attempt) o
+      join unnest(p_names, p_keeps) as g (name, keep) on g.name = o.limit_name
+     where h.id = o.id and o.k > g.keep;
     return 'given';
+end $$;
+
+-- As acquire, for a worker that is not trusted to give limits back: after p_hold_s each is given back for it.
+create or replace function laneway.acquire_for_remote(
+    p_seq bigint, p_attempt integer, p_names text[], p_wants integer[], p_inside integer[], p_hold_s double precision,
+    out answer text, out wait_s double precision)
+language plpgsql volatile as $$
+begin
+    select a.answer, a.wait_s into answer, wait_s from laneway.acquire(p_seq, p_attempt, p_names, p_wants, p_inside) a;
+    if answer <> 'granted' then return; end if;
+    -- Behind the lock on the lease: other calls of the attempt come before or after.
+    insert into laneway.call_holds (seq, attempt, limit_name, until)
+    select p_seq, p_attempt, w.name, clock_timestamp() + make_interval(secs => p_hold_s)
+      from unnest(p_names, p_wants) as w (name, want)
+     cross join lateral generate_series(1, w.want - (
+        select count(*)::integer from laneway.call_holds h
+         where h.seq = p_seq and h.attempt = p_attempt and h.limit_name = w.name));
+end $$;
+
+-- Gives back what one remote attempt has held for longer than it may; the others follow at the next call, because
+-- each is a transaction. Answers the job and the limits, null if there was none, and the seconds until the next is due.
+create or replace function laneway.end_call_holds(out job_id uuid, out names text[], out next_s double precision)
+language plpgsql volatile as $$
+declare
+    r record;
+    v_limits text[];
+    v_lapsed integer[];
+    v_keeps integer[];
+begin
+    for r in select h.seq, h.attempt from laneway.call_holds h where h.until <= clock_timestamp()
+              group by h.seq, h.attempt order by min(h.until) limit 100 loop
+        select l.limits into v_limits from laneway.lease l
+         where l.seq = r.seq and l.attempt = r.attempt for no key update skip locked;
+        if not found then
+            perform from laneway.lease l where l.seq = r.seq and l.attempt = r.attempt;
+            -- Somebody writes about it: at the next look.
+            continue when found;
+            -- Whoever ended the attempt gave its limits back.
+            delete from laneway.call_holds h where h.seq = r.seq and h.attempt = r.attempt;
+            continue;
+        end if;
+        -- Servers of the version before grant limits without a row: those stay held.
+        select array_agg(x.name), array_agg(x.lapsed), array_agg(greatest(x.live, x.held - x.lapsed))
+          into names, v_lapsed, v_keeps
+          from (select h.limit_name as name, count(*) filter (where h.until <= clock_timestamp())::integer as lapsed,
+                       count(*) filter (where h.until > clock_timestamp())::integer as live,
+                       (select count(*) from unnest(v_limits) n where n = h.limit_name)::integer as held
+                  from laneway.call_holds h where h.seq = r.seq and h.attempt = r.attempt
+                 group by h.limit_name) x
+         where x.lapsed > 0;
+        continue when names is null;
+        perform laneway.release_limits(r.seq, r.attempt, names, v_keeps);
+        delete from laneway.call_holds h
+         where h.seq = r.seq and h.attempt = r.attempt and h.until <= clock_timestamp();
+        perform laneway.wake(array(select laneway.freed_types(names, v_lapsed)));
+        select j.id into job_id from laneway.jobs j where j.seq = r.seq;
+        exit;
+    end loop;
+    select greatest(extract(epoch from h.until - clock_timestamp()), 0) into next_s
+      from laneway.call_holds h order by h.until limit 1;
 end $$;

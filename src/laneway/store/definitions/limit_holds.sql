@@ -11,18 +11,11 @@ set lock_timeout = '2s'
 as $$
 declare
     v_now     timestamptz;
-    v_name    text;
     v_held    text[];
     v_short   text[];
     v_yielded text[];
 begin
-    perform from laneway.limits l where l.name = any (p_names) order by l.name for no key update;
-    select n into v_name from unnest(p_names) n
-     where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
-    if found then
-        raise exception using errcode = 'LW001', message = format(
-            'limit: there is none named %1$s; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
-    end if;
+    perform laneway.lock_limits(p_names);
     v_now := clock_timestamp();
     insert into laneway.limit_holds as h (id, holder, host, lease_until)
     values (p_hold, p_holder, p_host, v_now + make_interval(secs => p_lease_s))
@@ -30,13 +23,9 @@ begin
     returning h.names into v_held;
     if v_held <> '{}' then answer := 'granted'; return; end if;
     perform laneway.sweep_holds(100, p_names);
-    select array_agg(x.name) filter (where x.room < 1 or x.turn < 1),
-           array_agg(x.name) filter (where x.room >= 1 and x.turn < 1),
-           max(x.wait_s) filter (where x.room < 1)
-      into v_short, v_yielded, wait_s
-      from (select r.limit_name as name, r.room, r.wait_s, case when r.room >= 1 then laneway.turn_room(
-                       r.limit_name, r.room, '(outside)', p_holder, 'call', p_rank, v_now) end as turn
-              from laneway.limit_room(p_names, p_holder, v_now) r) x;
+    select x.short, x.yielded, x.wait_s into v_short, v_yielded, wait_s
+      from laneway.limit_shortage(p_names, array_fill(1, array[cardinality(p_names)]), '(outside)', p_holder, p_rank,
+                                  true, v_now) x;
     if v_short is null then
         update laneway.limit_holds h set names = p_names where h.id = p_hold;
         perform laneway.take_limits(p_holder, p_names, array_agg(1), v_now) from unnest(p_names);
@@ -49,20 +38,27 @@ begin
     answer := case when v_short is null then 'granted' else 'full' end;
 end $$;
 
--- Of each limit named how many may hold it at once, and who does: jobs, and processes outside of jobs; p_most of them.
+-- Of each limit named how many may hold it at once, and who does: job types and hosts, at most 20 of each and of 100
+-- limits. No ids of jobs: who may hold a limit need not be able to see every workspace.
 create or replace function laneway.limit_holders(p_names text[], p_most integer)
 returns table (name text, max_concurrent integer, holders text[])
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select l.name, l.max_concurrent, array(
         select h.who from (
-            (select format('job %s (%s)', j.id, j.job_type) as who, e.claimed_at as since
-               from laneway.lease e join laneway.jobs j on j.seq = e.seq
-              where l.name = any (e.limits) order by e.claimed_at limit p_most)
+            (select 0 as kind, e.job_type as thing,
+                    case count(*) when 1 then format('a job of type %s', e.job_type)
+                         else format('%s jobs of type %s', count(*), e.job_type) end as who
+               from laneway.lease e where l.name = any (e.limits) group by e.job_type
+              order by e.job_type limit m.most)
             union all
-            (select format('a process on %s', o.host), null from laneway.limit_holds o
-              where l.name = any (o.names) and o.lease_until > clock_timestamp() order by o.id limit p_most)) h
-         order by h.since nulls last limit p_most)
-      from laneway.limits l where l.name = any (p_names) order by l.name
+            (select 1, o.host, case count(*) when 1 then format('a process on %s', o.host)
+                                    else format('%s processes on %s', count(*), o.host) end
+               from laneway.limit_holds o
+              where l.name = any (o.names) and o.lease_until > clock_timestamp() group by o.host
+              order by o.host limit m.most)) h
+         order by h.kind, h.thing limit m.most)
+      from laneway.limits l, (values (least(greatest(p_most, 0), 20))) m (most)
+     where l.name = any (p_names[:100]) order by l.name
 $$;
 
 -- Renews what a process holds. Answers those that are gone: their lease had lapsed.

@@ -25,6 +25,35 @@ language sql stable as $$
      where l.name = any (p_names)
 $$;
 
+-- Locks the rows of limits in order, before anything is counted; refuses a name that is no limit.
+create or replace function laneway.lock_limits(p_names text[]) returns void language plpgsql volatile as $$
+declare
+    v_name text;
+begin
+    perform from laneway.limits l where l.name = any (p_names) order by l.name for no key update;
+    select n into v_name from unnest(p_names) n
+     where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
+    if found then
+        raise exception using errcode = 'LW001', message = format(
+            'limit: there is none named %1$s; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
+    end if;
+end $$;
+
+-- Which of the limits have less room than a call needs, and which of those leave it to others that come first; null:
+-- none. wait_s: when a rate has room again. p_in_turn false: the call waits for nobody's turn.
+create or replace function laneway.limit_shortage(
+    p_names text[], p_needs integer[], p_lane text, p_worker uuid, p_rank integer, p_in_turn boolean,
+    p_now timestamptz, out short text[], out yielded text[], out wait_s double precision)
+language sql stable as $$
+    select array_agg(x.name) filter (where x.room < x.need or x.turn < x.need),
+           array_agg(x.name) filter (where x.room >= x.need and x.turn < x.need),
+           max(x.wait_s) filter (where x.room < x.need)
+      from (select g.name, g.need, r.room, r.wait_s, case when r.room >= g.need and p_in_turn then laneway.turn_room(
+                       g.name, r.room, p_lane, p_worker, 'call', p_rank, p_now) end as turn
+              from unnest(p_names, p_needs) as g (name, need)
+              join laneway.limit_room(p_names, p_worker, p_now) r on r.limit_name = g.name) x
+$$;
+
 create or replace function laneway.host_of(p_worker uuid) returns text language sql stable as $$
     select coalesce((select w.host from laneway.workers w where w.id = p_worker),
                     (select h.host from laneway.limit_holds h where h.holder = p_worker limit 1), '')
