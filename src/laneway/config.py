@@ -214,6 +214,11 @@ class Settings(BaseSettings):
         gt=0,
         description="seconds for which a remote handler may hold a limit for one call",
     )
+    remote_reports_per_second: float = Field(
+        default=100.0,
+        gt=0,
+        description="reports of progress of one remote attempt; ten times as many in a burst",
+    )
     max_remote_workers: PositiveInt = Field(
         default=1000, description="remote workers connected to one server"
     )

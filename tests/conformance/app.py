@@ -136,6 +136,13 @@ async def report(ctx: Context, gate: str, tag: str = "") -> None:
         await passed(gate)
 
 
+async def chatty(ctx: Context, times: int, tag: str = "") -> dict[str, int]:
+    with running(ctx):
+        for n in range(1, times + 1):
+            await ctx.save({"at": n})
+        return {"saved": times}
+
+
 async def slow(ctx: Context, tag: str = "") -> None:
     with running(ctx):
         await asyncio.Event().wait()
@@ -193,10 +200,10 @@ async def plan(ctx: Context, cost: float) -> Analysis:
     )
 
 
-PLAIN = (echo, fail, again, snooze, give_up, hold, deaf, resume, steps, report, sleep, not_json)
+PLAIN = (echo, fail, again, snooze, give_up, hold, deaf, resume, steps, report, sleep)
 
 for lane in LANES:
-    for handler in (*PLAIN, typed, limited, patient):
+    for handler in (*PLAIN, chatty, not_json, typed, limited, patient):
         lw.handler(f"{lane}.{handler.__name__}", lane=lane, retry=SOON)(handler)
     lw.handler(f"{lane}.slow", lane=lane, retry=SOON, timeout=0.3)(slow)
     lw.handler(f"{lane}.planned", lane=lane, retry=SOON, approval=True)(planned).analyze(plan)

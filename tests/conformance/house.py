@@ -24,7 +24,7 @@ SHARED = "shared"
 # The names after which lanes are told what belongs to them; a row in a lane beats the handler.
 HANDLERS = (
     *("echo", "fail", "again", "snooze", "give_up", "hold", "deaf", "resume", "steps", "report"),
-    *("slow", "sleep", "not_json", "typed", "limited", "planned", "patient"),
+    *("slow", "sleep", "not_json", "typed", "limited", "planned", "patient", "chatty"),
 )
 IN_FLIGHT = 50
 

@@ -23,6 +23,8 @@ TIMINGS = {
     "LANEWAY_LEADER_TTL": "1",
     "LANEWAY_WATCHDOG_INTERVAL": "0.2",
     "LANEWAY_CANCEL_GRACE": f"{CANCEL_GRACE_S:g}",
+    # So few that a scenario meets the bound.
+    "LANEWAY_REMOTE_REPORTS_PER_SECOND": "10",
 }
 
 

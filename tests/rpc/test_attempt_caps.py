@@ -10,13 +10,12 @@ import psycopg
 import pytest
 
 from laneway.config import Settings
-from laneway.rpc import service
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.store.database import Database
 from tests.api.conftest import People
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.station import ACCEPTED, PATIENCE, Calls, Station, assigned, sent
+from tests.rpc.station import ACCEPTED, AGAIN, PATIENCE, Calls, Station, assigned, sent
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 MIB = 1024 * 1024
@@ -100,25 +99,22 @@ async def test_a_job_keeps_so_many_steps(
     assert conn.execute("select count(*) from laneway.steps").fetchone() == (5000,)
 
 
-async def test_an_attempt_that_reports_too_often_is_asked_to_wait(
-    dsn: str,
-    settings: Settings,
-    database: Database,
-    people: People,
-    scene: Scene,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_chatty_attempt_is_slowed_down_and_its_neighbours_are_not(
+    dsn: str, database: Database, people: People, scene: Scene, conn: psycopg.Connection[Any]
 ) -> None:
-    monkeypatch.setattr(service, "REPORTS_PER_S", 0.001)
-    monkeypatch.setattr(service, "REPORTS_BURST", 3.0)
-    async with Station(dsn, settings, database) as station:
+    # One report each, and the next after hours.
+    few = Settings.load(database_url=dsn, remote_reports_per_second=0.0001)
+    async with Station(dsn, few, database) as station:
         calls = station.call(people.new("ann", "remote_worker"))
-        first, second = await at_hand(calls, scene, 2)
-        for _ in range(3):
-            await calls.report(pb.Update(claim=sent(first), done=1))
-        code = await refused(calls.report(pb.Update(claim=sent(first), done=1)))
-        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
-        await calls.report(pb.Update(claim=sent(second), done=1))
-        assert await calls.finish(first) == [ACCEPTED]
+        chatty, calm = await at_hand(calls, scene, 2)
+        (told,) = await calls.report(pb.Update(claim=sent(chatty), done=1))
+        assert told.answer == ACCEPTED
+        both = [pb.Update(claim=sent(one), done=2) for one in (chatty, calm)]
+        assert [told.answer for told in await calls.report(*both)] == [AGAIN, ACCEPTED]
+        done = "select p.done from laneway.progress p join laneway.jobs j using (seq) where id = %s"
+        stored = [conn.execute(done, [one.job_id]).fetchone() for one in (chatty, calm)]
+        assert stored == [(1,), (2,)]
+        assert await calls.finish(chatty, calm) == [ACCEPTED, ACCEPTED]
 
 
 async def test_a_claim_token_holds_no_limit_for_a_call(

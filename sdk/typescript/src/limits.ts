@@ -15,9 +15,12 @@ const LONGEST_MS = 1000;
 const LONGEST_RATE_MS = 5000;
 const CALL_MS = 5000;
 
+/** A call around the code that asks. What is started in it may outlive it. */
 interface Around {
-  run: Run;
-  counts: ReadonlyMap<string, number>;
+  readonly run: Run;
+  readonly names: readonly string[];
+  readonly outer: Around | undefined;
+  isOpen: boolean;
 }
 
 export class CallLimits {
@@ -34,14 +37,14 @@ export class CallLimits {
   /** Calls fn while the run holds one of each limit named. */
   async hold<T>(run: Run, names: string | readonly string[], fn: () => T | Promise<T>): Promise<T> {
     const wanted = namesOf(names);
-    const store = this.#around.getStore();
-    const around = store?.run === run ? store.counts : new Map<string, number>();
-    await this.#acquire(run, wanted, around);
+    let outer = this.#around.getStore();
+    while (outer !== undefined && !outer.isOpen) outer = outer.outer;
+    await this.#acquire(run, wanted, heldAround(outer, run));
+    const call: Around = { run, names: wanted, outer, isOpen: true };
     try {
-      const counts = new Map(around);
-      for (const name of wanted) counts.set(name, (counts.get(name) ?? 0) + 1);
-      return await this.#around.run({ run, counts }, async () => fn());
+      return await this.#around.run(call, async () => fn());
     } finally {
+      call.isOpen = false;
       await this.#release(run, wanted, 1);
     }
   }
@@ -171,6 +174,16 @@ export class CallLimits {
     });
     for (const name of names) this.#queues.get(name)?.[0]?.set();
   }
+}
+
+/** How often the run holds each limit in calls that have not ended. */
+function heldAround(innermost: Around | undefined, run: Run): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (let one = innermost; one !== undefined; one = one.outer) {
+    if (!one.isOpen || one.run !== run) continue;
+    for (const name of one.names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return counts;
 }
 
 function namesOf(names: string | readonly string[]): string[] {

@@ -117,6 +117,11 @@ const handlers: Record<string, Handler<Payload>> = {
     await passed(gate, ctx.signal);
   },
 
+  chatty: async (ctx, { times }) => {
+    for (let n = 1; n <= times; n += 1) await ctx.save({ at: n });
+    return { saved: times };
+  },
+
   slow: async (ctx) => {
     await sleep(3_600_000, undefined, { signal: ctx.signal });
   },

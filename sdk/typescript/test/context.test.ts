@@ -150,6 +150,29 @@ describe("A context", () => {
   });
 });
 
+describe("A call that outlives the one it was started in", () => {
+  it("is not inside of it any more", async () => {
+    const server = await aServer();
+    server.onAcquire = () => ({ answer: "ANSWER_ACCEPTED" });
+    await aWorker(server)
+      .handle("work", async (ctx) => {
+        const ended = promise();
+        const { later } = await ctx.limit("scarce", () => ({
+          later: ended.kept.then(() => ctx.limit("scarce", () => "done")),
+        }));
+        ended.keep();
+        return later;
+      })
+      .start();
+    server.assign("work");
+    assert.equal((await server.results.first()).finish?.result, '"done"');
+    assert.deepEqual(
+      server.acquired.all.map(({ inside }) => inside),
+      [{}, {}],
+    );
+  });
+});
+
 describe("Whoever waits for a limit", () => {
   it("stops waiting when told to, and those behind have their turn", async () => {
     const server = await aServer();

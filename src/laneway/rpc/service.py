@@ -20,7 +20,7 @@ from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
-from laneway.errors import Forbidden, InvalidInput, LanewayError, RateLimited
+from laneway.errors import Forbidden, InvalidInput, LanewayError
 from laneway.rpc import messages, wire
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.caller import Caller
@@ -46,15 +46,16 @@ UNREAD_S: Final = 10.0
 # What is read of a call without letting others go on meanwhile.
 AT_ONCE_BYTES: Final = 64 * 1024
 MOST_READERS: Final = 2
-# Reports of one attempt; workers gather what handlers say, but each step is one.
-REPORTS_PER_S: Final = 100.0
-REPORTS_BURST: Final = 1000.0
+# An attempt may report in a burst what it may in so many seconds; workers gather what handlers say,
+# but each step is one.
+REPORTS_BURST_S: Final = 10.0
 # An answer takes its time to travel.
 _MARGIN_S: Final = 0.05
 _STOPS: Final = "this server stops: connect to another one, or again in a moment"
 _NOBODY: Final = Claim(0, UUID(int=0), 0)
 _FENCED: Final = Answer(0, 0, "fenced")
 _FENCED_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_FENCED)
+_AGAIN_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_UNSPECIFIED)
 _REPLACED: Final = "a newer stream of this worker_id has taken over"
 
 Q = TypeVar("Q", bound=Message)
@@ -94,7 +95,8 @@ class Service:
         self._renewals = Database(dsn, settings, role="heartbeat", size=1)
         self._limit_calls = Database(dsn, settings, role="limits", size=1)
         self._writes = Writes(self._renewals, replica.database)
-        self._reports = Buckets(REPORTS_PER_S, REPORTS_BURST)
+        per_second = settings.remote_reports_per_second
+        self._reports = Buckets(per_second, max(1.0, per_second * REPORTS_BURST_S))
         self._limit_holds = LimitHolds(self._limit_calls, Complaints(), settings.remote_limit_hold)
         self._limit_holds.start()
 
@@ -191,18 +193,14 @@ class Service:
             found = await self._find(call, request.worker_id, claims, "updates[{}].claim")
             # What is said of a job that is not the worker's is read as well, and as strictly.
             news = await self._read(self._news, request, found)
-            self._check_rate(found)
-            held = [said for said, one in zip(news, found, strict=True) if one is not None]
-            told = await self._writes.news.ask(held, min(call.left_s, BUSY_S))
-        ours = [one.claim for one in found if one is not None]
+            answers = [self._refusal(one) for one in found]
+            stored = [i for i, answer in enumerate(answers) if answer is None]
+            told = await self._writes.news.ask([news[i] for i in stored], min(call.left_s, BUSY_S))
+        for i, noted in zip(stored, told, strict=True):
+            answers[i] = messages.write_progressed(news[i], noted)
+        ours = [one.claim for one in map(found.__getitem__, stored) if one is not None]
         self._lose(ours, [one.answer for one in told])
-        noted = iter(told)
-        return pb.ReportProgressResponse(
-            progressed=[
-                _FENCED_UPDATE if one is None else messages.write_progressed(said, next(noted))
-                for said, one in zip(news, found, strict=True)
-            ]
-        )
+        return pb.ReportProgressResponse(progressed=answers)
 
     async def ReportResult(self, _: object, context: Context) -> pb.ReportResultResponse:
         async with self._begin(context, "ReportResult", pb.ReportResultRequest) as call:
@@ -259,13 +257,17 @@ class Service:
             answer = await self._limit_calls.run(calls.release(one.claim, keeps))
         return pb.ReleaseLimitsResponse(answer=ANSWERS[answer])
 
-    def _check_rate(self, found: Sequence[Holding | None]) -> None:
-        """Bounds how often an attempt writes: each report rewrites its row."""
-        for one in found:
-            if one is not None:
-                wait_s = self._reports.take((one.claim.seq, one.claim.attempt))
-                if wait_s:
-                    raise RateLimited("an attempt reports too often", wait_s)
+    def _refusal(self, one: Holding | None) -> pb.Progressed | None:
+        """The answer to an update that is not stored: of an attempt that is over or too chatty.
+
+        Each report rewrites a row, so how often an attempt reports is bounded. What others say in
+        the same call is stored.
+        """
+        if one is None:
+            return _FENCED_UPDATE
+        if self._reports.take((one.claim.seq, one.claim.attempt)):
+            return _AGAIN_UPDATE
+        return None
 
     async def _read(self, read: Callable[[Q, B], A], request: Q, found: B) -> A:
         if request.ByteSize() <= AT_ONCE_BYTES:
