@@ -46,6 +46,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         self.limits = pb.AcquireLimitsResponse(answer=ACCEPTED)
         self.kept: dict[str, str] = {}
         self.uncovered: list[str] = []
+        self.ignored: list[pb.Ignored] = []
 
     # -- its life --------------------------------------------------------------------------------
 
@@ -108,7 +109,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         self.hellos.append(request)
         messages: asyncio.Queue[pb.StreamJobsResponse | None] = asyncio.Queue()
         self.streams.append(messages)
-        yield pb.StreamJobsResponse(uncovered=self.uncovered)
+        yield pb.StreamJobsResponse(uncovered=self.uncovered, ignored=self.ignored)
         while (message := await messages.get()) is not None:
             yield message
 

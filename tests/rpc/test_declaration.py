@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.domain.approval import Approval
+from laneway.domain.json_schema import MOST_BYTES
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
@@ -30,9 +31,11 @@ PLAIN = TypeRecord(
 
 def read(said: Any) -> TypeRecord:
     text = said if isinstance(said, str) else json.dumps(said)
-    return read_declaration(
+    found = read_declaration(
         "greet", text, isolation="async", has_analysis=False, limits=DEFAULT_LIMITS, field="d"
     )
+    assert found.refused is None
+    return found.record
 
 
 @pytest.mark.parametrize(
@@ -74,14 +77,32 @@ def test_a_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
         ({"approval": {"expires_s": 0}}, "d.approval.expires_s"),
         ({"retention": {"count": -1}}, "d.retention.count"),
         ({"retention": {"completed_s": -1}}, "d.retention.completed_s"),
-        ({"arguments": "x"}, "d.arguments"),
-        ({"arguments": {"type": "thing"}}, "d.arguments"),
     ],
 )
 def test_a_declaration_is_refused_by_place_and_rule(said: Any, place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(said)
     assert refused.value.field == place
+
+
+@pytest.mark.parametrize(
+    "schema, reason",
+    [("x", "JSON object"), ({"type": "thing"}, "type"), ({"x": "y" * MOST_BYTES}, "at most")],
+)
+def test_schema_that_is_refused_is_left_out_and_the_rest_is_taken(
+    schema: object, reason: str
+) -> None:
+    found = read_declaration(
+        "greet",
+        json.dumps({"arguments": schema, "max_retries": 7}),
+        isolation="async",
+        has_analysis=False,
+        limits=DEFAULT_LIMITS,
+        field="d",
+    )
+    assert (found.record.arguments, found.record.max_retries) == ("null", 7)
+    assert found.refused is not None
+    assert reason in found.refused
 
 
 def test_patterns_are_left_to_the_worker() -> None:

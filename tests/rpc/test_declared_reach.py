@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from laneway.rpc._generated import dispatch_pb2 as pb
 from tests.api.conftest import People, Principal
 from tests.control.scene import Scene
-from tests.rpc.station import ACCEPTED, FENCED, Calls, Station, assigned
+from tests.rpc.station import ACCEPTED, FENCED, PATIENCE, Calls, Station, assigned
 
 DENIED = grpc.StatusCode.PERMISSION_DENIED
 
@@ -166,3 +167,22 @@ async def test_the_timeout_of_an_ignored_declaration_is_not_sent(
     stream = calls.stream([declared("ours", timeout_s=10_000.0)])
     (one,) = await assigned(stream, 1)
     assert one.timeout_ms == 10_000
+
+
+@pytest.mark.parametrize("role", ["remote_worker", "declarer"])
+async def test_refused_schema_of_one_type_keeps_no_other_from_being_served(
+    station: Station, people: People, scene: Scene, role: str
+) -> None:
+    people.role("declarer", "workers:claim", "workers:declare")
+    calls = station.call(people.new("ann", role))
+    endless = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
+    good = {"type": "object", "required": ["x"]}
+    scene.submit("new")
+    stream = calls.stream([declared("new", arguments=endless), declared("other", arguments=good)])
+    first = await asyncio.wait_for(stream.read(), PATIENCE)
+    assert [(one.job_type, list(one.fields)) for one in first.ignored] == [("new", ["arguments"])]
+    assert "leads to itself" in first.ignored[0].arguments_refused
+    assert policy(scene.conn, "new")["arguments"] is None
+    assert policy(scene.conn, "other")["arguments"] == good
+    (one,) = await assigned(stream, 1)
+    assert await calls.finish(one) == [ACCEPTED]

@@ -169,6 +169,21 @@ async def test_a_worker_says_once_which_types_its_token_does_not_cover(
     assert said() == [first, "the token does not cover near: no such jobs are sent"]
 
 
+async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
+    shop: Shop, server: Scripted, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    server.ignored = [
+        pb.Ignored(job_type="odd", fields=["arguments"], arguments_refused="is too large"),
+        pb.Ignored(job_type="set", fields=["arguments", "lane"]),
+    ]
+    await shop.hire()
+    assert "refuses the schema of the arguments of odd (is too large): payloads" in caplog.text
+    assert "and not in force: set: arguments, lane (the token" in caplog.text
+
+
 # -- how jobs end ---------------------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ export class JobStream {
   #isKnown = false;
   #uncovered = "";
   #ignored = "";
+  #refused = "";
   #onKnown: { resolve: () => void; reject: (error: Error) => void } | undefined;
 
   constructor(
@@ -143,7 +144,20 @@ export class JobStream {
       this.complaints.log.warn(`the token does not cover ${uncovered}: no such jobs are sent`);
     }
     this.#uncovered = uncovered;
+    const refused = message.ignored
+      .filter((one) => one.argumentsRefused)
+      .map((one) => `${one.jobType} (${one.argumentsRefused})`)
+      .join("; ");
+    if (refused && refused !== this.#refused) {
+      this.complaints.log.warn(
+        `the server refuses the schema of the arguments of ${refused}: ` +
+          "payloads are checked by this worker, not at submit",
+      );
+    }
+    this.#refused = refused;
     const ignored = message.ignored
+      .map((one) => ({ ...one, fields: unpublished(one) }))
+      .filter((one) => one.fields.length > 0)
       .map((one) => `${one.jobType}: ${one.fields.join(", ")}`)
       .join("; ");
     if (ignored && ignored !== this.#ignored) {
@@ -159,6 +173,11 @@ export class JobStream {
     if (message.beat) this.events.onBeat();
     if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);
   }
+}
+
+/** The fields that are published otherwise. */
+function unpublished(one: { fields: string[]; argumentsRefused: string }): string[] {
+  return one.fields.filter((name) => name !== "arguments" || !one.argumentsRefused);
 }
 
 /** Trying again as it is would end alike. */

@@ -79,6 +79,7 @@ export class FakeServer {
   onStep: (step: Step) => Step = (step) => step;
   /** Job types that the token does not reach. */
   uncovered: string[] = [];
+  ignored: { jobType: string; fields: string[]; argumentsRefused?: string }[] = [];
   port = 0;
   #server = new Server();
   #stream: Stream | undefined;
@@ -173,7 +174,7 @@ export class FakeServer {
       return;
     }
     this.#stream = call;
-    call.write({ uncovered: this.uncovered });
+    call.write({ uncovered: this.uncovered, ignored: this.ignored });
     this.hellos.push(call.request);
   }
 }

@@ -82,6 +82,22 @@ describe("A worker", () => {
     assert.ok(warned.includes("the token does not cover dear, secret: no such jobs are sent"));
   });
 
+  it("is told which schemas are refused, and what else is not in force", async () => {
+    const server = await aServer();
+    server.ignored = [
+      { jobType: "odd", fields: ["arguments"], argumentsRefused: "is too large" },
+      { jobType: "set", fields: ["arguments", "lane"] },
+    ];
+    const warned: string[] = [];
+    const logger = { info: () => {}, warn: (line: string) => warned.push(line), error: () => {} };
+    await aWorker(server, { logger })
+      .handle("work", () => {})
+      .start();
+    assert.match(warned.join("\n"), /refuses the schema of the arguments of odd \(is too large\)/);
+    assert.match(warned.join("\n"), /and not in force: set: arguments, lane \(/);
+    assert.doesNotMatch(warned.join("\n"), /odd: arguments/);
+  });
+
   it("says that it goes on trying where nobody answers", async () => {
     const server = await aServer();
     server.stop();

@@ -124,10 +124,7 @@ class Arguments:
                 raise InvalidInput(place, "write Annotated[…, Field(…)] and a plain default")
             if parameter.default is not inspect.Parameter.empty:
                 defaults[parameter.name] = parameter.default
-        made = cls(name, hints, defaults, rest)
-        # Doors without this code check payloads by it.
-        check_schema(made._schema, name)
-        return made
+        return cls(name, hints, defaults, rest)
 
     def schema(self) -> dict[str, object]:
         """JSON Schema (draft 2020-12) of the payload."""
@@ -209,7 +206,7 @@ def validate_against_schema(schema: Mapping[str, object] | str, payload: object)
         raise InvalidInput(json_path("payload", first.path), _counted(first.rule, len(found)))
 
 
-def check_schema(schema: Mapping[str, object], field: str) -> None:
+def check_schema(schema: Mapping[str, object] | str, field: str) -> None:
     """Refuses what `validate_against_schema` could not check anything by."""
     try:
         _read(schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from laneway.domain.approval import (
     is_analysis,
     seconds_of,
 )
-from laneway.domain.arguments import Arguments
+from laneway.domain.arguments import Arguments, check_schema
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.retention import Retention
@@ -32,6 +33,8 @@ from laneway.store.workers import TypeRecord
 
 Isolation = Literal["async", "thread", "process"]
 Stale = Literal["heartbeat", "progress"]
+
+log = logging.getLogger("laneway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +66,23 @@ class Handler:
         return is_analysis(self.job_type)
 
     def record(self, *, has_analysis: bool = False) -> TypeRecord:
-        """What other processes may know of it."""
+        """What other processes may know of it.
+
+        A schema that they could not check payloads by is left out: the worker checks them.
+        """
+        arguments = json.dumps(self.arguments.schema())
+        try:
+            check_schema(arguments, "arguments")
+        except InvalidInput as error:
+            log.warning(
+                "handler %r: the JSON Schema of its arguments is not published, because it %s:"
+                " payloads are checked when the job runs, not at submit",
+                self.job_type, error.rule,
+            )  # fmt: skip
+            arguments = "null"
         return TypeRecord(
             name=self.job_type,
-            arguments=json.dumps(self.arguments.schema()),
+            arguments=arguments,
             lane=self.lane,
             priority=self.priority,
             max_retries=self.max_retries,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from laneway.domain.approval import LONGEST_S, Approval, seconds_of
 from laneway.domain.arguments import check_schema
@@ -25,11 +25,19 @@ _FIELDS: Final = frozenset(
 _APPROVAL: Final = ("below_cost", "currency", "below_tokens", "two_person", "expires_s")
 _RETENTION: Final = ("completed_s", "cancelled_s", "failed_s", "count")
 _MOST_LIMITS: Final = 100
+_MOST_REASON: Final = 200
 # Of a JSON Schema: what has names of the user's as keys, and what is no schema at all.
 _NAMING: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _LITERAL: Final = frozenset({"const", "enum", "default", "examples", "required"})
 
 T = TypeVar("T")
+
+
+class Declaration(NamedTuple):
+    """A job type as declared; `refused`: why its record has no schema of arguments."""
+
+    record: TypeRecord
+    refused: str | None
 
 
 def write_declaration(record: TypeRecord) -> str:
@@ -80,7 +88,7 @@ def read_declaration(
     has_analysis: bool,
     limits: PayloadLimits,
     field: str,
-) -> TypeRecord:
+) -> Declaration:
     """The job type as declared; InvalidInput names the place below `field`."""
     said = _object(decode(text, limits, field=field), field)
     for key in said:
@@ -89,15 +97,12 @@ def read_declaration(
     lane, stale = said.get("lane"), said.get("stale", "heartbeat")
     if stale not in ("heartbeat", "progress"):
         raise InvalidInput(f"{field}.stale", "must be heartbeat or progress")
-    arguments = said.get("arguments")
-    if arguments is not None:
-        arguments = _without_patterns(_object(arguments, f"{field}.arguments"))
-        check_schema(arguments, f"{field}.arguments")
+    arguments, refused = _arguments(said.get("arguments"))
     priority = said.get("priority")
     retries = said.get("max_retries", 3)
-    return TypeRecord(
+    record = TypeRecord(
         name=name,
-        arguments=json.dumps(arguments),
+        arguments=arguments,
         lane=None if lane is None else check_lane_name(lane, f"{field}.lane"),
         priority=None
         if priority is None
@@ -113,6 +118,19 @@ def read_declaration(
         max_age_s=_duration(said.get("max_age_s"), f"{field}.max_age_s"),
         retention=_parts(said, "retention", field, _RETENTION, _retention),
     )
+    return Declaration(record, refused)
+
+
+def _arguments(schema: object) -> tuple[str, str | None]:
+    """The schema as it is published, and why it is not where it is none."""
+    if schema is None:
+        return "null", None
+    try:
+        text = json.dumps(_without_patterns(_object(schema, "arguments")))
+        check_schema(text, "arguments")
+    except InvalidInput as error:
+        return "null", error.rule[:_MOST_REASON]
+    return text, None
 
 
 def _without_patterns(schema: Any, *, are_names: bool = False) -> Any:

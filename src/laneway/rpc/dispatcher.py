@@ -26,6 +26,7 @@ from laneway.rpc.outbox import MOST_BYTES, Beat, OutAssignment, Outbox, Parcel, 
 from laneway.rpc.silence import Silence
 from laneway.rpc.stream_loop import LaneFloors, StreamLoop
 from laneway.rpc.stream_room import StreamRoom
+from laneway.rpc.welcome import IgnoredParts
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
 from laneway.store.remote import Finished, Lease, read_steps
@@ -81,7 +82,7 @@ class Dispatcher:
         # Job types of its worker that its token did not cover when it came.
         self.uncovered: list[str] = []
         # What is in force otherwise than its worker declares, by job type.
-        self.ignored: dict[str, list[str]] = {}
+        self.ignored: dict[str, IgnoredParts] = {}
         # Why `batches` has ended, or will: replaced → ABORTED, stopping → UNAVAILABLE.
         self.end: End | None = None
         # Since when there has been no room; None: there is.

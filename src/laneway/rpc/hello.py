@@ -44,6 +44,8 @@ class ServedType:
     isolation: Isolation
     has_analysis: bool
     record: TypeRecord | None
+    # Why its schema of arguments is not taken.
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +115,17 @@ def _served(given: pb.JobType, field: str, limits: PayloadLimits) -> ServedType:
     isolation = _ISOLATIONS.get(given.isolation)
     if isolation is None:
         raise InvalidInput(f"{field}.isolation", "is none that this server knows")
-    record = None
-    if given.declaration:
-        record = read_declaration(
-            name,
-            given.declaration,
-            isolation=isolation,
-            has_analysis=given.has_analysis,
-            limits=limits,
-            field=f"{field}.declaration",
-        )
-    return ServedType(name, isolation, given.has_analysis, record)
+    if not given.declaration:
+        return ServedType(name, isolation, given.has_analysis, None)
+    record, refused = read_declaration(
+        name,
+        given.declaration,
+        isolation=isolation,
+        has_analysis=given.has_analysis,
+        limits=limits,
+        field=f"{field}.declaration",
+    )
+    return ServedType(name, isolation, given.has_analysis, record, refused)
 
 
 def read_id(text: str, field: str, read: Callable[[str], UUID] = UUID) -> UUID:

@@ -160,7 +160,10 @@ class Service:
     async def _send(self, dispatcher: Dispatcher, context: Context) -> None:
         # Once the connection is lost, nobody hears; whoever comes again says what it has.
         with contextlib.suppress(grpc.aio.BaseError):
-            ignored = [pb.Ignored(job_type=n, fields=f) for n, f in dispatcher.ignored.items()]
+            ignored = [
+                pb.Ignored(job_type=name, fields=one.fields, arguments_refused=one.refused)
+                for name, one in dispatcher.ignored.items()
+            ]
             first = pb.StreamJobsResponse(uncovered=dispatcher.uncovered, ignored=ignored)
             await context.write(first)
             async for batch in dispatcher.batches():
@@ -193,14 +196,22 @@ class Service:
             found = await self._find(call, request.worker_id, claims, "updates[{}].claim")
             # What is said of a job that is not the worker's is read as well, and as strictly.
             news = await self._read(self._news, request, found)
-            answers = [self._refusal(one) for one in found]
-            stored = [i for i, answer in enumerate(answers) if answer is None]
-            told = await self._writes.news.ask([news[i] for i in stored], min(call.left_s, BUSY_S))
-        for i, noted in zip(stored, told, strict=True):
-            answers[i] = messages.write_progressed(news[i], noted)
-        ours = [one.claim for one in map(found.__getitem__, stored) if one is not None]
+            refusals = [self._refusal(one) for one in found]
+            held = [said for said, no in zip(news, refusals, strict=True) if no is None]
+            told = await self._writes.news.ask(held, min(call.left_s, BUSY_S))
+        ours = [
+            one.claim
+            for one, no in zip(found, refusals, strict=True)
+            if one is not None and no is None
+        ]
         self._lose(ours, [one.answer for one in told])
-        return pb.ReportProgressResponse(progressed=answers)
+        noted = iter(told)
+        return pb.ReportProgressResponse(
+            progressed=[
+                no if no is not None else messages.write_progressed(said, next(noted))
+                for said, no in zip(news, refusals, strict=True)
+            ]
+        )
 
     async def ReportResult(self, _: object, context: Context) -> pb.ReportResultResponse:
         async with self._begin(context, "ReportResult", pb.ReportResultRequest) as call:

@@ -16,13 +16,31 @@ class TypeWarnings:
     def __init__(self) -> None:
         self._uncovered = ""
         self._ignored = ""
+        self._refused = ""
 
     def warn(self, first: pb.StreamJobsResponse) -> None:
         """Compare the first message of a stream with that of the stream before."""
         uncovered = visible(", ".join(first.uncovered))
         ignored = visible(
-            "; ".join(f"{one.job_type}: {', '.join(one.fields)}" for one in first.ignored)
+            "; ".join(
+                f"{one.job_type}: {', '.join(fields)}"
+                for one in first.ignored
+                if (fields := _unpublished(one))
+            )
         )
+        refused = visible(
+            "; ".join(
+                f"{one.job_type} ({one.arguments_refused})"
+                for one in first.ignored
+                if one.arguments_refused
+            )
+        )
+        if refused and refused != self._refused:
+            log.warning(
+                "the server refuses the schema of the arguments of %s: payloads are checked by"
+                " this worker, not at submit",
+                refused,
+            )
         if uncovered and uncovered != self._uncovered:
             log.warning("the token does not cover %s: no such jobs are sent", uncovered)
         if ignored and ignored != self._ignored:
@@ -31,4 +49,9 @@ class TypeWarnings:
                 " workers:declare)",
                 ignored,
             )
-        self._uncovered, self._ignored = uncovered, ignored
+        self._uncovered, self._ignored, self._refused = uncovered, ignored, refused
+
+
+def _unpublished(one: pb.Ignored) -> list[str]:
+    """The fields that are published otherwise."""
+    return [name for name in one.fields if not (name == "arguments" and one.arguments_refused)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from laneway.domain.limit import Limit
 from laneway.engine.registrar import adopt
@@ -73,13 +73,30 @@ def _may_place(
     return caller.may_claim_in(known_in) and lane in state.lanes and record.name not in published
 
 
+class IgnoredParts(NamedTuple):
+    """Fields of a declaration that are not in force, and why its schema is refused, if it is."""
+
+    fields: list[str]
+    refused: str = ""
+
+
 async def find_ignored(
     database: Database, hello: Hello, uncovered: Collection[str]
-) -> dict[str, list[str]]:
+) -> dict[str, IgnoredParts]:
     """What is in force otherwise than the worker declares, by job type; those uncovered apart."""
-    said = [one.record for one in hello.types if one.record and one.name not in uncovered]
-    ignored = await database.run(remote.find_ignored(said)) if said else {}
-    for name, fields in list(ignored.items())[:_MOST]:
+    covered = [one for one in hello.types if one.name not in uncovered]
+    said = [one.record for one in covered if one.record]
+    found = await database.run(remote.find_ignored(said)) if said else {}
+    ignored = {name: IgnoredParts(fields) for name, fields in found.items()}
+    refused = {one.name: one.refused for one in covered if one.refused}
+    for name, reason in refused.items():
+        ignored[name] = IgnoredParts(sorted({*found.get(name, ()), "arguments"}), reason)
+    for name, reason in list(refused.items())[:_MOST]:
+        log.warning(
+            "remote worker %s: the schema of the arguments of %s is refused and not published: it"
+            " %s; the worker checks them", hello.name, name, reason,
+        )  # fmt: skip
+    for name, fields in list(found.items())[:_MOST]:
         log.warning(
             "remote worker %s: what it declares of %s is not in force: %s (its token needs"
             " workers:declare to change what is published)",

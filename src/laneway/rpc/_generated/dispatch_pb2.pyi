@@ -90,12 +90,14 @@ class StreamJobsResponse(_message.Message):
     def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ..., uncovered: _Optional[_Iterable[str]] = ..., ignored: _Optional[_Iterable[_Union[Ignored, _Mapping]]] = ...) -> None: ...
 
 class Ignored(_message.Message):
-    __slots__ = ("job_type", "fields")
+    __slots__ = ("job_type", "fields", "arguments_refused")
     JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_REFUSED_FIELD_NUMBER: _ClassVar[int]
     job_type: str
     fields: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, job_type: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ...) -> None: ...
+    arguments_refused: str
+    def __init__(self, job_type: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., arguments_refused: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis")
