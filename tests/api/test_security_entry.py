@@ -391,6 +391,13 @@ def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
     assert buckets.take("a", 100.0) > 0
 
 
+def test_bucket_of_one_has_one_whatever_the_clock_says() -> None:
+    buckets = Buckets(per_second=0.0001, burst=1)
+    times = [n * 0.1 + 12_345.6789 for n in range(1000)]
+    assert [buckets.take(now, now) for now in times] == [0.0] * 1000
+    assert all(buckets.take(now, now) > 9_000 for now in times)
+
+
 def test_buckets_are_bounded_and_the_emptiest_are_kept() -> None:
     buckets = Buckets(per_second=1, burst=2, most=10)
     for _ in range(2):

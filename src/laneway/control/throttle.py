@@ -21,6 +21,8 @@ _TOGETHER: Final = 20
 # Secrets looked up at once where many were wrong; the pool has ten connections.
 _SUSPECTS: Final = 2
 
+_EXACT_S: Final = 1e-6
+
 T = TypeVar("T")
 
 
@@ -40,18 +42,24 @@ class Buckets:
     def wait(self, key: Hashable, now: float | None = None) -> float:
         """Seconds until there is something in the bucket; 0: there is."""
         now = time.monotonic() if now is None else now
-        return max(0.0, self._full_at.get(key, now) + self._gap - self._depth - now)
+        return self._wait(self._full_at.get(key, now) + self._gap, now)
 
     def take(self, key: Hashable, now: float | None = None) -> float:
         """Takes one out, if there is one; else answers the seconds until there is."""
         now = time.monotonic() if now is None else now
         full_at = max(self._full_at.get(key, now), now) + self._gap
-        if full_at - self._depth > now:
-            return full_at - self._depth - now
+        wait_s = self._wait(full_at, now)
+        if wait_s:
+            return wait_s
         if len(self._full_at) >= self._most and key not in self._full_at:
             self._make_room(now)
         self._full_at[key] = full_at
         return 0.0
+
+    def _wait(self, full_at: float, now: float) -> float:
+        """Seconds until the bucket may be full at that moment; sums of floats are not exact."""
+        wait_s = full_at - self._depth - now
+        return wait_s if wait_s > _EXACT_S else 0.0
 
     def _make_room(self, now: float) -> None:
         """Forgets full buckets, which loses nothing; if all are in use, the fuller half."""
