@@ -65,17 +65,20 @@ test-matrix: env ## Store, engine and migration tests on PostgreSQL 14, 18 and D
 	@.venv/bin/python scripts/debian_postgres.py --measured $(RUN) bench.debian
 
 .PHONY: crash
-crash: env ## Kill, stop and cut off real processes, and count what went wrong (installs pgbouncer)
+crash: env ## Kill, stop and cut off real processes, and count what went wrong (installs pgbouncer and libfaketime)
 	@scripts/need_debian.sh pgbouncer pgbouncer
+	@scripts/need_debian.sh libfaketime
 	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run $(ARGS)
 
 .PHONY: crash-self-test
 crash-self-test: env ## Break one law at a time, and see that the crash suite notices
 	@scripts/need_debian.sh pgbouncer pgbouncer
+	@scripts/need_debian.sh libfaketime
 	@PATH="$$PATH:/usr/sbin" $(RUN) tests.crash.run --self-test $(ARGS)
 
 .PHONY: silence
-silence: env ## Silent networks, frozen leaders, restored databases: how long until work goes on; exits 1 beyond a bound
+silence: env ## Silent networks, frozen leaders, clocks that jump: how long until work goes on (installs libfaketime)
+	@scripts/need_debian.sh libfaketime
 	@$(RUN) tests.crash.silence $(ARGS)
 
 .PHONY: upgrade

@@ -1,8 +1,9 @@
 """python -m tests.crash.silence [--seed N] [--quick]
 
 Lets networks swallow what is sent, freezes leaders, stops PostgreSQL and restores its database
-under open streams, and measures from outside how long it takes until work goes on. Plays the rows
-C27 to C30 of the crash suite, prints their figures in one line and exits 1 beyond a bound.
+under open streams, lets its clock jump by a day, and measures from outside how long it takes until
+work goes on. Plays the rows C27 to C31 of the crash suite, prints their figures in one line and
+exits 1 beyond a bound.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from tests.crash.processes import ROOT
 from tests.crash.rows import ROWS
 from tests.crash.run import QUICK, show
 
-PARTS = ("C27", "C28", "C29", "C30")
+PARTS = ("C27", "C28", "C29", "C30", "C31")
 BOUNDS = {
     "claims_resume_s": 5.0,
     "worker_back_s": 10.0,
     "longest_request_s": 15.0,
     "schedule_gap_s": 3.0,
+    "clock_jump_gap_s": 3.0,
     "ends_untold": 0,
 }
 FIGURES = ROOT / "bench" / "latest" / "silence.json"

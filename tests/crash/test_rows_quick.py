@@ -134,3 +134,10 @@ async def test_every_end_is_read_through_a_restore(clusters: Clusters) -> None:
     result = await play_row(ROWS["C30"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["ends_untold"] == 0
+
+
+@pytest.mark.crash
+async def test_slots_come_once_when_the_clock_jumps(clusters: Clusters) -> None:
+    result = await play_row(ROWS["C31"], clusters, 0.1, SEED)
+    assert result.violations == []
+    assert result.faults == 6

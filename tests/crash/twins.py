@@ -403,4 +403,10 @@ TWINS = (
         "C30",
         patches={"log_identity": (("left(md5(", "left('00000000' || md5("),)},
     ),
+    Twin(
+        "plans of a clock ahead are kept",
+        "C31",
+        "C31",
+        app="tests.crash.keeps_plans:lw",
+    ),
 )

@@ -47,6 +47,10 @@ class Table:
             xid = sorted(self.open)[pick % len(self.open)]
             self.waiting.update(self.open.pop(xid))
 
+    def horizon(self) -> int:
+        """The first transaction that has drawn a number and is open."""
+        return min([self.next_xid, *(xid for xid, rows in self.open.items() if rows)])
+
     def claim(
         self, ranges: list[Range], room: int, meanwhile: Sequence[list[int]] = ()
     ) -> ClaimAnswer:
@@ -72,10 +76,11 @@ class Table:
 
 MOVES = st.lists(
     st.one_of(
-        st.tuples(st.just("begin"), st.lists(st.integers(-2, 2), min_size=1, max_size=4)),
+        st.tuples(st.just("begin"), st.lists(st.integers(-2, 2), max_size=4)),
         st.tuples(st.just("draw"), st.integers(0, 5)),
         st.tuples(st.just("commit"), st.integers(0, 5)),
         st.tuples(st.just("claim"), st.integers(1, 4)),
+        st.tuples(st.just("look past"), st.none()),
         st.tuples(st.just("raced"), st.lists(st.lists(st.integers(-1, 1), min_size=1, max_size=2))),
     ),
     max_size=60,
@@ -96,6 +101,8 @@ def test_no_claim_ever_misses_a_committed_row(moves: list[tuple[str, object]]) -
         elif move == "commit":
             assert isinstance(argument, int)
             table.commit(argument)
+        elif move == "look past":
+            floors.look_past(table.horizon())
         elif move == "claim":
             assert isinstance(argument, int)
             expected = sorted((rank, seq) for seq, rank in table.waiting.items())[:argument]
@@ -131,6 +138,23 @@ def test_an_open_transaction_holds_the_floor_down() -> None:
     table.commit(0)
     answer = table.claim(floors.ranges("t", 1), 1)
     assert answer.assignments[0].claim.seq == 1
+
+
+def test_an_open_transaction_without_jobs_holds_no_floor_down() -> None:
+    table, floors = Table(), Floors()
+    table.begin([])
+    for _ in range(500):
+        table.begin([0])
+        table.commit(1)
+        floors.learn(table.claim(floors.ranges("t", 1), 1))
+    assert floors.are_held_up
+    assert not floors.heights()
+    floors.look_past(table.horizon())
+    table.begin([0])
+    table.commit(1)
+    floors.learn(table.claim(floors.ranges("t", 1), 1))
+    assert not floors.are_held_up
+    assert floors.heights() == [("t", 0, 499)]
 
 
 def test_after_forgetting_everything_is_looked_at_again() -> None:

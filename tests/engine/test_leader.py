@@ -119,6 +119,23 @@ async def test_a_jump_of_the_databases_clock_is_an_election(
     assert elected == [1, 1]
 
 
+async def test_followers_notice_a_jump_of_the_databases_clock(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schedules with a check are theirs too."""
+    leader, follower = hire(leader_ttl=600.0), hire(leader_ttl=600.0)
+    await leader.run_once()
+    noticed: list[bool] = []
+    follower.on_elected = lambda: noticed.append(follower.is_leader)
+    await follower.run_once()
+    await follower.run_once()
+    assert noticed == []
+    now = time.monotonic
+    monkeypatch.setattr("laneway.engine.watchdog.time.monotonic", lambda: now() - 100)
+    await follower.run_once()
+    assert noticed == [False]
+
+
 async def test_a_leader_from_a_clock_that_was_set_back_is_replaced(
     hire: Hire, shop: Workshop
 ) -> None:

@@ -171,6 +171,9 @@ async def test_skip_records_what_was_missed_and_fires_none_of_it(office: Office)
     assert office.jobs == 0
 
 
+# -- after the clock was set back ---------------------------------------------------------------
+
+
 @pytest.mark.parametrize("had_its_turn", [False, True])
 async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
     office: Office, had_its_turn: bool
@@ -179,7 +182,7 @@ async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
     await settle(office.leader())
     planned = office.next_at()
     assert planned is not None
-    # As by a leader that saw a clock a day ahead.
+    # As by a leader that saw a clock a day ahead, where one slot stood for those before it.
     ahead = planned + timedelta(days=1)
     office.shop.do(
         "update laneway.schedule_state set next_at = %s, last_at = %s",
@@ -189,7 +192,91 @@ async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
     leader = office.leader()
     leader.elected()
     await settle(leader)
-    assert office.next_at() == (ahead if had_its_turn else planned)
+    assert office.next_at() == planned
+
+
+async def test_a_mended_plan_is_looked_at_at_once(office: Office) -> None:
+    """Not half a minute later: its slot may come sooner."""
+    await office.add(cron="* * * * * *")
+    await settle(office.leader())
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    office.shop.do("update laneway.schedule_state set next_at = %s", ahead)
+    leader = office.leader()
+    leader.elected()
+    assert await leader.run_once() == 0
+
+
+async def test_changed_schedule_waits_for_no_clock_that_was_ahead(office: Office) -> None:
+    await office.add()
+    await settle(office.leader())
+    planned = office.next_at()
+    ahead = datetime.now(UTC) + timedelta(days=1)
+    office.shop.do("update laneway.schedule_state set next_at = null, last_at = %s", ahead)
+    await settle(office.leader())
+    assert office.next_at() == planned
+
+
+async def reached_again(office: Office, outcome: str | None, **settings: Any) -> datetime:
+    """Sets the schedule to a slot of just now that a clock ahead has passed before."""
+    slot = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
+    await office.add(cron=f"{slot.second} {slot.minute} * * * *", **settings)
+    office.shop.do(
+        "update laneway.schedule_state set next_at = %s, last_at = %s",
+        slot,
+        slot + timedelta(days=1),
+    )
+    if outcome is not None:
+        office.shop.do(
+            "insert into laneway.schedule_slots (schedule, slot, manual, outcome, note)"
+            " values ('nightly', %s, false, %s, '9 slots missed')",
+            slot,
+            outcome,
+        )
+    await settle(office.leader())
+    return slot
+
+
+async def test_slot_that_another_stood_for_fires_when_it_comes(office: Office) -> None:
+    await reached_again(office, None)
+    assert office.slots() == [("nightly", "submitted")]
+    assert office.jobs == 1
+
+
+async def test_slot_noted_as_missed_fires_when_it_comes(office: Office) -> None:
+    await reached_again(office, "missed", missed="skip")
+    assert office.slots() == [("nightly", "submitted")]
+    assert office.notes() == ["before: 9 slots missed"]
+    assert office.jobs == 1
+
+
+@pytest.mark.parametrize("outcome", ["submitted", "skipped", "failed"])
+async def test_slot_that_had_its_turn_does_not_fire_again(office: Office, outcome: str) -> None:
+    slot = await reached_again(office, outcome)
+    assert office.slots() == [("nightly", outcome)]
+    assert office.jobs == 0
+    assert office.next_at() == slot + HOUR
+
+
+@pytest.mark.parametrize("missed", ["skip", "coalesce", "catch_up"])
+async def test_slots_passed_before_are_not_made_up_again(office: Office, missed: str) -> None:
+    """A clock that is a day behind for a while makes nothing of that day due."""
+    await office.add(late=timedelta(days=1), missed=missed)
+    office.shop.do("update laneway.schedule_state set last_at = next_at + interval '1 day'")
+    await settle(office.leader())
+    assert office.slots() == []
+    found = office.next_at()
+    assert found is not None
+    assert timedelta(0) < found - datetime.now(UTC) <= HOUR
+
+
+async def test_slots_after_the_last_turn_are_made_up(office: Office) -> None:
+    await office.add(late=timedelta(days=1), missed="catch_up")
+    office.shop.do("update laneway.schedule_state set last_at = next_at + interval '22 hours'")
+    await settle(office.leader())
+    assert office.slots() == [("nightly", "submitted")] * 2
+
+
+# -- who fires ----------------------------------------------------------------------------------
 
 
 async def test_who_does_not_lead_fires_nothing_and_looks_rarely(office: Office) -> None:

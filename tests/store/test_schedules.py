@@ -200,7 +200,19 @@ def test_what_was_fired_is_not_fired_again(desk: Desk) -> None:
     assert jobs(desk) == 2
 
 
-@pytest.mark.parametrize("outcome", ["skipped", "missed", "failed"])
+def test_a_missed_slot_may_still_have_its_turn(desk: Desk) -> None:
+    """The clock was ahead when it was noted, and was set back since."""
+    add(desk)
+    epoch = lead(desk)
+    (due,) = look(desk).due
+    for outcome in ("missed", "missed", "submitted", "missed", "submitted"):
+        fire(desk, due, T0, epoch=epoch, outcome=outcome)
+        desk.do("update laneway.schedule_state set next_at = %s", T0)
+    assert outcomes(desk) == [(T0, "submitted")]
+    assert jobs(desk) == 1
+
+
+@pytest.mark.parametrize("outcome", ["skipped", "failed"])
 def test_a_slot_without_a_job_gets_none_later(desk: Desk, outcome: str) -> None:
     add(desk)
     epoch = lead(desk)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laneway.domain import cron
 from laneway.domain.cron import check_cron, check_timezone, next_slot, parse, slots_after
-from laneway.domain.schedule import Schedule, decide, validate_schedule_change
+from laneway.domain.schedule import Schedule, decide, replanned, validate_schedule_change
 from laneway.errors import InvalidInput
 
 BERLIN = "Europe/Berlin"
@@ -256,6 +256,31 @@ def test_however_often_one_looks_no_slot_is_fired_twice_nor_out_of_order(
 # -- settings -----------------------------------------------------------------------------------
 
 GOOD = {"name": "nightly", "job_type": "t", "cron": "0 3 * * *"}
+
+
+@pytest.mark.parametrize(
+    "ahead,changed,expected",
+    [
+        # As far ahead as it is late: it stands where it stood.
+        (timedelta(0), -timedelta(days=2), None),
+        # The clock was a day ahead: the slot of half a minute ago may not have come.
+        (timedelta(days=1), -timedelta(days=2), utc(2027, 6, 1, 3)),
+        # Changed after that slot, or while the clock was ahead.
+        (timedelta(days=1), -timedelta(seconds=10), utc(2027, 6, 1, 4)),
+        (timedelta(days=1), timedelta(hours=20), utc(2027, 6, 1, 4)),
+    ],
+)
+def test_plan_of_a_clock_ahead_is_made_again(
+    ahead: timedelta, changed: timedelta, expected: datetime | None
+) -> None:
+    now = utc(2027, 6, 1, 3, 0, 30)
+    last = utc(2027, 6, 1, 3) + ahead
+    assert replanned(HOURLY, last + HOUR, last, now + changed, now) == expected
+
+
+def test_plan_made_a_little_ahead_starts_from_now() -> None:
+    now, last = utc(2027, 6, 1, 2, 59, 30), utc(2027, 6, 1, 3)
+    assert replanned(HOURLY, last + HOUR, last, now - HOUR, now) == last
 
 
 def test_a_new_schedule_takes_the_defaults() -> None:

@@ -240,13 +240,26 @@ class Turn(NamedTuple):
 
 
 def decide(
-    timing: Timing, missed: str, catch_up: int, first: datetime, now: datetime, most: int = BATCH
+    timing: Timing,
+    missed: str,
+    catch_up: int,
+    first: datetime,
+    now: datetime,
+    most: int = BATCH,
+    last: datetime | None = None,
 ) -> Turn:
     """What to do at `now` about a schedule whose first slot without an outcome is `first`.
 
     skip: slots at most a minute late. coalesce: the newest. catch_up: the newest `catch_up`.
-    At most `most` at a time; what is left has its turn next.
+    At most `most` at a time; what is left has its turn next. Slots up to `last` have passed before,
+    by a clock that was set back since: they are made up only if they are at most a minute late.
     """
+    if last is not None and first <= last:
+        passed = min(now - GRACE, last)
+        after = first if first > passed else cron_.next_slot(timing, passed)
+        if after is None or after > now:
+            return Turn((), None, None, None, after)
+        first = after
     in_grace = int(GRACE.total_seconds()) + 1
     keep = {"skip": in_grace, "coalesce": 1}.get(missed, catch_up)
     found = cron_.backlog(timing, first, now, keep + 1)
@@ -265,6 +278,22 @@ def decide(
         return Turn(slots, f"also for {counted} missed since {_minute(first)}", None, None, next_at)
     missed_at = found.newest[-len(due) - 1]
     return Turn(slots, None, missed_at, f"{counted} missed since {_minute(first)}", next_at)
+
+
+def replanned(
+    timing: Timing, planned: datetime, last: datetime | None, since: datetime, now: datetime
+) -> datetime | None:
+    """Where a schedule stands after the clock was set back; None: where it was planned for.
+
+    It comes round again for slots of the last minute too, in case the clock was ahead as they came;
+    but not for those before it was last changed, at `since`.
+    """
+    following = cron_.next_slot(timing, now)
+    if following is None or following >= planned:
+        return None
+    if last is None or last - now <= GRACE:
+        return following
+    return cron_.next_slot(timing, max(now - GRACE, min(since, now)))
 
 
 def _minute(at: datetime) -> str:

@@ -8,6 +8,9 @@ locked. All of them have lower numbers than the next claim, which begins after t
 claim that begins when all numbers up to that have ended, and finds nothing lower, makes that top
 the floor.
 
+A transaction of somebody else that stays open holds that up. So after a while the claimer asks
+which transactions can hide jobs at all.
+
 What is left is a row that two transactions in turn gave back by failing, at the wrong moments, or a
 database restored to an earlier state. So somebody looks below the floors now and then, beside the
 claims, because that walks over all the dead rows.
@@ -23,6 +26,8 @@ from laneway.store.leases import MAX_RANK, MIN_RANK, ClaimAnswer, Range
 
 MOST_LEVELS = 16
 MOST_PENDING = 64
+# So many claims in a row that could not raise a floor are held up by an open transaction.
+HELD_UP = 8
 
 
 @dataclass(slots=True)
@@ -38,6 +43,7 @@ class Floors:
     def __init__(self) -> None:
         self._levels: dict[str, dict[int, _Level]] = {}
         self._recent: set[str] = set()
+        self._horizon = 0
 
     def forget(self) -> None:
         """Looks from the start again."""
@@ -57,6 +63,19 @@ class Floors:
     def busy(self) -> int | None:
         """How many job types had fresh jobs of late; None: not known."""
         return len(self._recent) or None
+
+    @property
+    def are_held_up(self) -> bool:
+        """Whether a transaction that stays open keeps a floor from rising."""
+        return any(
+            len(level.pending) > HELD_UP
+            for levels in self._levels.values()
+            for level in levels.values()
+        )
+
+    def look_past(self, horizon_xid: int) -> None:
+        """From the next claim on, transactions below this number hide nothing."""
+        self._horizon = max(self._horizon, horizon_xid)
 
     @property
     def job_types(self) -> set[str]:
@@ -84,6 +103,7 @@ class Floors:
 
     def learn(self, answer: ClaimAnswer) -> None:
         """Raises floors as far as the answer of a claim allows."""
+        horizon = max(self._horizon, answer.horizon_xid)
         seen: dict[tuple[str, int], tuple[int, int]] = {}
         for (seq, _, _), rank, job_type, _, _, _, fresh, *_ in answer.assignments:
             if fresh:
@@ -99,11 +119,12 @@ class Floors:
             if level.pending and level.pending[-1][1] is None:
                 last_top, _ = level.pending.pop()
                 level.pending.append((last_top, answer.own_xid))
-            while level.pending and (level.pending[0][1] or 0) < answer.horizon_xid:
+            while level.pending and (level.pending[0][1] or 0) < horizon:
                 earlier_top, _ = level.pending.popleft()
                 level.floor = max(level.floor, min(earlier_top, low - 1))
-            if len(level.pending) < MOST_PENDING:
-                level.pending.append((top, None))
+            if len(level.pending) >= MOST_PENDING:
+                level.pending = deque(list(level.pending)[1::2])
+            level.pending.append((top, None))
 
 
 def all_ranges(floors: Floors, types: Iterable[tuple[str, int]]) -> list[Range]:

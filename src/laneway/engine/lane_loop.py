@@ -18,6 +18,7 @@ from laneway.engine.floors import Floors, all_ranges
 from laneway.engine.rooms import MOST, Room
 from laneway.engine.service import Service
 from laneway.store.database import Database
+from laneway.store.lanes import find_horizon
 from laneway.store.leases import Assignment, ClaimAnswer, Verdict, claim, park
 from laneway.store.statement import Statement
 
@@ -26,6 +27,7 @@ FEW = 10
 MOST_UNSETTLED = 5000
 MOST_PARKED = 1000
 BUSY_FOR_S = 5.0
+HELD_UP_S = 1.0
 NOT_READY_S = 0.05
 
 
@@ -86,7 +88,7 @@ class LaneLoop(Service):
         self.lane = lane
         self._tools = tools
         self.floors = Floors()
-        self._counted_since = time.monotonic()
+        self._counted_since = self._looked_past_at = time.monotonic()
         self.handlers = handlers
         self._most = MOST
         # Slots or limits are taken: worth another look when some of ours come free.
@@ -133,6 +135,7 @@ class LaneLoop(Service):
         # As they are now: the lane may be given other handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
         self._count_busy_anew_now_and_then()
+        await self._look_past_open_transactions()
         asked = time.monotonic()
         answer = await self._ask(
             self._tools.claim(
@@ -213,3 +216,9 @@ class LaneLoop(Service):
         if now - self._counted_since > BUSY_FOR_S:
             self._counted_since = now
             self.floors.forget_recent()
+
+    async def _look_past_open_transactions(self) -> None:
+        now = time.monotonic()
+        if self.floors.are_held_up and now - self._looked_past_at > HELD_UP_S:
+            self._looked_past_at = now
+            self.floors.look_past(await self._tools.database.run(find_horizon()))

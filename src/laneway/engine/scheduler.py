@@ -18,7 +18,7 @@ from uuid import UUID
 from laneway.domain import cron
 from laneway.domain.cron import Timing
 from laneway.domain.redaction import redact
-from laneway.domain.schedule import BATCH, Turn, decide
+from laneway.domain.schedule import BATCH, Turn, decide, replanned
 from laneway.domain.text import escape_text
 from laneway.engine.checks import Check
 from laneway.engine.complaints import Complaints
@@ -75,8 +75,10 @@ class Scheduler(Service):
     async def run_once(self) -> float | None:
         look = await self._database.run(store.find_due(self._holder, self._checks.keys()))
         if self._is_elected and look.epoch is not None:
-            await self._replan()
+            is_replanned = await self._replan()
             self._is_elected = False
+            if is_replanned:
+                return 0
         is_done = True
         for due in look.due:
             if due.check_name is not None and (due.next_at or due.asked_at):
@@ -130,7 +132,7 @@ class Scheduler(Service):
                 return False
             if due.next_at is None:
                 return await self._plan(due, timing, now)
-            turn = decide(timing, due.missed, due.catch_up, due.next_at, now, BATCH)
+            turn = decide(timing, due.missed, due.catch_up, due.next_at, now, BATCH, due.last_at)
             entries = [*_missed(turn), *(SlotEntry(s, "submitted", turn.note) for s in turn.slots)]
             return await self._fire(due, entries, turn.next_at, epoch) == "fired"
         except DatabaseUnavailable:
@@ -153,21 +155,24 @@ class Scheduler(Service):
         if await self._database.run(store.stop(due.name, due.seen, reason)):
             log.error("schedule %s: disabled: %s", due.name, reason)
 
-    async def _replan(self) -> None:
-        """Mends plans that were made while the database's clock was ahead of now.
+    async def _replan(self) -> bool:
+        """Mends plans that were made while the database's clock was ahead; whether there were any.
 
-        Slots that have had their turn keep it; those in between would never have one.
+        Slots that have had their turn keep it; the others have it when they come round.
         """
+        is_replanned = False
         for now, due in await self._database.run(store.find_ahead()):
             with contextlib.suppress(InvalidInput):
                 timing = cron.parse(due.cron, due.timezone)
-                next_at = cron.next_slot(timing, max(now, due.last_at or now))
-                if next_at is not None and due.next_at is not None and next_at < due.next_at:
+                next_at = replanned(timing, due.next_at or now, due.last_at, due.seen, now)
+                if next_at is not None:
                     await self._database.run(store.replan(due, next_at))
+                    is_replanned = True
+        return is_replanned
 
     async def _plan(self, due: Due, timing: Timing, now: datetime) -> bool:
-        # Never before a slot that had its turn, should the clock have been set back.
-        next_at = cron.next_slot(timing, max(now, due.last_at or now))
+        # Should the clock have been set back: what had its turn has no second one.
+        next_at = cron.next_slot(timing, now)
         if next_at is None:
             await self._stop(due, "cron: never comes round again")
             return False
@@ -237,7 +242,8 @@ class Scheduler(Service):
             turn = Turn((due.asked_at,), f"by {due.asked_by}", None, None, None)
         else:
             # One at a time: what held a moment ago need not hold for the next.
-            turn = decide(timing, due.missed, due.catch_up, due.next_at or now, now, most=1)
+            first = due.next_at or now
+            turn = decide(timing, due.missed, due.catch_up, first, now, 1, due.last_at)
         outcome, note, error = "submitted", turn.note, None
         if turn.slots:
             outcome, note, error = await self._ask(check, turn.note)

@@ -34,6 +34,8 @@ class Lapse:
         self._ttl_s = ttl_s
         self._at: float | None = None
         self._clock_s = 0.0
+        # Whether the database's clock has jumped before the last renewal.
+        self.has_jumped = False
 
     def is_over(self, at: float, clock_s: float) -> bool:
         """Whether it may have lapsed before this renewal, asked for at `at` of our own clock."""
@@ -42,7 +44,8 @@ class Lapse:
         if before is None:
             return True
         passed_s = at - before
-        return passed_s >= self._ttl_s or abs(clock_s - clock_before_s - passed_s) > self.JUMP_S
+        self.has_jumped = abs(clock_s - clock_before_s - passed_s) > self.JUMP_S
+        return passed_s >= self._ttl_s or self.has_jumped
 
 
 def _until(next_s: float | None, longest_s: float) -> float:
@@ -79,7 +82,8 @@ class Watchdog(Service):
         self.epoch: int | None = None
         # Something waits for the leader's other duties, as of the last look.
         self.has_duties = False
-        # Called whenever what is due may have changed unseen: elected, or leading again.
+        # Called whenever what is due may have changed unseen: elected, leading again, or a jump of
+        # the database's clock, whoever leads.
         self.on_elected: Callable[[], None] = lambda: None
 
     @property
@@ -91,15 +95,14 @@ class Watchdog(Service):
         self.is_leader = False
         asked_at = time.monotonic()
         answer = await self._database.run(watch(self._holder, self._ttl))
-        is_new = answer.epoch is not None and (
-            self._lapse.is_over(asked_at, answer.clock_s) or answer.epoch != self.epoch
-        )
+        is_over = self._lapse.is_over(asked_at, answer.clock_s)
+        is_new = answer.epoch is not None and (is_over or answer.epoch != self.epoch)
         self.epoch = answer.epoch
         self.is_leader = answer.epoch is not None
         self.has_duties = answer.has_duties
         PROCESS.leads(self._holder, answer.epoch)
         PROCESS.lapses += answer.reclaimed
-        if is_new:
+        if is_new or self._lapse.has_jumped:
             self.on_elected()
         if not self.is_leader:
             return _until(answer.next_s, self._ttl)

@@ -88,6 +88,11 @@ def find_strays(floors: Sequence[tuple[str, int, int]]) -> Statement[set[str]]:
     )
 
 
+def find_horizon() -> Statement[int]:
+    """The number of the first transaction that may still hide a job from claims."""
+    return Statement("lanes/find_horizon", lambda rows: int(rows[0][0]))
+
+
 def create(lane: Lane, by: str) -> Statement[bool | None]:
     """Creates a lane unless there is one of that name."""
     return Statement(

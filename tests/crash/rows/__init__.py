@@ -28,6 +28,7 @@ from tests.crash.rows import (
     c28_silent_network,
     c29_frozen_leader,
     c30_restored_log,
+    c31_clock_jump,
 )
 
 ROWS = {
@@ -87,6 +88,12 @@ ROWS = {
         "streams open through a dump and restore, and a restart",
         c30_restored_log.play,
         c30_restored_log.look,
+        keeps_history=False,
+    ),
+    "C31": Row(
+        "the database's clock jumps by a day",
+        c31_clock_jump.play,
+        c31_clock_jump.look,
         keeps_history=False,
     ),
     "C25": Row("jobs that take their process along", c25_culprit.play, c25_culprit.look),

@@ -72,7 +72,8 @@ create or replace trigger tell_schedulers after insert or update or delete on la
     for each statement execute function laneway.tell_schedulers();
 
 -- One slot and its job, in the transaction of the caller, who has locked the schedule's row. False:
--- the slot has had its turn, whoever took it. A job that cannot be submitted fails the slot alone. p_by:
+-- the slot has had its turn, whoever took it. A slot noted as missed may still have it: the clock was
+-- ahead then, and was set back. A job that cannot be submitted fails the slot alone. p_by:
 -- who asked for it, whose job it is then; null: the schedule itself.
 create or replace function laneway.take_slot(p laneway.schedules, p_slot timestamptz, p_manual boolean,
                                              p_outcome text, p_note text, p_by text)
@@ -80,9 +81,15 @@ returns boolean language plpgsql volatile as $$
 declare
     v_job uuid := case when p_outcome = 'submitted' then gen_random_uuid() end;
 begin
-    insert into laneway.schedule_slots (schedule, slot, manual, outcome, job_id, note)
-    values (p.name, p_slot, p_manual, p_outcome, v_job, p_note)
-    on conflict (schedule, slot) do nothing;
+    update laneway.schedule_slots t
+       set outcome = p_outcome, job_id = v_job, at = clock_timestamp(),
+           note = concat_ws('; ', p_note, 'before: ' || t.note)
+     where t.schedule = p.name and t.slot = p_slot and t.outcome = 'missed' and p_outcome <> 'missed';
+    if not found then
+        insert into laneway.schedule_slots (schedule, slot, manual, outcome, job_id, note)
+        values (p.name, p_slot, p_manual, p_outcome, v_job, p_note)
+        on conflict (schedule, slot) do nothing;
+    end if;
     if not found then return false; end if;
     if v_job is null then return true; end if;
     begin

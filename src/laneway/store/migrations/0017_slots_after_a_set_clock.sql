@@ -1,0 +1,3 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- A slot noted as missed while the clock was ahead may still have its turn. It changes no table.

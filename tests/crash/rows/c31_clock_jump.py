@@ -1,0 +1,206 @@
+"""C31: the database's clock jumps forward and back by a day while schedules come round.
+
+A slot fires once: when it is first reached, or by its policy if the clock jumped over it. A clock
+that was ahead for a while must not keep slots from their turn when it is set right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.crash.clusters import HASTY, SETTINGS
+from tests.crash.fake_clock import FakeClock
+from tests.crash.stage import Stage, Stuck, until
+
+ROUNDS = 3
+WORKERS = 2
+GAP_S = 3.0
+PATIENCE_S = 45.0
+FIRST_DAY = datetime(2027, 6, 1, tzinfo=UTC)
+DAY, HALF_HOUR = timedelta(days=1), timedelta(minutes=30)
+CRONS = {"night": "30 2 * * *", "half": "*/30 * * * *"}
+POLICIES: dict[str, dict[str, Any]] = {
+    "coalesce": {"missed": "coalesce"},
+    "skip": {"missed": "skip"},
+    "catch_up": {"missed": "catch_up", "catch_up": 1000},
+}
+ALL = tuple(f"{kind}_{policy}" for kind in CRONS for policy in POLICIES)
+NIGHTS = tuple(name for name in ALL if name.startswith("night"))
+HALVES = tuple(name for name in ALL if name.startswith("half"))
+
+
+async def play(stage: Stage) -> None:
+    if stage.app == "tests.crash.app:lw":
+        stage.app = "tests.crash.house:lw"
+    stage.worker_settings |= {"LANEWAY_LEADER_TTL": "2.5", "LANEWAY_WATCHDOG_INTERVAL": "1.5"}
+    stage.sink.chmod(0o755)
+    clock = FakeClock(stage.sink)
+    clock.set(FIRST_DAY)
+    stage.conn.close()
+    stage.postgres.stop()
+    try:
+        with clock.serving(stage.postgres.data_dir, {**SETTINGS, **HASTY}):
+            try:
+                await Jumps(stage, clock).play()
+            finally:
+                await stage.stop_workers()
+                stage.conn.close()
+    finally:
+        stage.postgres.start()
+
+
+class Jumps:
+    """Moves the clock and waits for the slots that must come."""
+
+    def __init__(self, stage: Stage, clock: FakeClock) -> None:
+        self._stage = stage
+        self._clock = clock
+        self._jumped = time.monotonic()
+        self._jumped_to = clock.now
+        self._wanted: set[tuple[str, datetime]] = set()
+
+    async def play(self) -> None:
+        stage = self._stage
+        workers = [stage.start_worker() for _ in range(WORKERS)]
+        await stage.ready(*workers)
+        for number in range(stage.count(ROUNDS)):
+            day = FIRST_DAY + timedelta(days=20 * number + 1)
+            self._set(day + timedelta(hours=2, minutes=20))
+            async with stage.client() as client:
+                for kind, cron in CRONS.items():
+                    for policy, settings in POLICIES.items():
+                        name = f"{kind}_{policy}"
+                        await client.schedules.put(name, job_type="tick", cron=cron, **settings)
+                await self._planned()
+                await self._around(day)
+                self._judge()
+                for name in ALL:
+                    await client.schedules.delete(name)
+            self._wanted.clear()
+
+    async def _around(self, day: datetime) -> None:
+        """Plays every jump around the slots of one night and the next."""
+        night = day + timedelta(hours=2, minutes=30)
+        # The clock was slow, and is set right just before the slot.
+        self._set(night - timedelta(seconds=2))
+        await self._come(ALL, night)
+        # A day ahead: the next night is due at once, what lies between by policy.
+        await self._rest()
+        self._jump(DAY)
+        await self._come(ALL, night + DAY)
+        await self._come(["half_catch_up"], *_halves(night + HALF_HOUR, night + DAY))
+        # Set right again: what comes next had no turn, but for those that caught up.
+        await self._rest()
+        self._jump(-DAY)
+        self._set(night + HALF_HOUR - timedelta(seconds=2))
+        await self._come(HALVES, night + HALF_HOUR)
+        # A day behind for a while: nothing of that day is made up.
+        self._jump(-DAY)
+        await self._noticed()
+        await self._rest()
+        self._jump(DAY)
+        self._set(night + 2 * HALF_HOUR - timedelta(seconds=2))
+        await self._come(HALVES, night + 2 * HALF_HOUR)
+        # The night that fired while the clock was ahead does not fire again.
+        self._set(night + DAY - timedelta(seconds=2))
+        await until(
+            lambda: self._clock.now > night + DAY + timedelta(seconds=GAP_S), 60, "it passes"
+        )
+        self._set(night + DAY + HALF_HOUR - timedelta(seconds=2))
+        await self._come(HALVES, night + DAY + HALF_HOUR)
+        # Ahead over a night whose policy leaves it out, and back before it comes.
+        before = night + 2 * DAY - timedelta(hours=1)
+        self._set(before)
+        await self._come(["half_coalesce", "half_skip"], before)
+        await self._come(["half_catch_up"], *_halves(night + DAY + 2 * HALF_HOUR, before))
+        await self._rest()
+        self._jump(DAY)
+        await self._come(["night_coalesce", "night_catch_up"], night + 2 * DAY)
+        await self._come(HALVES, before + DAY)
+        await self._come(["half_catch_up"], *_halves(before + HALF_HOUR, before + DAY))
+        self._jump(-DAY)
+        self._set(night + 2 * DAY - timedelta(seconds=2))
+        await self._come(ALL, night + 2 * DAY)
+
+    def _jump(self, by: timedelta) -> None:
+        self._set(self._clock.now + by)
+        self._stage.fault(kind="jump", by=by.total_seconds())
+
+    def _set(self, to: datetime) -> None:
+        self._clock.set(to)
+        self._jumped, self._jumped_to = time.monotonic(), self._clock.now
+
+    async def _rest(self) -> None:
+        """Lets the leader come to rest, and meets it at any moment between two looks."""
+        await asyncio.sleep(self._stage.random.uniform(0.5, 2.5))
+
+    async def _planned(self) -> None:
+        asked = "select count(*) = %s from laneway.schedule_state where next_at is not null"
+        await until(lambda: bool(self._stage.ask(asked, len(ALL))), PATIENCE_S, "all are planned")
+
+    async def _noticed(self) -> None:
+        """Waits until the leader has met the clock as it is."""
+        asked = (
+            "select held_until between clock_timestamp() and clock_timestamp() + interval '5 s'"
+            " from laneway.leader"
+        )
+        await until(lambda: bool(self._stage.ask(asked)), PATIENCE_S, "the leader leads on")
+        await asyncio.sleep(GAP_S)
+
+    async def _come(self, names: Iterable[str], *slots: datetime) -> None:
+        """Waits until these have had their turn, and notes how long after they could."""
+        due = {(name, slot) for name in names for slot in slots}
+        self._wanted |= due
+        while missing := due - self._submitted():
+            late = time.monotonic() - max(self._could(slot) for _, slot in missing)
+            if late > PATIENCE_S:
+                names = sorted({name for name, _ in missing})
+                raise Stuck(f"no turn of {names} at {sorted({s for _, s in missing})}")
+            await asyncio.sleep(0.02)
+        late = time.monotonic() - max(self._could(slot) for _, slot in due)
+        self._stage.history.add("turn", late=late, slot=f"{max(slots):%d %H:%M}")
+
+    def _could(self, slot: datetime) -> float:
+        """When the slot could have its turn: as the clock jumped, or as it came round."""
+        ahead = (slot - self._jumped_to).total_seconds()
+        return self._jumped + max(0.0, ahead)
+
+    def _submitted(self) -> set[tuple[str, datetime]]:
+        return set(
+            self._stage.conn.execute(
+                "select schedule, slot from laneway.schedule_slots where outcome = 'submitted'"
+            ).fetchall()
+        )
+
+    def _judge(self) -> None:
+        stage = self._stage
+        fired = self._submitted()
+        jobs = stage.ask("select count(*) from laneway.jobs where created_by like 'schedule:%%'")
+        total = sum(event.more["count"] for event in stage.history.of("fired")) + len(fired)
+        stage.history.add("fired", count=len(fired))
+        stage.result.must("slots and their jobs", f"{total}, {jobs}", held=total == jobs > 0)
+        extra = sorted(f"{name} {slot:%d %H:%M}" for name, slot in fired - self._wanted)
+        stage.result.must("slots that should not have come", extra, held=not extra)
+
+
+def _halves(first: datetime, last: datetime) -> list[datetime]:
+    return [first + n * HALF_HOUR for n in range(int((last - first) / HALF_HOUR) + 1)]
+
+
+def look(stage: Stage) -> None:
+    turns = stage.history.of("turn")
+    worst = max((turn.more["late"] for turn in turns), default=99.0)
+    seen = ", ".join(f"{turn.more['slot']} {turn.more['late']:.2f}" for turn in turns)
+    stage.result.figures["clock_jump_gap_s"] = round(worst, 2)
+    stage.result.must(
+        f"turns ≤ {GAP_S:g} s after the clock's jump or their slot",
+        f"{worst:.2f} s ({seen})",
+        held=worst <= GAP_S,
+    )
+    jumps = stage.result.faults
+    stage.result.must("jumps by a day", jumps, held=jumps == 6 * stage.count(ROUNDS))
+    stage.result.jobs = stage.ask("select count(*) from laneway.jobs")
