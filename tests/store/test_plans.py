@@ -450,7 +450,7 @@ def test_counting_states_looks_at_a_bounded_number_of_jobs_of_each(desk: Desk, c
 
     def look() -> None:
         desk.do(ENDED)
-        # The first look marks the dead entries that tests before this one left; the next skips them.
+        # The first look marks the dead entries that earlier tests left; the next skips them.
         desk.run(count)
         before = counters(desk)
         found = {each.status: each for each in desk.run(count)}
