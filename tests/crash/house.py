@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 
 from laneway import Analysis, Approval, Context, SyncContext
+from laneway.control import lanes
 from tests.crash.app import QUICKLY, lw, note, passed, running
 
 __all__ = ["lw"]
@@ -137,6 +138,18 @@ async def keyed_apart(ctx: Context, op: str, key: str, ms: int) -> None:
                 await asyncio.sleep(ms / 1000)
             await ctx.finish(conn=conn, result=op)
         await asyncio.sleep(LINGER_S)
+
+
+# Changes ------------------------------------------------------------------------------------------
+
+
+@lw.handler("tuner", retry=QUICKLY, max_retries=MANY)
+async def tuner(ctx: Context, op: str, lane: str, poll_ms: int) -> str:
+    """Changes a lane from inside a worker, once the test lets it."""
+    with running(ctx):
+        await passed(Path(os.environ["CRASH_SINK"], "tune"))
+        await lanes.tune(lw.database, lane, {"poll_interval_ms": poll_ms}, by="tuner")
+    return op
 
 
 # Schedules ----------------------------------------------------------------------------------------

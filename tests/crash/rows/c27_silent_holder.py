@@ -1,34 +1,36 @@
 """C27: servers and workers fall silent with the row of a lane or a limit, or the gate, in hand.
 
-A server's connection is swallowed as it commits a change: PostgreSQL goes on waiting for it, with
-all its locks. A worker's connections are swallowed while its jobs fill the lane.
+A connection is swallowed as a change is committed: PostgreSQL goes on waiting for it, with all its
+locks. The server or worker that made the change goes on, or dies, and nobody hears of its death.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import sys
 import time
 from collections.abc import Callable
-from uuid import UUID
 
 import httpx2
 
 from laneway import Laneway
-from laneway.config import Settings
-from laneway.control import health
-from laneway.control.explain import explain
-from laneway.control.health import Finding
-from laneway.store.database import Database
 from laneway.testing import faults
 from laneway.testing.proxy import Proxy
 from tests.address import address, through
+from tests.crash.processes import ROOT, worker_environment
 from tests.crash.rows.c19_streams import Replica, serving, token_of
 from tests.crash.stage import Stage, until
 
 ROUNDS = 3
 RESUME_S = 5.0
 PATIENCE_S = 40.0
+COMMANDS = {"explain": ("jobs", "explain", "ID"), "doctor": ("doctor",)}
+# A few at a time: each is a program to start.
+ASK_FIRST_S, ASK_AGAIN_S = 0.4, 1.2
+# As our transactions end: not a word in some other statement.
+COMMIT = b"commit\x00"
 # What a server changes, over HTTP, and a job that cannot be claimed meanwhile.
 CHANGES = {
     "lane": ("PATCH", "/admin/workers/lanes/narrow", {"poll_interval_ms": 300}, "narrow"),
@@ -46,25 +48,37 @@ async def play(stage: Stage) -> None:
             worker = stage.start_worker()
             await stage.ready(worker)
             async with stage.client() as client, httpx2.AsyncClient(timeout=60) as http:
-                await serving(http, [replica])
-                headers = {"Authorization": f"Bearer {token}"}
+                http.headers["Authorization"] = f"Bearer {token}"
                 for _ in range(stage.count(ROUNDS)):
-                    for kind, (method, path, body, job_type) in CHANGES.items():
-                        # Known to work, and its connections are there.
-                        (await http.get(f"{replica.url}/me", headers=headers)).raise_for_status()
-                        proxy.swallow_when(b"commit")
-                        asking = asyncio.create_task(
-                            http.request(method, replica.url + path, json=body, headers=headers)
-                        )
-                        async with asyncio.timeout(PATIENCE_S):
-                            await proxy.swallowed.wait()
-                        await _resumed(stage, client, kind, job_type)
+                    await serving(http, [replica])
+                    for kind in CHANGES:
+                        asking = await _silence(proxy, http, replica, kind)
+                        await _resumed(stage, client, kind, CHANGES[kind][3])
                         with contextlib.suppress(httpx2.HTTPError):
                             await asking
+                    asking = await _silence(proxy, http, replica, "lane")
+                    replica.kill()
+                    await _resumed(stage, client, "dead server", "narrow")
+                    await asyncio.gather(asking, return_exceptions=True)
+                    replica.start()
         finally:
             replica.end()
         await _worker(stage, proxy)
         await stage.drain(RESUME_S + 5)
+
+
+async def _silence(
+    proxy: Proxy, http: httpx2.AsyncClient, replica: Replica, kind: str
+) -> asyncio.Task[httpx2.Response]:
+    """Asks the server for a change, and swallows its commit."""
+    method, path, body, _ = CHANGES[kind]
+    # Known to work, and its connections are there.
+    (await http.get(f"{replica.url}/me")).raise_for_status()
+    proxy.swallow_when(COMMIT)
+    asking = asyncio.create_task(http.request(method, replica.url + path, json=body))
+    async with asyncio.timeout(PATIENCE_S):
+        await proxy.swallowed.wait()
+    return asking
 
 
 async def _resumed(stage: Stage, client: Laneway, kind: str, job_type: str) -> None:
@@ -76,9 +90,9 @@ async def _resumed(stage: Stage, client: Laneway, kind: str, job_type: str) -> N
     try:
         await until(_claimed(stage, job), PATIENCE_S, f"a claim with the {kind} held", 0.01)
     finally:
-        is_named = await naming
-    took = time.monotonic() - began
-    stage.history.add("resumed", kind=kind, took=took, named=is_named, at=at)
+        took = time.monotonic() - began
+        named = await naming
+    stage.history.add("resumed", kind=kind, took=took, named=named, at=at)
 
 
 def _claimed(stage: Stage, job: str) -> Callable[[], bool]:
@@ -86,62 +100,67 @@ def _claimed(stage: Stage, job: str) -> Callable[[], bool]:
     return lambda: bool(stage.ask(asked, job))
 
 
-async def _named(stage: Stage, job: str) -> bool:
-    """Whether explain and doctor name the blocker while it blocks."""
-    database = Database(stage.dsn, Settings.load(database_url=stage.dsn), role="crash explain")
-    told: set[str] = set()
+async def _named(stage: Stage, job: str) -> list[str]:
+    """Which commands name the blocker by pid, application and age."""
+    pid, application = stage.conn.execute(
+        "select pid, application_name from pg_stat_activity"
+        " where state = 'idle in transaction' and application_name like 'laneway%'"
+        " order by xact_start limit 1"
+    ).fetchone() or (0, "none")
+    wanted = re.compile(rf"pid {pid} \({re.escape(application)}, .* for \d+ s")
+    says = [_says(stage, job, wanted, *command) for command in COMMANDS.values()]
+    answers = await asyncio.gather(*says)
+    return [name for name, is_named in zip(COMMANDS, answers, strict=True) if is_named]
+
+
+async def _says(stage: Stage, job: str, wanted: re.Pattern[str], *command: str) -> bool:
+    """Asks the command line until it says so or the job was claimed."""
     is_claimed = _claimed(stage, job)
-    try:
-        while len(told) < 2 and not is_claimed():
-            reasons = (await explain(database, UUID(job))).reasons
-            told |= {"explain" for r in reasons if r.code == "locked" and "pid" in r.message}
-            found = await health.check_blockers(database)
-            if found.finding is not Finding.OK and "laneway" in found.message:
-                told.add("doctor")
-            await asyncio.sleep(0.1)
-    finally:
-        await database.close()
-    return len(told) == 2
+    asked: list[asyncio.Task[str]] = []
+    await asyncio.sleep(ASK_FIRST_S)
+    while not is_claimed() and not any(a.done() and wanted.search(a.result()) for a in asked):
+        asked.append(
+            asyncio.create_task(_answer(stage, *(job if c == "ID" else c for c in command)))
+        )
+        await asyncio.wait(asked[-1:], timeout=ASK_AGAIN_S)
+    answers = await asyncio.gather(*asked)
+    return any(wanted.search(said) for said in answers)
+
+
+async def _answer(stage: Stage, *command: str) -> str:
+    """What a command says, in one line."""
+    asked = await asyncio.create_subprocess_exec(
+        *faults.tied([sys.executable, "-m", "laneway", *command]),
+        cwd=ROOT,
+        env=worker_environment(stage.dsn, stage.sink),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await asked.communicate()
+    return " ".join(said.decode().split())
 
 
 async def _worker(stage: Stage, proxy: Proxy) -> None:
-    """A worker whose jobs fill a lane falls silent for good; another one has the lane."""
-    before = stage.worker_dsn
+    """A worker dies as it changes a lane; nobody hears of it, and another one claims there."""
+    near = stage.worker_dsn
     for worker in stage.workers:
         faults.end_all(worker.tree())
     stage.worker_dsn = through(proxy, stage.dsn)
-    silent = stage.start_worker(lanes="narrow")
-    await stage.ready(silent)
-    stage.worker_dsn = before
+    doomed = stage.start_worker()
+    await stage.ready(doomed)
+    stage.worker_dsn = near
     async with stage.client() as client:
-        jobs = [stage.job("narrow", ms=60_000) for _ in range(3)]
-        await stage.submit(client, *jobs)
-        running = "select count(*) = 3 from laneway.lease where lane = 'narrow'"
-        await until(lambda: bool(stage.ask(running)), 30, "the lane is full")
+        await stage.submit(client, stage.job("tuner", lane="narrow", poll_ms=260))
+        asked = "select count(*) = 1 from laneway.lease where job_type = 'tuner'"
+        await until(lambda: bool(stage.ask(asked)), 30, "the tuner runs")
         other = stage.start_worker()
         await stage.ready(other)
-        proxy.blackhole()
-        proxy.swallow()
-        began = time.monotonic()
-        stage.fault(kind="worker")
-        await until(
-            lambda: bool(stage.ask("select exists (select from laneway.lease where attempt > 1)")),
-            PATIENCE_S,
-            "another worker has the lane",
-            0.01,
-        )
-        took = time.monotonic() - began
-        stage.history.add("resumed", kind="worker", took=took, named=True)
-        faults.end_all(silent.tree())
-        proxy.heal()
-        for job in (
-            stage.ask(
-                "select array_agg(id::text) from laneway.jobs_view where lane ="
-                " 'narrow' and status <> 'completed'"
-            )
-            or []
-        ):
-            await stage.cancel(client, job)
+        proxy.swallow_when(COMMIT)
+        (stage.sink / "tune").touch()
+        async with asyncio.timeout(PATIENCE_S):
+            await proxy.swallowed.wait()
+        faults.kill(*doomed.tree())
+        await _resumed(stage, client, "dead worker", "narrow")
 
 
 def look(stage: Stage) -> None:
@@ -153,7 +172,9 @@ def look(stage: Stage) -> None:
     stage.result.must(
         f"claims go on ≤ {RESUME_S:g} s after the silence",
         f"{worst:.2f} s of {len(took)}",
-        held=worst <= RESUME_S and kinds == {*CHANGES, "worker"},
+        held=worst <= RESUME_S and kinds == {*CHANGES, "dead server", "dead worker"},
     )
-    unnamed = [event.more["kind"] for event in resumed if not event.more["named"]]
-    stage.result.must("blockers that nobody named", unnamed, held=not unnamed)
+    # A busy machine may be too slow for one; not for all.
+    named = {(event.more["kind"], command) for event in resumed for command in event.more["named"]}
+    unnamed = [f"{kind}: {c}" for kind in sorted(kinds) for c in COMMANDS if (kind, c) not in named]
+    stage.must_in_time("blockers that explain or doctor did not name", unnamed, held=not unnamed)
