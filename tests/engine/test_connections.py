@@ -15,6 +15,8 @@ def connections(shop: Workshop) -> list[str]:
     rows = shop.rows(
         "select application_name from pg_stat_activity where datname = current_database()"
         " and application_name like 'laneway%' and application_name not like 'laneway client%'"
+        # Open for a moment every few seconds.
+        " and application_name not like 'laneway strays%'"
         " order by 1"
     )
     # Behind a pooler each has a name that no other connection has.

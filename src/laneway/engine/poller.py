@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import ClassVar
 
 from laneway.engine.complaints import Complaints
 from laneway.engine.floors import Floors
 from laneway.engine.service import Service
+from laneway.engine.stray_look import StrayLook
 from laneway.store.database import Database
-from laneway.store.lanes import ControlState, Peek, find_strays, peek
+from laneway.store.lanes import ControlState, Peek, peek
 
 # The soonest look after a hint, so that a stream of submits costs a few looks per second.
 HINT_S = 0.1
 SHORTEST_S = 0.005
-# How often to look below the floors: at most a fiftieth of the time is spent there.
-STRAYS_S = 5.0
-STRAYS_PAUSE = 50
 
 
 class Poller(Service):
@@ -41,12 +38,16 @@ class Poller(Service):
         self._database = database
         self._job_types = job_types
         self._floors = floors
-        self._look_below_at = time.monotonic() + STRAYS_S
         self._state = state
         self._refresh = refresh
         self._on_work = on_work
         self._on_foreign_work = on_foreign_work
         self._alarm: asyncio.TimerHandle | None = None
+        self.stray_look = StrayLook(database, complaints, floors, on_work)
+
+    def start(self) -> None:
+        super().start()
+        self.stray_look.start()
 
     def hint(self) -> None:
         """Something was submitted: it may be a delayed job that comes due before the next look."""
@@ -65,7 +66,12 @@ class Poller(Service):
         self._alarm = None
         self.wake()
 
+    async def stop(self) -> None:
+        await self.stray_look.cancel()
+        await super().stop()
+
     async def cancel(self) -> None:
+        await self.stray_look.cancel()
         await super().cancel()
         if self._alarm is not None:
             self._alarm.cancel()
@@ -81,8 +87,6 @@ class Poller(Service):
             foreign = set(found.promoted) - set(types)
             if foreign:
                 self._on_foreign_work(foreign)
-        if time.monotonic() >= self._look_below_at:
-            await self._look_below()
         interval_s = self._interval_s(set(types))
         if found.next_due_s is not None and found.next_due_s < interval_s:
             self._look_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
@@ -98,21 +102,6 @@ class Poller(Service):
         ]
         rest = [job_type for job_type in types if job_type not in known]
         return await self._database.run(peek(rest, ranges))
-
-    async def _look_below(self) -> None:
-        """Has claims look from the start again where a job turned up below a floor."""
-        began = time.monotonic()
-        heights = [one for floors in self._floors() for one in floors.heights()]
-        try:
-            strays = await self._database.run(find_strays(heights)) if heights else set()
-        finally:
-            # After a failure too: a look that takes too long is not repeated at once.
-            ended = time.monotonic()
-            self._look_below_at = ended + max(STRAYS_S, STRAYS_PAUSE * (ended - began))
-        for floors in self._floors():
-            floors.forget_types(strays)
-        if strays:
-            self._on_work(strays)
 
     def _interval_s(self, types: set[str]) -> float:
         state = self._state()

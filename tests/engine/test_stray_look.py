@@ -1,0 +1,90 @@
+"""The look for jobs below the floors: it delays nothing, ends soon, and is not repeated at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laneway import Context
+from laneway.engine import stray_look
+from laneway.engine.complaints import Complaints
+from laneway.engine.floors import Floors
+from laneway.engine.stray_look import StrayLook
+from laneway.store import statement
+from laneway.store.database import Database
+from tests.engine.workshop import Workshop, until
+
+LOOKING = (
+    "select pid from pg_stat_activity where datname = current_database()"
+    " and query ~ 'pg_sleep' and state = 'active' and pid <> pg_backend_pid()"
+)
+COUNT = (
+    "select count(*) from pg_stat_activity where datname = current_database()"
+    " and application_name like 'laneway strays%'"
+)
+
+
+@pytest.fixture
+def slow_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look takes an hour."""
+    read = statement.sql
+
+    def sql(name: str) -> str:
+        return "select pg_sleep(3600)::text" if name == "lanes/find_strays" else read(name)
+
+    monkeypatch.setattr(statement, "sql", sql)
+
+
+class Raised(Floors):
+    """Floors of a type that has been claimed from."""
+
+    def heights(self) -> list[tuple[str, int, int]]:
+        return [("job", 0, 1)]
+
+
+@pytest.mark.usefixtures("slow_look")
+async def test_progress_is_stored_while_a_look_is_blocked(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stray_look, "EVERY_S", 0.05)
+    monkeypatch.setattr(stray_look, "LONGEST_S", 3600.0)
+    looking = asyncio.Event()
+
+    @shop.lw.handler("first")
+    async def first(ctx: Context) -> None: ...
+
+    @shop.lw.handler("second")
+    async def second(ctx: Context) -> str:
+        await looking.wait()
+        await ctx.save({"at": 1})
+        return "saved"
+
+    await shop.hire_unlike({"statement_timeout": 3600.0})
+    for _ in range(3):
+        # Floors rise with a claim after the one that saw the jobs.
+        await (await shop.lw.submit("first")).wait(60)
+    job = await shop.lw.submit("second")
+    before = await until(lambda: shop.rows(LOOKING))
+    looking.set()
+    assert await job.wait(60) == "saved"
+    assert shop.rows(LOOKING) == before, "the same look is still under way"
+
+
+@pytest.mark.usefixtures("slow_look")
+async def test_look_that_takes_too_long_is_given_up_and_leaves_no_connection(
+    shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stray_look, "LONGEST_S", 0.2)
+    database = Database(shop.dsn, shop.lw.settings, role="tests", size=1)
+    found: list[set[str]] = []
+    look = StrayLook(database, Complaints(), lambda: [Raised()], found.append)
+    delay = await look.run_once()
+    assert "strays: " in caplog.text
+    assert delay is not None
+    assert delay >= stray_look.EVERY_S, "a failed look is not repeated at once"
+    assert delay >= stray_look.PAUSE_TIMES * 0.2
+    assert found == []
+    await until(lambda: shop.one(COUNT) == 0)
+    assert database.in_use == database.idle == 0
+    await database.close()
