@@ -56,9 +56,11 @@ async def test_application_not_seen_for_long_is_named_with_the_command(
         await shop.hire(new)
         command = "laneway admin workers forget-publisher old_shop --type refund"
         assert command in caplog.text
+        assert "what it asked for binds nobody any more" in caplog.text
         found = await health.check_publishers(new.database)
         assert found.finding is health.Finding.WARN
         assert command in (found.next or "")
+        assert "binds nobody any more" in found.message
 
 
 async def test_running_worker_keeps_its_application_seen(
@@ -76,16 +78,32 @@ async def test_running_worker_keeps_its_application_seen(
     await until(lambda: shop.rows(recent) == [(True,)])
 
 
+PROGRAM = (
+    "from laneway import Laneway\n"
+    "lw = Laneway('postgresql://nowhere')\n"
+    "@lw.handler('refund')\n"
+    "async def refund(ctx): ...\n"
+    "print(lw.registry.records()[0].application)\n"
+)
+
+
+def application(tmp_path: Path, *arguments: str) -> str:
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
 def test_main_program_is_known_by_its_own_name(tmp_path: Path) -> None:
-    program = tmp_path / "billing.py"
-    program.write_text(
-        "from laneway import Laneway\n"
-        "lw = Laneway('postgresql://nowhere')\n"
-        "@lw.handler('refund')\n"
-        "async def refund(ctx): ...\n"
-        "print(lw.registry.records()[0].application)\n"
-    )
-    for arguments in ([str(program)], ["-m", "billing"]):
-        command = [sys.executable, *arguments]
-        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert said.stdout == "billing\n"
+    (tmp_path / "billing.py").write_text(PROGRAM)
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "__main__.py").write_text(PROGRAM)
+    assert application(tmp_path, str(tmp_path / "billing.py")) == "billing"
+    assert application(tmp_path, "-m", "billing") == "billing"
+    assert application(tmp_path, "shop") == "shop"
+    assert application(tmp_path, "-m", "shop") == "shop.__main__"
+
+
+def test_code_without_a_file_is_known_as_the_main_program(tmp_path: Path) -> None:
+    assert application(tmp_path, "-c", PROGRAM) == "__main__"

@@ -10,7 +10,7 @@ import pytest
 
 from laneway.config import Settings
 from laneway.domain.approval import Approval
-from laneway.store import workers
+from laneway.store import job_types, workers
 from tests.store.approvals import record, status
 from tests.store.desk import Desk
 
@@ -139,3 +139,42 @@ def test_row_that_says_the_same_is_not_written_again(desk: Desk) -> None:
     assert before[1] == ["a", "b", "c"]
     start(desk, "billing", limits=("c",))
     assert in_force(desk, "xmin::text, limits") == before
+
+
+@pytest.mark.parametrize(
+    "application, age, binds",
+    [
+        ("gone", "44 days", True),
+        ("gone", "46 days", False),
+        # Code without a file, such as a notebook: any of them has this name.
+        ("__main__", "23 hours", True),
+        ("__main__", "25 hours", False),
+    ],
+)
+def test_application_not_seen_for_long_binds_no_more(
+    desk: Desk, application: str, age: str, *, binds: bool
+) -> None:
+    start(desk, application, approval=ALWAYS, max_retries=1, limits=("a",))
+    start(desk, "shop", limits=("b",))
+    desk.do(
+        f"update laneway.type_publishers set seen_at = now() - interval '{age}'"
+        f" where application = '{application}'"
+    )
+    start(desk, "shop", limits=("b",))
+    both = ("always", 1, ["a", "b"])
+    assert in_force(desk, "approval, max_retries, limits") == (
+        both if binds else ("never", 3, ["b"])
+    )
+    stale = desk.run(job_types.publishers(stale_only=True, limit=10))
+    assert [one.application for one in stale] == ([] if binds else [application])
+    assert bool(desk.run(workers.conflicts(["t"]))) == binds
+
+
+def test_policy_stays_until_another_application_publishes_the_type(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS)
+    desk.do("update laneway.type_publishers set seen_at = now() - interval '1 year'")
+    desk.do("update laneway.job_types set priority = 5 where name = 't'")
+    assert in_force(desk) == "always"
+    start(desk, "shop", approval=ALWAYS)
+    start(desk, "billing")
+    assert in_force(desk) == "always"

@@ -74,7 +74,7 @@ class PublisherOut(BaseModel):
     first_at: datetime
     published_at: datetime = Field(description="When its policy changed last")
     seen_at: datetime = Field(description="When one of its workers last had the type")
-    is_stale: bool = Field(description="Not seen for 45 days, while another application has it")
+    is_stale: bool = Field(description="Not seen for 45 days, while another has it: binds no more")
 
 
 class ForgottenOut(BaseModel):

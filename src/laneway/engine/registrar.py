@@ -106,7 +106,7 @@ class Registrar(Service):
         stale = job_types.publishers(list(pairs), stale_only=True, limit=STALE_SHOWN)
         for one in await self._database.run(stale):
             log.warning(
-                "%s, and what it asked for still binds others. If it is gone, run `%s`",
+                "%s: what it asked for binds nobody any more. Start it again, or run `%s`",
                 one,
                 forgetting(one.application, one.job_type),
             )

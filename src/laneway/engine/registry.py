@@ -105,9 +105,12 @@ def _module(fn: Callable[..., Any]) -> str:
         return fn.__module__
     main = sys.modules["__main__"]
     spec, path = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    if spec is not None:
+    if spec is not None and spec.name != "__main__":
         return str(spec.name)
-    return "__main__" if path is None else Path(path).stem
+    if path is None:
+        return "__main__"
+    # Of a folder or an archive that is run as a program, its name.
+    return Path(path).parent.stem if spec is not None else Path(path).stem
 
 
 def make_handler(job_type: str, fn: Callable[..., Any], **options: Any) -> Handler:

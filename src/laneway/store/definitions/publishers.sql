@@ -1,8 +1,16 @@
--- Several applications may publish the same job type. None of them loosens what another asks for.
+-- Several applications may publish the same job type. None of them loosens what another asks for that is still seen.
 
 -- How strict the approval of a published record is.
 create or replace function laneway.strictness(p_record jsonb) returns integer language sql immutable as $$
     select case p_record ->> 'approval' when 'always' then 2 when 'below' then 1 else 0 end
+$$;
+
+-- Whether an application counts that was last seen then: for 45 days, because one may be run once a month. Code without
+-- a file has the name __main__, whoever wrote it, and counts for a day. sql/job_types/list_publishers.sql says the same.
+create or replace function laneway.binds(p_application text, p_seen timestamptz) returns boolean
+language sql stable as $$
+    select p_seen >= clock_timestamp() - case p_application when '__main__' then interval '1 day'
+                                              else interval '45 days' end
 $$;
 
 -- Remembers what an application publishes and answers the records as they are: keep_strictest adds what others ask
@@ -21,7 +29,7 @@ begin
     return p_types;
 end $$;
 
--- Keeps in a published row what the applications that are remembered ask for more strictly: approval, two persons,
+-- Keeps in a published row what the applications that are seen ask for more strictly: approval, two persons,
 -- analysis, fewer retries, more limits; the arguments are those of the first application. Workers of versions that
 -- remember nothing write the table themselves: so it is done here, with the rights of the owner.
 create or replace function laneway.keep_strictest() returns trigger
@@ -36,18 +44,18 @@ begin
            (array_agg(p.record order by laneway.strictness(p.record) desc,
                       p.record ->> 'approval_unit' is distinct from new.approval_unit,
                       (p.record ->> 'approval_below')::numeric))[1] as strictest
-      into r from laneway.type_publishers p where p.job_type = new.name;
+      into r from laneway.type_publishers p where p.job_type = new.name and laneway.binds(p.application, p.seen_at);
     if r.applications = 0 then return new; end if;
     new.two_person := new.two_person or r.two_person;
     new.has_analysis := new.has_analysis or r.has_analysis;
     new.max_retries := least(new.max_retries, r.max_retries);
     new.arguments := nullif(r.arguments, 'null');
     if exists (select from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
-                where p.job_type = new.name and l <> all (new.limits)) then
+                where p.job_type = new.name and laneway.binds(p.application, p.seen_at) and l <> all (new.limits)) then
         new.limits := array(select unnest(new.limits)
                             union
                             select l from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
-                             where p.job_type = new.name order by 1);
+                             where p.job_type = new.name and laneway.binds(p.application, p.seen_at) order by 1);
     end if;
     if laneway.strictness(r.strictest) > laneway.strictness(jsonb_build_object('approval', new.approval))
        or (new.approval = 'below' and r.strictest ->> 'approval' = 'below'
@@ -70,9 +78,9 @@ returns table (job_type text, applications text[], fields text[]) language sql s
       from laneway.type_publishers p
      cross join (values ('approval'), ('approval_below'), ('approval_unit'), ('two_person'), ('has_analysis'),
                         ('max_retries'), ('limits'), ('arguments')) f (name)
-     where (p_types is null or p.job_type = any (p_types))
+     where (p_types is null or p.job_type = any (p_types)) and laneway.binds(p.application, p.seen_at)
        and exists (select from laneway.type_publishers o
-                    where o.job_type = p.job_type and o.record -> f.name is distinct from p.record -> f.name)
+                    where o.job_type = p.job_type and laneway.binds(o.application, o.seen_at) and o.record -> f.name is distinct from p.record -> f.name)
      group by p.job_type order by p.job_type
 $$;
 

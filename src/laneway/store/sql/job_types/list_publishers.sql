@@ -1,9 +1,10 @@
 -- Which application publishes which job type, by both names; one page.
--- Stale: not seen for so many days, while another application that is seen publishes the type too, which it may hold
--- to an old policy.
+-- Stale: not seen for so many days (code without a file: for one), while another application that is seen publishes the
+-- type too, which it binds no more (laneway.binds).
 with published as (
     select p.job_type, p.application, p.first_at, p.published_at, p.seen_at,
-           p.seen_at < clock_timestamp() - make_interval(days => %(stale_days)s::integer)
+           p.seen_at < clock_timestamp() - make_interval(
+               days => case p.application when '__main__' then 1 else %(stale_days)s::integer end)
            and exists (select from laneway.type_publishers o
                         where o.job_type = p.job_type and o.application <> p.application
                           and o.seen_at >= clock_timestamp() - make_interval(days => %(stale_days)s::integer)) as is_stale
