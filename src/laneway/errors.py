@@ -12,6 +12,7 @@ LanewayError
 ├── Unauthenticated         nobody is known by what was shown, or nothing was
 ├── Forbidden               the principal may not do this
 ├── RateLimited             too much in too short a time; says when there may be more
+│   └── QuotaExceeded       more would wait than the grants of the principal allow
 ├── ServerError             a server answered what a client cannot go on with
 │   └── ServerUnreachable   a server cannot be reached, or refuses to serve for now
 ├── NeedsDatabase           the verb works only where a database connection is at hand
@@ -112,6 +113,12 @@ class RateLimited(LanewayError):
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class QuotaExceeded(RateLimited):
+    """More would wait than the grants of the principal allow; names the bound."""
+
+    code = "quota_exceeded"
 
 
 class ServerError(LanewayError):

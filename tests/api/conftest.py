@@ -18,6 +18,7 @@ import httpx2
 import psycopg
 import pytest
 from fastapi import FastAPI
+from psycopg.sql import SQL, Identifier
 
 from laneway.api.app import make_app
 from laneway.config import Settings
@@ -81,14 +82,19 @@ class People:
         scope: str | None = None,
         workspace: str | None = None,
         lanes: Sequence[str] | None = None,
+        **bounds: int,
     ) -> None:
+        grant_id = uuid4()
         scope = scope or ("workspace" if workspace else SCOPES.get(role, "all"))
         self._conn.execute(
             "insert into laneway.role_grants"
             " (id, principal_id, role, scope, workspace, lanes, granted_by)"
             " values (%s, %s, %s, %s, %s, %s, 'tests')",
-            [uuid4(), principal_id, role, scope, workspace, list(lanes) if lanes else None],
+            [grant_id, principal_id, role, scope, workspace, list(lanes) if lanes else None],
         )
+        for name, bound in bounds.items():
+            change = SQL("update laneway.role_grants set {} = %s where id = %s")
+            self._conn.execute(change.format(Identifier(name)), [bound, grant_id])
 
     def role(self, name: str, *permissions: str) -> str:
         """A role of one's own."""

@@ -16,11 +16,14 @@ from laneway.api.envelope import request_id
 from laneway.api.together import AT_ONCE, FULL, Together
 from laneway.config import Settings
 from laneway.domain.actor import Actor
-from laneway.domain.job import NewJob, new_job_id
+from laneway.domain.bounds import Bounds
+from laneway.domain.job import Job, NewJob, new_job_id
 from laneway.domain.states import Status
-from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.errors import DatabaseUnavailable, InvalidInput, QuotaExceeded
 from laneway.store.database import Database
+from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
+from tests.control.scene import Scene
 
 T = TypeVar("T")
 ACTOR = Actor("ann", door="http", principal_id=uuid4(), request_id="r1", address="127.0.0.1")
@@ -132,3 +135,23 @@ async def test_a_commit_bears_the_name_of_no_request(dsn: str) -> None:
     request_id.reset(token)
     assert set(seen) == {None}
     await database.close()
+
+
+async def test_principal_at_its_bound_is_kept_out_of_the_commits_of_others(
+    database: Database, scene: Scene
+) -> None:
+    """A refusal undoes the commit of all who share it."""
+    together = Together(database)
+    full = Quota(uuid4(), Bounds(max_queued=0))
+    ours = Actor("ann", principal_id=full.principal_id)
+    with pytest.raises(QuotaExceeded, match="max_queued"):
+        await together.submit(a_job(), ours, full)
+    refused, *stored = await asyncio.gather(
+        together.submit(a_job(), ours, full),
+        *(together.submit(a_job(), ACTOR) for _ in range(5)),
+        return_exceptions=True,
+    )
+    assert isinstance(refused, QuotaExceeded)
+    assert all(isinstance(each, Job) for each in stored)
+    commits = scene.conn.execute("select count(distinct xmin::text) from laneway.jobs").fetchone()
+    assert commits == (1,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from laneway.domain.bounds import GrantBounds
 from laneway.domain.token import new_secret
 from laneway.store import access, sessions
 from tests.control.scene import Scene
@@ -17,7 +18,11 @@ def play_access(cast: Scene) -> None:
     assert cast.run(access.lock_role("tuner")).permissions == ("jobs:read",)
     assert cast.run(access.hold_role("tuner"))
     cast.run(access.change_role("tuner", ["jobs:submit"], "admin"))
-    grant = cast.run(access.grant_role(first.id, "tuner", "own", None, ["a"], "admin"))
+    grant = None
+    for bounds in (GrantBounds(), GrantBounds(max_priority=5)):
+        given = access.grant_role(first.id, "tuner", "own", None, ["a"], "admin", bounds)
+        grant = cast.run(given).grant
+    assert grant is not None
     assert cast.run(access.list_grants(10)) == [grant]
     token, session, link = new_secret(), new_secret("session"), new_secret("link")
     made = cast.run(

@@ -16,6 +16,7 @@ from laneway.config import Settings
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.audit import ActFilter
+from laneway.domain.bounds import USUAL
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import NewJob, new_job_id
@@ -45,6 +46,7 @@ from laneway.store import (
     migrate,
     notify,
     own,
+    quotas,
     requests,
     retention,
     row_security,
@@ -134,6 +136,30 @@ def play_earlier_worker(cast: Cast) -> None:
         cast.conn.execute(query.encode(), [uuid4()])
 
 
+def play_earlier_server(cast: Cast) -> None:
+    """As servers of the version before store a batch."""
+    row = cast.conn.execute("select nextval('laneway.jobs_seq_seq')").fetchone()
+    assert row is not None
+    for text in (
+        (
+            "insert into laneway.jobs (seq, id, job_type, payload)"
+            " values (%(n)s, gen_random_uuid(), 'early', '{}')"
+        ),
+        (
+            "insert into laneway.job_keys values ('default', 'early', %(n)s::text, %(n)s)"
+            " on conflict do nothing returning seq"
+        ),
+        "insert into laneway.deadlines (seq, at) values (%(n)s, now())",
+        "insert into laneway.ready (seq, job_type, rank) values (%(n)s, 'early', 0)",
+        (
+            "insert into laneway.delayed (seq, job_type, rank, run_at)"
+            " select 0, 'early', 0, now() where %(n)s < 0"
+        ),
+        "select laneway.place(seq, now(), null) from laneway.jobs where seq < 0 and %(n)s > 0",
+    ):
+        cast.conn.execute(text.encode(), {"n": row[0]})
+
+
 def play_earlier_reader(cast: Cast) -> None:
     """As the version before reads what is in use."""
     for table in ("slot_usage", "limit_usage"):
@@ -158,6 +184,7 @@ def play_worker(cast: Cast, _: None) -> None:
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
     assert cast.run(lanes.find_strays([("ingestion", 0, 0)])) == set()
+    assert cast.run(lanes.find_horizon()) > 0
     done, failing, silent, held, snoozed = cast.claim("ingestion", room=5, origins=True)
     cast.conn.execute("update laneway.lease set attempt = 200 where seq = %s", [snoozed.seq])
     assert cast.run(leases.settle([Verdict(snoozed._replace(attempt=200), "snooze")]))
@@ -452,7 +479,12 @@ def play_requests(cast: Cast) -> None:
     assert cast.run(bulk.read(run.id)).state == "done"
     assert cast.run(job_types.forget_publisher("app", None)) == []
     new = NewJob(id=new_job_id(), job_type="greet")
-    assert [job.id for job in cast.run(requests.submit([(new, Actor("me"))]))] == [new.id]
+    play_earlier_server(cast)
+    quota = quotas.Quota(who, USUAL)
+    mine = Actor("me", principal_id=who)
+    assert [job.id for job in cast.run(requests.submit([(new, mine, quota)]))] == [new.id]
+    cast.run(quotas.charge(quota, [new.id]))
+    assert cast.run(quotas.sweep(who)) == 0
 
 
 def play_streams(cast: Cast, job_id: UUID) -> None:

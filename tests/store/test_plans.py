@@ -117,7 +117,7 @@ def spent(desk: Desk, call: Callable[[], object]) -> Spent:
 
 
 def new_request() -> requests.Request:
-    return NewJob(id=new_job_id(), job_type="shared"), Actor("me")
+    return NewJob(id=new_job_id(), job_type="shared"), Actor("me"), None
 
 
 def go_round(desk: Desk) -> None:

@@ -180,13 +180,16 @@ async def list_grants(
     responses=answers(404, 409, 413),
 )
 async def grant_role(who: Keeper, request: Request, new: NewGrant, once: OnceOnly) -> Response:
-    """Gives a principal a role; none of whose permissions reaches further than the caller's own."""
+    """Gives a principal a role, or one that it has there other bounds.
+
+    No permission reaches further than the caller's own.
+    """
     given = (new.principal, new.role, new.scope, new.workspace, new.lanes)
-    excess = await delegation.excess_of_grant(who.database, who.access, *given)
+    excess = await delegation.excess_of_grant(who.database, who.access, *given, new.bounds)
     await _check(who, request, excess, new.principal)
 
     async def act(db: Database) -> Response:
-        made = await verbs.grant_role(db, *given, by=who.actor)
+        made = await verbs.grant_role(db, *given, bounds=new.bounds, by=who.actor)
         return told(GrantOut, made.to_dict(), 201)
 
     return await once.answer(act)

@@ -17,6 +17,8 @@ from laneway.domain.access import (
     PRINCIPAL_BYTES,
     TOKEN_LIFE_S,
 )
+from laneway.domain.bounds import GrantBounds
+from laneway.domain.job import PRIORITY_RANGE
 
 Permission = Literal[
     "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
@@ -99,6 +101,36 @@ class NewGrant(Request):
     scope: Scope
     workspace: Name | None = Field(default=None, description="Needed by the scope `workspace`")
     lanes: Lanes | None = None
+    max_priority: int | None = Field(
+        default=None,
+        ge=PRIORITY_RANGE[0],
+        le=PRIORITY_RANGE[1],
+        description="The highest priority it may give; null: 100, or any with workers:manage",
+    )
+    max_queued: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        description="Jobs of the principal that wait at once; null: 100,000, or any number",
+    )
+    max_queued_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**53 - 1,
+        description="Bytes of payloads of those jobs; null: 1 GiB, or any number",
+    )
+    max_types: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        description="Job types that no worker has published; null: 100, or any number",
+    )
+
+    @property
+    def bounds(self) -> GrantBounds:
+        return GrantBounds(
+            self.max_priority, self.max_queued, self.max_queued_bytes, self.max_types
+        )
 
 
 class GrantOut(BaseModel):
@@ -112,6 +144,10 @@ class GrantOut(BaseModel):
     lanes: list[str] | None
     granted_at: datetime
     granted_by: str
+    max_priority: int | None = Field(description="null: what is usual for the role")
+    max_queued: int | None
+    max_queued_bytes: int | None
+    max_types: int | None
 
 
 class NewToken(Request):

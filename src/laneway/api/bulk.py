@@ -22,6 +22,7 @@ from laneway.api.paging import Request as Sent
 from laneway.api.problems import answers
 from laneway.api.read_slots import ReadSlots
 from laneway.control import bulk as verbs
+from laneway.domain.bounds import check_priority_bound
 from laneway.domain.bulk import Order, Tally, Verb
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.domain.permissions import Access, Reach
@@ -29,6 +30,7 @@ from laneway.errors import Forbidden, LanewayError, NotFound, RateLimited
 from laneway.store import bulk as store
 from laneway.store.bulk import BulkRun
 from laneway.store.database import Database
+from laneway.store.quotas import Quota
 
 log = logging.getLogger("laneway.api")
 
@@ -113,6 +115,12 @@ class Orderer:
     permission: str
     reach: Reach
 
+    @property
+    def quota(self) -> Quota | None:
+        """What jobs that wait again are counted against."""
+        bounds = self.reach.least_bounds
+        return Quota(self.principal, bounds) if bounds.counts else None
+
 
 class BulkRuns:
     """The runs of this process; each says in the database how far it has come."""
@@ -146,7 +154,8 @@ class BulkRuns:
     ) -> None:
         tally, state = Tally(order.verb), "running"
         try:
-            async for tally in verbs.run(self._database, order, by=by, upto=upto):
+            run = verbs.run(self._database, order, by=by, upto=upto, quota=orderer.quota)
+            async for tally in run:
                 await self._report(run_id, "running", tally)
                 await self._check(orderer)
             state = "done"
@@ -202,6 +211,8 @@ async def order_bulk(
     if not who.access.allows(permission):
         await who.refuse(permission, f"bulk {order.verb}", "job")
     reach = _reach(who.access, permission)
+    if order.verb is Verb.REPRIORITIZE:
+        check_priority_bound(order.priority, reach.least_bounds)
     made = Order(
         verb=order.verb,
         wanted=order.filter.within(reach, debug_reach(who.access)),

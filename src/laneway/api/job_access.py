@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from laneway.api.auth import Caller
+from laneway.domain.bounds import Bounds, check_priority_bound, narrowest
 from laneway.domain.job import Job
 from laneway.domain.permissions import Access, Reach, Term
 from laneway.domain.review import Review
-from laneway.errors import NotFound
+from laneway.errors import NotFound, QuotaExceeded
 from laneway.store import jobs as store
-from laneway.store import lanes
+from laneway.store import lanes, quotas, workers
+from laneway.store.database import Database
+from laneway.store.quotas import Quota
+
+T = TypeVar("T")
 
 
 def covers(reach: Reach, job: Job) -> bool:
@@ -61,25 +66,72 @@ def _narrower(a: Term, b: Term) -> Term | None:
     lanes = a.lanes if b.lanes is None else b.lanes if a.lanes is None else a.lanes & b.lanes
     if lanes is not None and not lanes:
         return None
-    return Term(a.owner or b.owner, a.workspace or b.workspace, lanes)
+    # Of the first, which is the permission to act.
+    return Term(a.owner or b.owner, a.workspace or b.workspace, lanes, a.bounds)
 
 
-async def check_submits(who: Caller, wanted: Iterable[tuple[str, str]]) -> None:
-    """Refuses jobs (workspace, job type) that the caller may not submit."""
+async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
+    """Refuses jobs that the caller may not submit; answers what they are counted against."""
     reach = who.access.reach("jobs:submit")
-    if reach.is_whole:
-        return
+    asked = list(wanted)
     # Lanes are only looked up for those who are bound to some.
-    knows_lanes = any(term.lanes is not None for term in reach.terms)
+    knows_lanes = not reach.is_whole and any(term.lanes is not None for term in reach.terms)
     state: lanes.ControlState | None = None
     if knows_lanes:
         state = await who.database.run(lanes.read())
-    for workspace, job_type in set(wanted):
-        lane = state.lane_of(job_type) if state is not None else None
-        if not reach.covers(owner=who.access.name, workspace=workspace, lane=lane):
-            await who.refuse(
-                f"jobs:submit in the workspace {workspace} for {job_type}", "job.submitted", "job"
-            )
+    found: dict[tuple[str, str], Bounds] = {}
+    for job in asked:
+        place = (job.workspace, job.job_type)
+        if place in found:
+            continue
+        lane = state.lane_of(job.job_type) if state is not None else None
+        at = {"owner": who.access.name, "workspace": job.workspace, "lane": lane}
+        if not reach.covers(**at):
+            needed = f"jobs:submit in the workspace {job.workspace} for {job.job_type}"
+            await who.refuse(needed, "job.submitted", "job")
+        found[place] = reach.bounds(**at)
+    for job in asked:
+        bounds = found[job.workspace, job.job_type]
+        check_priority_bound(job.priority, bounds, f"{job.place}priority")
+    return _quota(who, narrowest(found.values())) if found else None
+
+
+class Wanted(NamedTuple):
+    """Of a job that is to be submitted, what grants are about; `place`: where in the request."""
+
+    workspace: str
+    job_type: str
+    priority: int | None
+    place: str = ""
+
+
+async def check_retry(who: Caller, job: Job) -> Quota | None:
+    """Refuses a job of a higher priority than the grants allow; answers what it counts for.
+
+    The priority that a worker published for the job type is nobody's to be refused.
+    """
+    at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
+    bounds = who.access.reach("jobs:cancel").bounds(**at)
+    if job.priority > bounds.max_priority:
+        known = (await who.database.run(workers.published([job.job_type]))).get(job.job_type)
+        if known is None or known.priority != job.priority:
+            check_priority_bound(job.priority, bounds)
+    return _quota(who, bounds)
+
+
+def _quota(who: Caller, bounds: Bounds) -> Quota | None:
+    return Quota(who.access.principal_id, bounds) if bounds.counts else None
+
+
+async def within_quota(who: Caller, quota: Quota | None, submit: Callable[[], Awaitable[T]]) -> T:
+    """Submits; at the bound once more, if jobs that were counted have started or ended since."""
+    try:
+        return await submit()
+    except QuotaExceeded:
+        database: Database = who.database
+        if quota is None or not await database.run(quotas.sweep(quota.principal_id)):
+            raise
+        return await submit()
 
 
 def debug_reach(access: Access) -> Reach:

@@ -13,7 +13,16 @@ from laneway.api.answer import Json, render
 from laneway.api.auth import Caller, needs
 from laneway.api.explain_view import as_seen
 from laneway.api.idempotency import OnceOnly
-from laneway.api.job_access import actable, debug_reach, readable, shown, shown_whole, shows_debug
+from laneway.api.job_access import (
+    actable,
+    check_retry,
+    debug_reach,
+    readable,
+    shown,
+    shown_whole,
+    shows_debug,
+    within_quota,
+)
 from laneway.api.job_models import (
     Approval,
     AttemptPage,
@@ -32,6 +41,7 @@ from laneway.control import approval, explain
 from laneway.control import jobs as verbs
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL
+from laneway.store import quotas
 from laneway.store.database import Database
 from laneway.store.jobs import MOST_ATTEMPTS
 
@@ -199,12 +209,17 @@ async def reject_job(who: Approver, job_id: UUID, once: OnceOnly, decision: Reje
 )
 async def retry_job(who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
-    await actable(who, job_id, "jobs:cancel", "job.retried")
+    found = await actable(who, job_id, "jobs:cancel", "job.retried")
+    quota = await check_retry(who, found)
 
     async def act(db: Database) -> Response:
-        return Json(shown(who, await verbs.retry(db, job_id, by=who.actor)))
+        async with db.joined() as one:
+            job = await verbs.retry(one, job_id, by=who.actor)
+            if quota is not None:
+                await one.run(quotas.charge(quota, [job_id]))
+        return Json(shown(who, job))
 
-    return await once.answer(act)
+    return await within_quota(who, quota, lambda: once.answer(act))
 
 
 @router.delete(

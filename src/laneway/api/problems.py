@@ -40,6 +40,7 @@ STATUS: Final[dict[str, HTTPStatus]] = {
     "forbidden": HTTPStatus.FORBIDDEN,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "rate_limited": HTTPStatus.TOO_MANY_REQUESTS,
+    "quota_exceeded": HTTPStatus.TOO_MANY_REQUESTS,
     "idempotency_mismatch": HTTPStatus.UNPROCESSABLE_ENTITY,
     "idempotency_under_way": HTTPStatus.CONFLICT,
     "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,

@@ -23,6 +23,7 @@ from laneway.api.schedule_models import (
     SlotOut,
 )
 from laneway.control import schedules as verbs
+from laneway.domain.bounds import check_priority_bound
 from laneway.domain.schedule import Schedule
 from laneway.errors import InvalidInput, NotFound
 from laneway.store import lanes
@@ -67,7 +68,7 @@ async def create_schedule(
     who: Manager, request: Request, new: NewSchedule, once: OnceOnly
 ) -> Response:
     """A new schedule; it takes its first slot from now on."""
-    await _check_place(who, request, new.name, new.workspace, new.job_type)
+    await _check_place(who, request, new.name, new.workspace, new.job_type, new.priority)
 
     async def act(db: Database) -> Response:
         given = new.model_dump(exclude={"name"})
@@ -96,9 +97,9 @@ async def change_schedule(who: Manager, request: Request, name: str, change: Sch
     """Changes what is given; slots count from now on. `enabled` stops it and lets it go on."""
     found = await _found(who, request, name, MANAGE)
     given = change.model_dump(exclude_unset=True)
-    if given.keys() & {"workspace", "job_type"}:
+    if given.keys() & {"workspace", "job_type", "priority"}:
         place = (given.get("workspace", found.workspace), given.get("job_type", found.job_type))
-        await _check_place(who, request, name, *place)
+        await _check_place(who, request, name, *place, given.get("priority"))
     return (await verbs.put(who.database, name, given, by=who.actor)).to_dict()
 
 
@@ -196,10 +197,18 @@ async def _found(who: Caller, request: Request, name: str, permission: str) -> S
 
 
 async def _check_place(
-    who: Caller, request: Request, name: str, workspace: str, job_type: str
+    who: Caller,
+    request: Request,
+    name: str,
+    workspace: str,
+    job_type: str,
+    priority: int | None,
 ) -> None:
-    if not await _covers(who, MANAGE, workspace, job_type):
+    state = await who.database.run(lanes.read())
+    reach, lane = who.access.reach(MANAGE), state.lane_of(job_type)
+    if not reach.covers(owner=None, workspace=workspace, lane=lane):
         await who.refuse(f"{MANAGE} there", act_of(request), "schedule", name)
+    check_priority_bound(priority, reach.bounds(owner=None, workspace=workspace, lane=lane))
 
 
 async def _covers(who: Caller, permission: str, workspace: str, job_type: str) -> bool:

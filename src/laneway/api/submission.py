@@ -16,7 +16,7 @@ from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, identify, needs
 from laneway.api.bodies import JobBodyRoute, forget_read, read_once
 from laneway.api.idempotency import OnceOnly
-from laneway.api.job_access import check_submits, covers, shown
+from laneway.api.job_access import Wanted, check_submits, covers, shown, within_quota
 from laneway.api.job_models import JobOut, NewJob, NewJobs, SubmittedJobs
 from laneway.api.problems import answers
 from laneway.api.together import Together
@@ -25,6 +25,7 @@ from laneway.control.audit import audited
 from laneway.domain.job import Job
 from laneway.errors import InvalidInput, Refused
 from laneway.store import jobs as store
+from laneway.store import quotas
 from laneway.store.database import Database
 
 router = APIRouter(tags=["jobs"], route_class=JobBodyRoute)
@@ -75,14 +76,14 @@ class _PlainFirst(JobBodyRoute):
 
 async def _submit_plain(request: Request, who: Caller, job: NewJob) -> Response:
     """Submits a job that nothing else can stand for, in a commit shared with others."""
-    await check_submits(who, [(job.workspace, job.job_type)])
+    quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
     together: Together = request.app.state.together
     with tracing.sending(job.job_type) as sent:
         new = await client.prepare(
             job.job_type, job.payload, created_by=str(who.actor), **job.options()
         )
-        stored = await together.submit(new, who.actor)
+        stored = await within_quota(who, quota, lambda: together.submit(new, who.actor, quota))
         sent.made(stored.id, duplicate=False)
     client.wake([JobHandle(stored.id, stored.job_type, stored.status, False, client)])
     headers = {"Location": location(request, f"/jobs/{stored.id}")}
@@ -110,7 +111,7 @@ plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
 )
 async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOnly) -> Response:
     """Submits one job; one that has not ended and has its `unique_key` is answered instead."""
-    await check_submits(who, [(job.workspace, job.job_type)])
+    quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
     options = {**job.options(), "created_by": str(who.actor)}
     made: list[JobHandle] = []
@@ -122,7 +123,9 @@ async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOn
             one.connection() as conn,
         ):
             handle = await client.submit(job.job_type, job.payload, conn=conn, **options)
-            made.append(handle)
+            made[:] = [handle]
+            if quota is not None and not handle.duplicate:
+                await one.run(quotas.charge(quota, [handle.id]))
             stored = await one.run(store.get(handle.id))
             if stored is None:
                 # Its holder was deleted between the two.
@@ -136,7 +139,7 @@ async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOn
         headers = {"Location": location(request, f"/jobs/{handle.id}")}
         return Json(told, 200 if handle.duplicate else 202, headers)
 
-    return await once.answer(act, lambda: client.wake(made))
+    return await within_quota(who, quota, lambda: once.answer(act, lambda: client.wake(made)))
 
 
 @router.post(
@@ -152,7 +155,13 @@ async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOn
 )
 async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: OnceOnly) -> Response:
     """Submits up to 1,000 jobs: all of them or none; answers in the order given."""
-    await check_submits(who, ((job.workspace, job.job_type) for job in batch.jobs))
+    quota = await check_submits(
+        who,
+        (
+            Wanted(job.workspace, job.job_type, job.priority, f"jobs[{i}].")
+            for i, job in enumerate(batch.jobs)
+        ),
+    )
     client: Client = request.app.state.client
     made: list[JobHandle] = []
     new = [
@@ -166,8 +175,10 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
             audited(one, who.actor, "job.submitted", "job") as deed,
             one.connection() as conn,
         ):
-            made.extend(await client.submit_many(new, conn=conn))
+            made[:] = await client.submit_many(new, conn=conn)
             fresh = [handle for handle in made if not handle.duplicate]
+            if quota is not None and fresh:
+                await one.run(quotas.charge(quota, [handle.id for handle in fresh]))
             if len(fresh) < len(made) and not who.access.allows_everywhere("jobs:read"):
                 await _check_duplicates(one, who, made)
             deed.is_act = bool(fresh)
@@ -187,7 +198,7 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
         ]
         return Json({"items": items}, 202 if fresh else 200)
 
-    return await once.answer(act, lambda: client.wake(made))
+    return await within_quota(who, quota, lambda: once.answer(act, lambda: client.wake(made)))
 
 
 async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections import deque
 from collections.abc import Coroutine, Generator
 from contextvars import Context
 from types import coroutine
 from typing import Any, Final
+from uuid import UUID
 
 from laneway.domain.actor import Actor
 from laneway.domain.job import Job, NewJob
-from laneway.errors import DatabaseUnavailable, LanewayError
+from laneway.errors import DatabaseUnavailable, LanewayError, QuotaExceeded
 from laneway.store import requests as store
 from laneway.store.database import Database
+from laneway.store.quotas import Quota
 
 # So many are sent off at once; fewer at the end of a turn of the loop.
 FULL: Final = 24
 MOST_BYTES: Final = 1024 * 1024
 # Others are read and answered while these are on their way to the disk.
 AT_ONCE: Final = 4
+# A refused request takes the others of its commit along, and each is stored by itself then.
+ALONE_S: Final = 5.0
+MOST_FULL: Final = 10_000
 
 
 class _Waiting:
     """One request and what becomes of it."""
 
-    __slots__ = ("actor", "job", "stored")
+    __slots__ = ("actor", "job", "quota", "stored")
 
-    def __init__(self, job: NewJob, actor: Actor) -> None:
+    def __init__(self, job: NewJob, actor: Actor, quota: Quota | None) -> None:
         self.job = job
         self.actor = actor
+        self.quota = quota
         self.stored: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
 
 
@@ -42,10 +49,15 @@ class Together:
         self._waiting: deque[_Waiting] = deque()
         self._commits: set[asyncio.Task[None]] = set()
         self._is_due = False
+        # Who was at its bound, until when each of its requests is tried by itself.
+        self._full: dict[UUID, float] = {}
 
-    async def submit(self, job: NewJob, actor: Actor) -> Job:
+    async def submit(self, job: NewJob, actor: Actor, quota: Quota | None = None) -> Job:
         """The job as it is stored, together with its act; it has no unique_key."""
-        one = _Waiting(job, actor)
+        one = _Waiting(job, actor, quota)
+        if quota is not None and self._is_full(quota.principal_id):
+            await self._commit([one])
+            return await one.stored
         self._waiting.append(one)
         if len(self._waiting) >= FULL:
             self._start()
@@ -90,6 +102,7 @@ class Together:
             _tell(some, error)
         except LanewayError as error:
             if len(some) == 1:
+                self._note(some[0].quota, error)
                 _tell(some, error)
                 return
             # One of them was refused and took the others along: each by itself, then.
@@ -102,8 +115,19 @@ class Together:
             _tell(some, error)
             raise
 
+    def _is_full(self, principal: UUID) -> bool:
+        return self._full.get(principal, 0.0) > time.monotonic()
+
+    def _note(self, quota: Quota | None, error: LanewayError) -> None:
+        """Keeps a principal at its bound out of the commits of others for a while."""
+        if quota is not None and isinstance(error, QuotaExceeded):
+            if len(self._full) >= MOST_FULL:
+                self._full.clear()
+            self._full[quota.principal_id] = time.monotonic() + ALONE_S
+
     async def _store(self, some: list[_Waiting]) -> None:
-        jobs = await self._database.run(store.submit([(one.job, one.actor) for one in some]))
+        requests = [(one.job, one.actor, one.quota) for one in some]
+        jobs = await self._database.run(store.submit(requests))
         for one, job in zip(some, jobs, strict=True):
             if not one.stored.done():
                 one.stored.set_result(job)

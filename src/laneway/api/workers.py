@@ -30,6 +30,8 @@ from laneway.api.worker_models import (
 from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
 from laneway.control.freeze import Hold
+from laneway.domain.bounds import check_priority_bound
+from laneway.domain.job import Job
 from laneway.domain.overview import active_to_dict, worker_to_dict
 from laneway.errors import LanewayError, Refused
 from laneway.store import jobs as store
@@ -202,16 +204,19 @@ async def reprioritize_job(
     who: Anyone, request: Request, job_id: UUID, order: PriorityOrder
 ) -> Any:
     """Gives a waiting job another place in its lane; one that runs or has ended is refused."""
-    await _check_job(who, request, job_id)
+    job = await _check_job(who, request, job_id)
+    reach = who.access.reach(PERMISSION)
+    bounds = reach.bounds(owner=job.created_by, workspace=job.workspace, lane=job.lane)
+    check_priority_bound(order.priority, bounds)
     changed = await jobs.reprioritize(who.database, job_id, order.priority, by=who.actor)
     return JobStandingOut.of(changed)
 
 
-async def _check_job(who: Caller, request: Request, job_id: UUID) -> None:
-    """Returns for a job in reach; one that the caller may not even read is not there."""
+async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:
+    """The job, if it is in reach; one that the caller may not even read is not there."""
     job = await who.database.run(store.get(job_id))
     if job is not None and covers(who.access.reach(PERMISSION), job):
-        return
+        return job
     if job is not None and covers(who.access.reach("jobs:read"), job):
         await who.refuse(f"{PERMISSION} for this job", act_of(request), "job", str(job_id))
     seen_by = PERMISSION if who.access.allows_everywhere(PERMISSION) else "jobs:read"

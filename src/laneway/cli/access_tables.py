@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def roles(items: Iterable[Role]) -> Table:
 
 
 def grants(items: Iterable[RoleGrant]) -> Table:
-    table = columns("ID", "PRINCIPAL", "ROLE", "SCOPE", "WORKSPACE", "LANES", "BY")
+    table = columns("ID", "PRINCIPAL", "ROLE", "SCOPE", "WORKSPACE", "LANES", "BOUNDS", "BY")
     for each in items:
         table.add_row(
             str(each.id),
@@ -52,9 +53,15 @@ def grants(items: Iterable[RoleGrant]) -> Table:
             each.scope,
             visible(each.workspace or "-"),
             _listed(each.lanes, "all"),
+            _bounds(each),
             visible(each.granted_by),
         )
     return table
+
+
+def _bounds(grant: RoleGrant) -> str:
+    said = asdict(grant.bounds).items()
+    return ", ".join(f"{name} {value}" for name, value in said if value is not None) or "usual"
 
 
 def tokens(items: Iterable[Token]) -> Table:

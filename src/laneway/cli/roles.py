@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -104,11 +105,29 @@ def grant(
     lanes: Annotated[
         str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
     ] = None,
+    max_priority: Annotated[
+        int | None, typer.Option(metavar="N", help="The highest priority; 100 by default.")
+    ] = None,
+    max_queued: Annotated[
+        int | None, typer.Option(metavar="N", help="Jobs that wait at once; 100000 by default.")
+    ] = None,
+    max_queued_bytes: Annotated[
+        int | None, typer.Option(metavar="N", help="Bytes that wait at once; 1 GiB by default.")
+    ] = None,
+    max_types: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Job types that no worker published; 100 by default."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Give a principal a role."""
+    """Give a principal a role, or change the bounds of one that it has."""
+    from laneway.domain.bounds import GrantBounds
+
     chosen = None if lanes is None else inputs.names(lanes)
-    made = session.run(lambda desk: desk.grant_role(principal, role, scope, workspace, chosen))
+    bounds = GrantBounds(max_priority, max_queued, max_queued_bytes, max_types)
+    made = session.run(
+        lambda desk: desk.grant_role(principal, role, scope, workspace, chosen, bounds)
+    )
     _tell(made, "has", json)
 
 
@@ -132,4 +151,7 @@ def _tell(grant: RoleGrant, verb: str, json: bool) -> None:
         return
     where = f"in the workspace {grant.workspace}" if grant.workspace else f"for {grant.scope} jobs"
     lanes = f" of {', '.join(grant.lanes)}" if grant.lanes else ""
-    note(visible(f"principal {grant.principal}: {verb} the role {grant.role} {where}{lanes}"))
+    told = f"principal {grant.principal}: {verb} the role {grant.role} {where}{lanes}"
+    said = {name: value for name, value in asdict(grant.bounds).items() if value is not None}
+    bounds = "".join(f", {name} {value}" for name, value in said.items())
+    note(visible(told + bounds))

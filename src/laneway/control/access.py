@@ -6,6 +6,7 @@ Sessions of browsers and the first start of a server are in sessions.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import asdict
 from typing import Final
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from laneway.domain.access import (
     check_role_permissions,
     check_token_name,
 )
+from laneway.domain.bounds import NO_BOUNDS, GrantBounds
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import creation, missing
 from laneway.domain.operator import check_page, check_words
@@ -192,9 +194,14 @@ async def grant_role(
     workspace: str | None = None,
     lanes: Iterable[str] | None = None,
     *,
+    bounds: GrantBounds = NO_BOUNDS,
     by: str,
 ) -> RoleGrant:
-    """Gives a principal a role: for its own jobs, those of a workspace, or all; in some lanes."""
+    """Gives a principal a role: for its own jobs, those of a workspace, or all; in some lanes.
+
+    A role that the principal has there gets other bounds.
+    """
+    bounds.check()
     check_words(by, None)
     check_principal_name(principal, "principal")
     check_lane_name(role, "role")
@@ -205,10 +212,12 @@ async def grant_role(
         if not await deed.run(store.hold_role(role)):
             raise missing("role", role)
         await _check_known(deed, chosen)
-        made = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by))
-        if made is None:
+        answer = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by, bounds))
+        if answer is None:
             raise Refused(f"{principal} has the role {role} there already")
+        made = answer.grant
         deed.workspace, deed.after = made.workspace, made.to_dict()
+        deed.before = None if answer.was is None else asdict(answer.was)
     return made
 
 

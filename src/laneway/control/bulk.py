@@ -24,10 +24,11 @@ from laneway.domain.bulk import Verb as Verb
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.redaction import redact
-from laneway.errors import InvalidInput
-from laneway.store import approvals, audit
+from laneway.errors import InvalidInput, QuotaExceeded
+from laneway.store import approvals, audit, quotas
 from laneway.store import jobs as store
 from laneway.store.database import Database
+from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 
 log = logging.getLogger("laneway.control")
@@ -37,6 +38,7 @@ COUNT_BOUND: Final = 10_000
 SAMPLE: Final = 5
 
 
+_TOO_MUCH: Final = "more would wait than the grants allow"
 _GONE: Final = "is no longer there"
 _DUPLICATE: Final = "another job that has not ended holds its unique_key"
 
@@ -63,12 +65,18 @@ async def _count(db: Database, wanted: JobFilter, upto: int, most: int) -> store
 
 
 async def run(
-    db: Database, order: Order, *, by: str, upto: int | None = None
+    db: Database,
+    order: Order,
+    *,
+    by: str,
+    upto: int | None = None,
+    quota: Quota | None = None,
 ) -> AsyncGenerator[Tally]:
     """Does it; yields the tally after every batch, the same one each time.
 
     With the `upto` of a preview, only to jobs that were there then. The audit keeps the order when
-    it begins, with how many jobs it is for, and not each of them.
+    it begins, with how many jobs it is for, and not each of them. Jobs that wait again are counted
+    against the quota.
     """
     order.check(by)
     if upto is None:
@@ -76,7 +84,7 @@ async def run(
     elif type(upto) is not int or not 0 <= upto < 2**63 - 1:
         raise InvalidInput("upto", "must be what a preview says")
     tally = Tally(order.verb)
-    act = _act(db, order, by)
+    act = _act(db, order, by, quota)
     matched, is_more = 0, False
     for wanted in order.parts:
         counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
@@ -147,7 +155,7 @@ class _Told:
 _Act = Callable[[UUID, _Told], Awaitable[str | None]]
 
 
-def _act(db: Database, order: Order, by: str) -> _Act:
+def _act(db: Database, order: Order, by: str, quota: Quota | None) -> _Act:
     """The verb on one job: None when it was done, else why not."""
     reason, priority = order.reason, order.priority or 0
 
@@ -158,7 +166,12 @@ def _act(db: Database, order: Order, by: str) -> _Act:
         return _refusal(order.verb, met.found_in)
 
     async def retry(job_id: UUID, told: _Told) -> str | None:
-        met = await db.run(store.retry(job_id))
+        try:
+            met = await _retry(db, job_id, quota)
+        except QuotaExceeded:
+            if quota is None or not await db.run(quotas.sweep(quota.principal_id)):
+                return _TOO_MUCH
+            met = await _retry(db, job_id, quota)
         refusal = _refusal(order.verb, met.found_in)
         if refusal is None and met.concerns is not None:
             told.job_types.add(met.concerns)
@@ -192,6 +205,16 @@ def _act(db: Database, order: Order, by: str) -> _Act:
         Verb.APPROVE: approve,
         Verb.REJECT: reject,
     }[order.verb]
+
+
+async def _retry(db: Database, job_id: UUID, quota: Quota | None) -> store.Met:
+    if quota is None:
+        return await db.run(store.retry(job_id))
+    async with db.transaction() as transaction:
+        met = await transaction.run(store.retry(job_id))
+        if _refusal(Verb.RETRY, met.found_in) is None:
+            await transaction.run(quotas.charge(quota, [job_id]))
+        return met
 
 
 def _undecided(refusal: str | None) -> str | None:

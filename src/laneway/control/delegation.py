@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from laneway.control import access
+from laneway.domain.bounds import GrantBounds
 from laneway.domain.delegation import excess
 from laneway.domain.operator import LONGEST_PAGE
 from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope
@@ -23,10 +24,12 @@ async def excess_of_grant(
     scope: Scope,
     workspace: str | None,
     lanes: Iterable[str] | None,
+    bounds: GrantBounds,
 ) -> str | None:
     """A permission that the grant would give beyond what the giver has."""
     permissions = (await _roles(db)).get(role, frozenset())
-    grant = Grant(permissions, scope, workspace, None if lanes is None else frozenset(lanes))
+    chosen = None if lanes is None else frozenset(lanes)
+    grant = Grant(permissions, scope, workspace, chosen, bounds)
     return excess(giver, _taker(principal, (grant,)))
 
 
@@ -88,7 +91,7 @@ async def _grants(db: Database, principal: str) -> tuple[Grant, ...]:
         for each in page:
             lanes = None if each.lanes is None else frozenset(each.lanes)
             permissions = roles.get(each.role, frozenset())
-            found.append(Grant(permissions, each.scope, each.workspace, lanes))
+            found.append(Grant(permissions, each.scope, each.workspace, lanes, each.bounds))
         if len(page) < LONGEST_PAGE:
             return tuple(found)
         after = page[-1].id

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 from unicodedata import is_normalized
 from unicodedata import name as unicode_name
 from uuid import UUID
 
+from laneway.domain.bounds import GrantBounds
 from laneway.domain.job import NAME_BYTES
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.permissions import SCOPES, Scope, check_permissions
@@ -100,6 +101,16 @@ class RoleGrant:
     lanes: tuple[str, ...] | None
     granted_at: datetime
     granted_by: str
+    max_priority: int | None = None
+    max_queued: int | None = None
+    max_queued_bytes: int | None = None
+    max_types: int | None = None
+
+    @property
+    def bounds(self) -> GrantBounds:
+        return GrantBounds(
+            self.max_priority, self.max_queued, self.max_queued_bytes, self.max_types
+        )
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -111,6 +122,7 @@ class RoleGrant:
             "lanes": _listed(self.lanes),
             "granted_at": _told(self.granted_at),
             "granted_by": self.granted_by,
+            **asdict(self.bounds),
         }
 
 

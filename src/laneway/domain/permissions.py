@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
 
+from laneway.domain.bounds import NO_BOUNDS, UNBOUND, Bounds, GrantBounds, narrowest, widest
 from laneway.errors import InvalidInput
 
 PERMISSIONS: Final = (
@@ -47,6 +48,7 @@ class Grant:
     scope: Scope
     workspace: str | None = None
     lanes: frozenset[str] | None = None
+    bounds: GrantBounds = NO_BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class Term:
     owner: str | None = None
     workspace: str | None = None
     lanes: frozenset[str] | None = None
+    # How much may be done with them, which changes nothing about which they are.
+    bounds: Bounds = field(default=UNBOUND, compare=False)
 
     def holds(self, *, owner: str | None, workspace: str | None, lane: str | None) -> bool:
         return (
@@ -92,6 +96,17 @@ class Reach:
 
     def covers(self, *, owner: str | None, workspace: str | None, lane: str | None) -> bool:
         return any(t.holds(owner=owner, workspace=workspace, lane=lane) for t in self.terms)
+
+    def bounds(self, *, owner: str | None, workspace: str | None, lane: str | None) -> Bounds:
+        """How much is allowed with a job that is covered."""
+        return widest(
+            t.bounds for t in self.terms if t.holds(owner=owner, workspace=workspace, lane=lane)
+        )
+
+    @property
+    def least_bounds(self) -> Bounds:
+        """What is allowed with every job that is covered."""
+        return narrowest(term.bounds for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,8 @@ class Access:
         lanes = grant.lanes
         if self.token_lanes is not None:
             lanes = self.token_lanes if lanes is None else lanes & self.token_lanes
-        return Term(self.name if grant.scope == "own" else None, grant.workspace, lanes)
+        owner = self.name if grant.scope == "own" else None
+        return Term(owner, grant.workspace, lanes, grant.bounds.in_force(grant.permissions))
 
     def _given(self, grant: Grant) -> frozenset[str]:
         if self.token_permissions is None:

@@ -91,6 +91,11 @@ def grant_role(
     scope: str,
     workspace: str | None = None,
     lanes: Iterable[str] | None = None,
+    *,
+    max_priority: int | None = None,
+    max_queued: int | None = None,
+    max_queued_bytes: int | None = None,
+    max_types: int | None = None,
 ) -> Call[RoleGrant]:
     """Gives a principal a role, no further than the caller's own permissions reach."""
     body = said(
@@ -100,6 +105,10 @@ def grant_role(
             "scope": scope,
             "workspace": workspace,
             "lanes": None if lanes is None else listed(lanes, "lanes"),
+            "max_priority": max_priority,
+            "max_queued": max_queued,
+            "max_queued_bytes": max_queued_bytes,
+            "max_types": max_types,
         }
     )
     return once(Call("POST", "/admin/grants", decode.body(RoleGrant), (), encoded(body)))

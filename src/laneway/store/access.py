@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import asdict, replace
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from laneway.domain.access import Kind, Principal, Role, RoleGrant, Token
+from laneway.domain.bounds import NO_BOUNDS, GrantBounds
 from laneway.domain.job import new_job_id
 from laneway.domain.permissions import Access, Grant, Scope
 from laneway.store.statement import Row, Statement
 
 T = TypeVar("T")
+
+
+class Granted(NamedTuple):
+    """A grant, and the bounds that it had before if it was there."""
+
+    grant: RoleGrant
+    was: GrantBounds | None
 
 
 def _first(make: Callable[[Row], T]) -> Callable[[list[Row]], T | None]:
@@ -91,10 +99,16 @@ def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, A
 
 def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
     """The grants that stand from this column on; a row of nulls is none."""
-    found = (row[start : start + 4] for row in rows)
+    found = (row[start : start + 8] for row in rows)
     return tuple(
-        Grant(frozenset(permissions), scope, workspace, None if lanes is None else frozenset(lanes))
-        for permissions, scope, workspace, lanes in found
+        Grant(
+            frozenset(permissions),
+            scope,
+            workspace,
+            None if lanes is None else frozenset(lanes),
+            GrantBounds(*bounds),
+        )
+        for permissions, scope, workspace, lanes, *bounds in found
         if permissions is not None
     )
 
@@ -188,8 +202,16 @@ def grant_role(
     workspace: str | None,
     lanes: Sequence[str] | None,
     by: str,
-) -> Statement[RoleGrant | None]:
-    """Gives a principal a role; None when it has the same already."""
+    bounds: GrantBounds = NO_BOUNDS,
+) -> Statement[Granted | None]:
+    """Gives a principal a role, or a role that it has there other bounds; None: it has the same."""
+
+    def decode(rows: list[Row]) -> Granted | None:
+        if not rows:
+            return None
+        *made, was = rows[0]
+        return Granted(_grant(made), None if was is None else GrantBounds(*was))
+
     params = {
         "id": new_job_id(),
         "principal": principal_id,
@@ -198,8 +220,9 @@ def grant_role(
         "workspace": workspace,
         "lanes": None if lanes is None else list(lanes),
         "by": by,
+        **asdict(bounds),
     }
-    return Statement("access/grant_role", _first(_grant), params)
+    return Statement("access/grant_role", decode, params)
 
 
 def list_grants(

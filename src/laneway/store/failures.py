@@ -8,7 +8,13 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors as pg
 
-from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, SchemaMismatch
+from laneway.errors import (
+    DatabaseUnavailable,
+    InvalidInput,
+    LanewayError,
+    QuotaExceeded,
+    SchemaMismatch,
+)
 from laneway.store import pooler
 
 # The server is there but this session or moment cannot serve: try again on another connection.
@@ -21,6 +27,8 @@ TRANSIENT = (
     pg.DuplicatePreparedStatement,
     pg.InvalidSqlStatementName,
 )
+# When there may be room again for somebody whose jobs wait.
+QUOTA_PAUSE_S = 5.0
 MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
 
 
@@ -30,6 +38,8 @@ def translate(error: Exception) -> LanewayError | None:
         message = error.diag.message_primary or str(error)
         name, _, rule = message.partition(": ")
         return InvalidInput(name, rule or message)
+    if isinstance(error, psycopg.Error) and error.sqlstate == "LW004":
+        return QuotaExceeded(error.diag.message_primary or str(error), QUOTA_PAUSE_S)
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW002":
         return DatabaseUnavailable(f"{error.diag.message_primary}: {error.diag.message_hint}")
     if isinstance(error, MISSING_SCHEMA):

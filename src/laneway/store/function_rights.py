@@ -67,7 +67,11 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "submit": (),
     "submit_batch": (),
     "payload_problem": (),
-    "submit_requests": ("execute on submit", "insert on audit", "execute on jobs_by_id"),
+    "submit_requests": (
+        "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge",
+    ),
+    "charge": (),
+    "sweep_queued": (),
     "take_waiting": (
         "select delete on ready", "select delete on delayed", "select delete on key_waiters",
         "select delete on awaiting", "select on jobs", "execute on step_in",

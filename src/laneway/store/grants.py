@@ -19,7 +19,7 @@ from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW,
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that do for code of this version what tables did for code of the version before.
-_SUCCESSORS: Final = {"submit": "submit_batch"}
+_SUCCESSORS: Final = {"submit": "submit_batch", "submit_requests": "sweep_queued"}
 
 
 class Privilege(NamedTuple):

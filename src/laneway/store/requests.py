@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from laneway.domain.actor import Actor
 from laneway.domain.job import Job, NewJob
 from laneway.store.jobs import read_job
+from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 
-Request = tuple[NewJob, Actor]
+Request = tuple[NewJob, Actor, Quota | None]
 
 
 def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
     """Stores the jobs, none of which has a unique_key, and the act of each; answers them."""
-    text = ",".join(_text(job, actor) for job, actor in requests)
+    text = ",".join(_text(*request) for request in requests)
     return Statement(
         "jobs/submit_requests",
         lambda rows: [read_job(row, as_text=True) for row in rows],
@@ -23,8 +24,8 @@ def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
     )
 
 
-def _text(job: NewJob, actor: Actor) -> str:
-    told = {
+def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
+    told: dict[str, object] = {
         "id": str(job.id),
         "job_type": job.job_type,
         "priority": job.priority,
@@ -44,6 +45,8 @@ def _text(job: NewJob, actor: Actor) -> str:
         "request": actor.request_id,
         "address": actor.address,
     }
+    if quota is not None:
+        told |= {"bytes": len(job.payload), **quota.params()}
     said = json.dumps({name: value for name, value in told.items() if value is not None})
     # The payload is JSON text already: checked, and perhaps large.
     return f'{said[:-1]},"payload":{job.payload}}}'

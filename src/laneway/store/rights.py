@@ -11,12 +11,18 @@ _GRANTED: Final = ("select on principals", "select on role_grants", "select on r
 # Of the version before, whose statements name the parents of the counters.
 _EARLIER_SLOTS: Final = "select on slot_usage"
 _EARLIER_COUNTERS: Final = ("select delete on slot_usage", "select delete on limit_usage")
+# Of servers of the version before, which store batches themselves.
+_EARLIER_BATCH: Final = (
+    "usage on jobs_seq_seq", "insert on jobs", "insert on ready", "insert on delayed",
+    "select insert on job_keys", "select insert on deadlines", "execute on place",
+)  # fmt: skip
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
 STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/authenticate_session": ("select update on sessions", *_GRANTED),
     "access/authenticate_token": ("select update on tokens", *_GRANTED),
     "access/change_role": ("select update on roles",),
+    "access/charge_queue": ("execute on charge",),
     "access/close_session": ("select delete on sessions", "select on principals"),
     "access/count_admins": ("select on role_grants", "select on principals"),
     "access/create_first": ("select insert on principals",),
@@ -25,7 +31,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/create_role": ("select insert on roles",),
     "access/create_token": ("select insert on tokens", "select on principals"),
     "access/delete_role": ("select delete on roles", "select on role_grants"),
-    "access/grant_role": ("select insert on role_grants", "select on principals"),
+    "access/grant_role": ("select insert update on role_grants", "select on principals"),
     "access/hold_role": ("select update on roles",),
     "access/list_grants": ("select on role_grants", "select on principals"),
     "access/list_principals": ("select on principals",),
@@ -40,6 +46,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/review_access": ("select on tokens", "select on sessions", *_GRANTED),
     "access/revoke_grant": ("select delete on role_grants", "select on principals"),
     "access/revoke_token": ("select update on tokens", "select on principals"),
+    "access/sweep_queue": ("execute on sweep_queued",),
     "access/switch_principal": (
         "select update on principals", "select delete on sessions", "select delete on login_links",
     ),
@@ -144,7 +151,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/retry_job": ("select on jobs", "execute on retry"),
     "jobs/submit_batch": ("execute on submit_batch",),
     "jobs/submit_job": ("execute on submit",),
-    "jobs/submit_requests": ("execute on submit_requests",),
+    "jobs/submit_requests": ("execute on submit_requests", *_EARLIER_BATCH),
     "jobs/wait_job": ("select on jobs", "select on outcome", "select on lease"),
     "lanes/active_jobs": (
         "select on lease", "select on jobs", "select on workers", "select on progress",
@@ -152,6 +159,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "lanes/adopt_type": ("execute on adopt_type",),
     "lanes/adopt_types": ("execute on adopt_types",),
     "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
+    "lanes/find_horizon": (),
     "lanes/find_strays": ("select on ready",),
     "lanes/measure_lane": ("execute on measure_lane",),
     "lanes/measure_lanes": ("execute on measure",),
@@ -283,7 +291,8 @@ _CLIENT: Final = (
 _WORKER: Final = (
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
     "job_types/publish_types", "job_types/see_publishers",
-    "lanes/adopt_type", "lanes/adopt_types", "lanes/create_lane", "lanes/find_strays",
+    "lanes/adopt_type", "lanes/adopt_types", "lanes/create_lane", "lanes/find_horizon",
+    "lanes/find_strays",
     "lanes/peek_lanes", "lanes/read_lanes", "leases/bury_worker", "leases/claim_jobs",
     "leases/claim_with_origins",
     "leases/park_jobs", "leases/reclaim_leases", "leases/renew_leases", "leases/report_progress",

@@ -28,6 +28,7 @@ from laneway.control import (
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.actor import Actor
 from laneway.domain.audit import Act, ActFilter
+from laneway.domain.bounds import GrantBounds
 from laneway.domain.bulk import Order, Preview, Tally
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -292,9 +293,10 @@ class DatabaseDesk:
         scope: str,
         workspace: str | None,
         lanes: Iterable[str] | None,
+        bounds: GrantBounds,
     ) -> RoleGrant:
         return await access.grant_role(
-            self._db, principal, role, scope, workspace, lanes, by=self._by
+            self._db, principal, role, scope, workspace, lanes, bounds=bounds, by=self._by
         )
 
     async def revoke_grant(self, grant_id: UUID) -> RoleGrant:

@@ -7,13 +7,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import Act, ActFilter
+from laneway.domain.bounds import GrantBounds
 from laneway.domain.bulk import Order, Preview, Tally
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -57,9 +58,8 @@ class ServerDesk:
 
     async def submit(self, job_type: str, payload: object, **options: Any) -> Job:
         made = await self._client.submit(job_type, payload, **options)
-        if not made.duplicate:
-            return made
-        return replace(await self._client.get_job(made.id), duplicate=True)
+        found = await self._client.get_job(made.id) if made.duplicate else None
+        return made if found is None else replace(found, duplicate=True)
 
     async def is_published(self, job: Job) -> bool:
         """Whether a worker has ever said that it knows the job's type."""
@@ -368,8 +368,10 @@ class ServerDesk:
         scope: str,
         workspace: str | None,
         lanes: Iterable[str] | None,
+        bounds: GrantBounds,
     ) -> RoleGrant:
-        return await self._client.grant_role(principal, role, scope, workspace, lanes)
+        place = (principal, role, scope, workspace, lanes)
+        return await self._client.grant_role(*place, **asdict(bounds))
 
     async def revoke_grant(self, grant_id: UUID) -> RoleGrant:
         async for each in self._client.list_grants():
@@ -390,9 +392,8 @@ class ServerDesk:
         expires_in: float | None,
         job_types: Iterable[str] | None,
     ) -> NewToken:
-        return await self._client.create_token(
-            principal, name, permissions, lanes, expires_in, job_types=job_types
-        )
+        narrowed = (permissions, lanes, expires_in)
+        return await self._client.create_token(principal, name, *narrowed, job_types=job_types)
 
     async def revoke_token(self, token_id: UUID) -> Token:
         return await self._client.revoke_token(token_id)

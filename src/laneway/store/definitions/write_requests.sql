@@ -1,5 +1,5 @@
 -- Jobs of several requests and the act of each: all of them are stored or none is; answers each job as it
--- is then, in the order given. None has a unique_key: who waits for the holder of one must not keep the
+-- is then, in the order given, and counts it against the bounds of its principal. None has a unique_key: who waits for the holder of one must not keep the
 -- others waiting. One statement, so that it costs one turn of the caller's loop.
 create or replace function laneway.submit_requests(p_requests jsonb)
 returns setof laneway.jobs_as_text
@@ -28,5 +28,11 @@ begin
           from made m
     )
     select array_agg(m.job_id) into v_ids from made m;
+    perform laneway.charge(r.principal, array_agg(r.id), array_agg(r.bytes), min(r.max_queued), min(r.max_bytes),
+                           min(r.max_types))
+       from jsonb_to_recordset(p_requests) as r (
+             id uuid, principal uuid, bytes bigint, max_queued bigint, max_bytes bigint, max_types bigint)
+      where coalesce(r.max_queued, r.max_bytes, r.max_types) is not null
+      group by r.principal;
     return query select * from laneway.jobs_by_id(v_ids);
 end $$;

@@ -12,7 +12,8 @@ with found as materialized (
 ), noted as (
     update laneway.sessions s set seen_at = clock_timestamp() where s.digest = any (array(select i.digest from idle i))
 )
-select f.principal_id, f.name, f.kind, f.csrf, r.permissions, g.scope, g.workspace, g.lanes
+select f.principal_id, f.name, f.kind, f.csrf, r.permissions, g.scope, g.workspace, g.lanes,
+       g.max_priority, g.max_queued, g.max_queued_bytes, g.max_types
   from found f
   left join laneway.role_grants g on g.principal_id = f.principal_id
   left join laneway.roles r on r.name = g.role

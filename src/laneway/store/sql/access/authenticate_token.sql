@@ -13,7 +13,8 @@ with found as materialized (
 ), noted as (
     update laneway.tokens t set last_used_at = clock_timestamp() where t.id = any (array(select i.id from idle i))
 )
-select f.principal_id, f.name, f.kind, f.permissions, f.lanes, f.job_types, r.permissions, g.scope, g.workspace, g.lanes
+select f.principal_id, f.name, f.kind, f.permissions, f.lanes, f.job_types, r.permissions, g.scope, g.workspace, g.lanes,
+       g.max_priority, g.max_queued, g.max_queued_bytes, g.max_types
   from found f
   left join laneway.role_grants g on g.principal_id = f.principal_id
   left join laneway.roles r on r.name = g.role

@@ -1,11 +1,31 @@
--- Gives a principal a role, unless it has the same already; its row is to be locked before.
-insert into laneway.role_grants (id, principal_id, role, scope, workspace, lanes, granted_by)
-select %(id)s::uuid, %(principal)s::uuid, %(role)s::text, %(scope)s::text, %(workspace)s::text, %(lanes)s::text[],
-       %(by)s::text
- where not exists (
-    select from laneway.role_grants g
-     where g.principal_id = %(principal)s::uuid and g.role = %(role)s::text and g.scope = %(scope)s::text
-       and g.workspace is not distinct from %(workspace)s::text
-       and g.lanes is not distinct from %(lanes)s::text[])
-returning id, (select p.name from laneway.principals p where p.id = %(principal)s::uuid), role, scope, workspace,
-          lanes, granted_at, granted_by
+-- Gives a principal a role, or one that it has there other bounds; its row is to be locked before. With the bounds of before.
+with given as (
+    select %(principal)s::uuid as principal_id, %(role)s::text as role, %(scope)s::text as scope,
+           %(workspace)s::text as workspace, %(lanes)s::text[] as lanes, %(max_priority)s::integer as max_priority,
+           %(max_queued)s::integer as max_queued, %(max_queued_bytes)s::bigint as max_queued_bytes,
+           %(max_types)s::integer as max_types
+), known as materialized (
+    select g.* from laneway.role_grants g join given n
+        on g.principal_id = n.principal_id and g.role = n.role and g.scope = n.scope
+       and g.workspace is not distinct from n.workspace and g.lanes is not distinct from n.lanes
+     order by g.id limit 1
+), changed as (
+    update laneway.role_grants g
+       set max_priority = n.max_priority, max_queued = n.max_queued, max_queued_bytes = n.max_queued_bytes,
+           max_types = n.max_types, granted_at = clock_timestamp(), granted_by = %(by)s::text
+      from known k, given n
+     where g.id = k.id
+       and (k.max_priority, k.max_queued, k.max_queued_bytes, k.max_types)
+           is distinct from (n.max_priority, n.max_queued, n.max_queued_bytes, n.max_types)
+    returning g.*, array[k.max_priority, k.max_queued, k.max_queued_bytes, k.max_types]::bigint[] as was
+), made as (
+    insert into laneway.role_grants (id, principal_id, role, scope, workspace, lanes, granted_by, max_priority, max_queued,
+                                     max_queued_bytes, max_types)
+    select %(id)s::uuid, n.principal_id, n.role, n.scope, n.workspace, n.lanes, %(by)s::text, n.max_priority, n.max_queued,
+           n.max_queued_bytes, n.max_types
+      from given n where not exists (select from known)
+    returning *, null::bigint[] as was
+)
+select w.id, p.name, w.role, w.scope, w.workspace, w.lanes, w.granted_at, w.granted_by, w.max_priority, w.max_queued,
+       w.max_queued_bytes, w.max_types, w.was
+  from (select * from changed union all select * from made) w join laneway.principals p on p.id = w.principal_id

@@ -1,5 +1,6 @@
 -- Finds whom those tokens and sessions belong to that have power now, with all grants; that is no use of them.
-select k.digest, p.id, p.name, p.kind, k.permissions, k.lanes, k.job_types, r.permissions, g.scope, g.workspace, g.lanes
+select k.digest, p.id, p.name, p.kind, k.permissions, k.lanes, k.job_types, r.permissions, g.scope, g.workspace, g.lanes,
+       g.max_priority, g.max_queued, g.max_queued_bytes, g.max_types
   from (select t.digest, t.principal_id, t.permissions, t.lanes, t.job_types from laneway.tokens t
          where t.digest = any (%(digests)s::bytea[]) and t.revoked_at is null
            and (t.expires_at is null or t.expires_at > clock_timestamp())

@@ -1,0 +1,107 @@
+"""How much a grant allows: the highest priority, and how much of somebody may wait at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import Final
+
+from laneway.domain.job import PRIORITY_RANGE
+from laneway.errors import InvalidInput
+
+_MOST: Final = 2**31 - 1
+_MOST_BYTES: Final = 2**53 - 1
+# What can be done with these permissions is bounded.
+BOUNDED: Final = frozenset({"jobs:submit", "jobs:cancel", "workers:manage", "schedules:manage"})
+# Who may give any waiting job any priority is not bound, unless its grant says so.
+_UNBOUND_PERMISSION: Final = "workers:manage"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds in force at one place; the largest values bound nothing."""
+
+    max_priority: int = PRIORITY_RANGE[1]
+    max_queued: int = _MOST
+    max_queued_bytes: int = _MOST_BYTES
+    max_types: int = _MOST
+
+    @property
+    def counts(self) -> bool:
+        """Whether jobs have to be counted to hold them."""
+        return (self.max_queued, self.max_queued_bytes, self.max_types) != (
+            _MOST,
+            _MOST_BYTES,
+            _MOST,
+        )
+
+    def allows(self, others: Bounds) -> bool:
+        """Whether the others allow nothing more."""
+        return all(getattr(self, f.name) >= getattr(others, f.name) for f in fields(self))
+
+
+UNBOUND: Final = Bounds()
+# What a grant allows that says nothing.
+USUAL: Final = Bounds(max_priority=100, max_queued=100_000, max_queued_bytes=1024**3, max_types=100)
+
+
+@dataclass(frozen=True, slots=True)
+class GrantBounds:
+    """What a grant says of its bounds; None: what is usual for its role."""
+
+    max_priority: int | None = None
+    max_queued: int | None = None
+    max_queued_bytes: int | None = None
+    max_types: int | None = None
+
+    def in_force(self, permissions: Collection[str]) -> Bounds:
+        """The bounds of a grant of a role with these permissions."""
+        usual = UNBOUND if _UNBOUND_PERMISSION in permissions else USUAL
+        said = {name: value for name, value in asdict(self).items() if value is not None}
+        return Bounds(**{**asdict(usual), **said})
+
+    def check(self) -> GrantBounds:
+        """Refuses a bound that is out of range."""
+        low, high = PRIORITY_RANGE
+        ranges = {
+            "max_priority": (low, high),
+            "max_queued": (0, _MOST),
+            "max_queued_bytes": (0, _MOST_BYTES),
+            "max_types": (0, _MOST),
+        }
+        for name, (least, most) in ranges.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if type(value) is not int or not least <= value <= most:
+                raise InvalidInput(name, f"must be a whole number from {least} to {most}")
+        return self
+
+
+NO_BOUNDS: Final = GrantBounds()
+
+
+def widest(several: Iterable[Bounds]) -> Bounds:
+    """What several grants allow together: of each bound the largest."""
+    found = list(several)
+    if len(found) == 1:
+        return found[0]
+    return Bounds(**{f.name: max(getattr(each, f.name) for each in found) for f in fields(Bounds)})
+
+
+def narrowest(several: Iterable[Bounds]) -> Bounds:
+    """What holds for several jobs at once: of each bound the smallest."""
+    found = list(several)
+    if len(found) == 1:
+        return found[0]
+    return Bounds(**{f.name: min(getattr(each, f.name) for each in found) for f in fields(Bounds)})
+
+
+def check_priority_bound(priority: int | None, bounds: Bounds, field: str = "priority") -> None:
+    """Refuses a priority that is higher than a caller's grants allow."""
+    if priority is not None and priority > bounds.max_priority:
+        raise InvalidInput(
+            field,
+            f"at most {bounds.max_priority} by your grants, not {priority}:"
+            " ask for a grant with a higher max_priority",
+        )

@@ -1,0 +1,39 @@
+"""What waits of each principal, counted against the bounds of its grants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from laneway.domain.bounds import UNBOUND, Bounds
+from laneway.store.statement import Statement, nothing, scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Whose jobs are counted, and how many there may be."""
+
+    principal_id: UUID
+    bounds: Bounds
+
+    def params(self) -> dict[str, int | None]:
+        """The bounds as parameters; null bounds nothing."""
+        its = self.bounds
+        bounds = {
+            "max_queued": (its.max_queued, UNBOUND.max_queued),
+            "max_bytes": (its.max_queued_bytes, UNBOUND.max_queued_bytes),
+            "max_types": (its.max_types, UNBOUND.max_types),
+        }
+        return {name: None if most == none else most for name, (most, none) in bounds.items()}
+
+
+def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:
+    """Counts jobs that this transaction submits or retries; raises where they are too many."""
+    params = {"principal": quota.principal_id, "ids": list(ids)}
+    return Statement("access/charge_queue", nothing, {**params, **quota.params()})
+
+
+def sweep(principal_id: UUID) -> Statement[int]:
+    """Stops counting what has started or ended; answers how many jobs that were."""
+    return Statement("access/sweep_queue", scalar, {"principal": principal_id})

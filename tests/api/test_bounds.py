@@ -1,0 +1,269 @@
+"""Laws of the bounds of grants: at every door nobody uses more than its grants allow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from laneway.domain.bounds import USUAL
+from laneway.store import quotas
+from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
+
+CRON = {"name": "nightly", "job_type": "greet", "cron": "0 3 * * *"}
+
+
+def job(job_type: str = "greet", **more: Any) -> dict[str, Any]:
+    return {"job_type": job_type, "payload": {}, **more}
+
+
+def rules(answer: Any) -> list[str]:
+    assert answer.status_code == 422, answer.text
+    return [f"{each['field']}: {each['rule']}" for each in answer.json()["errors"]]
+
+
+@pytest.mark.parametrize("key", [{}, {"unique_key": "k"}])
+async def test_submitter_cannot_outrank_everybody(ask: Ask, people: People, key: Any) -> None:
+    ann = people.new("ann", "submitter")
+    answer = await ask(ann, "POST", "/jobs", json=job(priority=32767, **key))
+    (rule,) = rules(answer)
+    assert rule.startswith("priority: at most 100 by your grants, not 32767")
+    answer = await ask(ann, "POST", "/jobs", json=job(priority=100, **key))
+    assert answer.status_code == 202
+
+
+async def test_priority_of_each_job_of_a_batch_is_bounded(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_priority=7)
+    jobs = [job(priority=7), job(priority=8)]
+    (rule,) = rules(await ask(ann, "POST", "/jobs/batch", json={"jobs": jobs}))
+    assert rule.startswith("jobs[1].priority: at most 7 by your grants, not 8")
+
+
+async def test_priority_that_a_worker_published_is_not_the_submitters(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    scene.publish("greet")
+    scene.conn.execute("update laneway.job_types set priority = 500 where name = 'greet'")
+    ann = people.new("ann", "submitter")
+    answer = await ask(ann, "POST", "/jobs", json=job())
+    assert (answer.status_code, answer.json()["priority"]) == (202, 500)
+
+
+async def test_operator_gives_any_priority_unless_its_grant_says_otherwise(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    free, bound = people.new("free", "operator"), people.new("bound")
+    people.grant(bound.id, "operator", max_priority=50)
+    job_id = scene.submit("greet")
+    path = f"/admin/workers/jobs/{job_id}/priority"
+    assert (await ask(free, "PATCH", path, json={"priority": 32767})).status_code == 200
+    assert rules(await ask(bound, "PATCH", path, json={"priority": 51}))[0].startswith("priority")
+    assert (await ask(bound, "PATCH", path, json={"priority": 50})).status_code == 200
+    order = {"verb": "reprioritize", "all": True, "priority": 51, "dry_run": True}
+    assert rules(await ask(bound, "POST", "/jobs/bulk", json=order))[0].startswith("priority")
+    assert (await ask(free, "POST", "/jobs/bulk", json=order)).status_code == 200
+
+
+async def test_priority_of_a_schedule_is_bounded(ask: Ask, people: People) -> None:
+    planner = people.new("planner", people.role("planner", "schedules:manage", "schedules:view"))
+    path = "/admin/schedules"
+    (rule,) = rules(await ask(planner, "POST", path, json={**CRON, "priority": 101}))
+    assert rule.startswith("priority: at most 100")
+    assert (await ask(planner, "POST", path, json=CRON)).status_code == 201
+    (rule,) = rules(await ask(planner, "PATCH", f"{path}/nightly", json={"priority": 101}))
+    assert rule.startswith("priority: at most 100")
+    answer = await ask(planner, "PATCH", f"{path}/nightly", json={"priority": 100})
+    assert answer.status_code == 200
+
+
+def full(answer: Any, bound: str) -> bool:
+    told = answer.json()
+    return (answer.status_code, told["code"], bound in told["detail"]) == (
+        429, "quota_exceeded", True,
+    )  # fmt: skip
+
+
+async def test_jobs_that_wait_are_bounded_and_counted_again_when_they_start(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann, bob = people.new("ann"), people.new("bob", "submitter")
+    people.grant(ann.id, "submitter", max_queued=3)
+    assert (await ask(ann, "POST", "/jobs", json=job())).status_code == 202
+    batch = {"jobs": [job(), job()]}
+    assert (await ask(ann, "POST", "/jobs/batch", json=batch)).status_code == 202
+    for again in ({"json": job()}, {"json": job(unique_key="k")}):
+        answer = await ask(ann, "POST", "/jobs", **again)
+        assert full(answer, "max_queued")
+        assert int(answer.headers["Retry-After"]) >= 1
+    assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued")
+    assert (await ask(bob, "POST", "/jobs", json=job())).status_code == 202
+    counted = scene.conn.execute("select count(*) from laneway.jobs").fetchone()
+    assert counted == (4,)
+    scene.claim("greet", room=2)
+    rested(scene)
+    assert (await ask(ann, "POST", "/jobs/batch", json=batch)).status_code == 202
+    assert full(await ask(ann, "POST", "/jobs", json=job()), "max_queued")
+
+
+def rested(scene: Scene) -> None:
+    """The pause between two looks at what has started is over."""
+    scene.conn.execute("update laneway.queue_usage set swept_at = '2020-01-01'")
+
+
+async def test_duplicate_is_not_counted(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued=1)
+    for expected in (202, 200, 200):
+        answer = await ask(ann, "POST", "/jobs", json=job(unique_key="k"))
+        assert answer.status_code == expected
+
+
+async def test_bytes_that_wait_are_bounded(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued_bytes=1000)
+    large = job(payload={"text": "x" * 700})
+    assert (await ask(ann, "POST", "/jobs", json=large)).status_code == 202
+    assert full(await ask(ann, "POST", "/jobs", json=large), "max_queued_bytes")
+    assert full(await ask(ann, "POST", "/jobs/batch", json={"jobs": [large]}), "max_queued_bytes")
+    assert (await ask(ann, "POST", "/jobs", json=job())).status_code == 202
+
+
+async def test_retry_counts_like_a_submit(ask: Ask, people: People, scene: Scene) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued=1)
+    ended = (await ask(ann, "POST", "/jobs", json=job())).json()["id"]
+    (claim,) = scene.claim("greet")
+    scene.settle(claim, "giveup", error="{}")
+    assert (await ask(ann, "POST", "/jobs", json=job())).status_code == 202
+    assert full(await ask(ann, "POST", f"/jobs/{ended}/retry"), "max_queued")
+    scene.claim("greet")
+    rested(scene)
+    assert (await ask(ann, "POST", f"/jobs/{ended}/retry")).status_code == 200
+    assert full(await ask(ann, "POST", "/jobs", json=job()), "max_queued")
+
+
+async def test_retry_does_not_bring_back_a_priority_beyond_the_bound(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann", "submitter")
+    scene.publish("ranked")
+    scene.conn.execute("update laneway.job_types set priority = 500 where name = 'ranked'")
+    said, published = (
+        scene.failed(job_type, created_by="ann", **more)
+        for job_type, more in (("greet", {"priority": 101}), ("ranked", {}))
+    )
+    (rule,) = rules(await ask(ann, "POST", f"/jobs/{said}/retry"))
+    assert rule.startswith("priority: at most 100 by your grants, not 101")
+    assert (await ask(ann, "POST", f"/jobs/{published}/retry")).status_code == 200
+
+
+async def test_bulk_retry_counts_like_submits(ask: Ask, people: People, scene: Scene) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued=2)
+    for _ in range(3):
+        claim = scene.running("greet", created_by="ann")
+        scene.settle(claim, "giveup", error="{}")
+    order = {"verb": "retry", "all": True}
+    begun = await ask(ann, "POST", "/jobs/bulk", json=order)
+    run = begun.json()
+    deadline = time.monotonic() + 60
+    while run["state"] == "running" and time.monotonic() < deadline:
+        run = (await ask(ann, "GET", begun.headers["Location"])).json()
+    assert (run["state"], run["done"]) == ("done", 2)
+    assert run["refused"] == {"more would wait than the grants allow": 1}
+
+
+async def test_job_types_that_nobody_published_are_bounded(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_types=2)
+    scene.publish("known")
+    for name in ("a", "b", "a", "known"):
+        assert (await ask(ann, "POST", "/jobs", json=job(name))).status_code == 202
+    for path, body in (("/jobs", job("c")), ("/jobs/batch", {"jobs": [job("a"), job("c")]})):
+        (rule,) = rules(await ask(ann, "POST", path, json=body))
+        assert rule.startswith('job_type: no worker has published "c", and your grants allow 2')
+    scene.publish("b")
+    assert (await ask(ann, "POST", "/jobs", json=job("c"))).status_code == 202
+
+
+async def test_submits_at_once_exceed_a_bound_by_what_is_under_way_at_most(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued=10)
+    tried = [ask(ann, "POST", "/jobs", json=job()) for _ in range(60)]
+    codes = [answer.status_code for answer in await asyncio.gather(*tried)]
+    assert set(codes) <= {202, 429}
+    # Four commits of the server are under way at once, each with what came together.
+    assert 10 <= codes.count(202) <= 10 + 3 * 24
+    rows = scene.conn.execute("select sum(jobs) from laneway.queue_usage").fetchone()
+    assert rows == (codes.count(202),)
+    assert full(await ask(ann, "POST", "/jobs", json=job()), "max_queued")
+
+
+async def test_several_grants_allow_what_the_widest_does(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_priority=5)
+    people.grant(ann.id, "submitter", workspace="lab", max_priority=50)
+    assert (await ask(ann, "POST", "/jobs", json=job(priority=6))).status_code == 422
+    answer = await ask(ann, "POST", "/jobs", json=job(priority=50, workspace="lab"))
+    assert answer.status_code == 202
+
+
+async def test_bounds_are_granted_shown_changed_and_kept(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    root = people.new("root", "platform_admin")
+    people.new("ann")
+    grant = {"principal": "ann", "role": "submitter", "scope": "own", "max_priority": 5}
+    made = await ask(root, "POST", "/admin/grants", json=grant)
+    assert (made.status_code, made.json()["max_priority"]) == (201, 5)
+    assert (await ask(root, "POST", "/admin/grants", json=grant)).status_code == 409
+    changed = await ask(root, "POST", "/admin/grants", json={**grant, "max_priority": 9})
+    assert (changed.json()["id"], changed.json()["max_priority"]) == (made.json()["id"], 9)
+    (shown,) = (await ask(root, "GET", "/admin/grants?principal=ann")).json()["items"]
+    assert (shown["max_priority"], shown["max_queued"]) == (9, None)
+    kept = scene.conn.execute(
+        "select before ->> 'max_priority', after ->> 'max_priority' from laneway.audit"
+        " where action = 'role.granted' order by id"
+    ).fetchall()
+    assert kept == [(None, "5"), ("5", "9")]
+    answer = await ask(root, "POST", "/admin/grants", json={**grant, "max_priority": 40000})
+    assert answer.status_code == 422
+
+
+async def test_nobody_grants_wider_bounds_than_its_own(ask: Ask, people: People) -> None:
+    keeper = people.new("keeper", people.role("keeper", "access:manage", "jobs:submit"))
+    people.new("ann")
+    writes = people.role("writes", "jobs:submit")
+    grant = {"principal": "ann", "role": writes, "scope": "own"}
+    wide = {**grant, "max_priority": USUAL.max_priority + 1}
+    assert (await ask(keeper, "POST", "/admin/grants", json=wide)).status_code == 403
+    assert (await ask(keeper, "POST", "/admin/grants", json=grant)).status_code == 201
+
+
+def test_sweep_stops_counting_what_is_gone_and_pauses(people: People, scene: Scene) -> None:
+    ann = people.new("ann")
+    quota = quotas.Quota(ann.id, USUAL)
+    scene.conn.execute(
+        "insert into laneway.queued_by select %s, g, 1 from generate_series(1001, 21000) g",
+        [ann.id],
+    )
+    scene.conn.execute(
+        "insert into laneway.queue_usage (principal_id, slot, jobs, bytes)"
+        " values (%s, 1, 20000, 20000)",
+        [ann.id],
+    )
+    job_id = scene.submit("greet")
+    scene.run(quotas.charge(quota, [job_id]))
+    found = scene.conn.execute("select sum(jobs) from laneway.queue_usage").fetchone()
+    assert found == (20001,)
+    # All but the last are of no job there is.
+    assert scene.run(quotas.sweep(ann.id)) == 20000
+    assert scene.run(quotas.sweep(ann.id)) == 0
