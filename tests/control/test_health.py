@@ -41,7 +41,7 @@ async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene
     found = await all_checks(db)
     assert list(found) == [
         "database", "schema", "pooler", "listen", "settings", "clock", "workers", "leases",
-        "blockers", "jobs", "job types", "rights", "snapshots",
+        "blockers", "jobs", "job types", "remote tokens", "rights", "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from laneway.config import Settings
+from laneway.control import health
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.store.database import Database
 from tests.api.conftest import People
@@ -126,6 +127,29 @@ async def test_a_claim_token_holds_no_limit_for_a_call(
         assert await refused(calls.acquire(one, {name: 8})) is INVALID
     held = "select coalesce(sum(running), 0) from laneway.limit_usage"
     assert conn.execute(held).fetchone() == (0,)
+
+
+async def test_doctor_names_tokens_that_lack_what_their_handlers_need(
+    station: Station, people: People, scene: Scene, database: Database
+) -> None:
+    assert (await health.check_remote_tokens(database)).finding is health.Finding.OK
+    scene.publish("greet")
+    calls = station.call(people.new("ann", "remote_worker", lanes=["default"]))
+    scene.submit("greet")
+    declared = pb.JobType(name="greet", declaration=json.dumps({"max_retries": 9}))
+    (one,) = await assigned(calls.stream([declared]), 1)
+    found = await health.check_remote_tokens(database)
+    assert found.finding is health.Finding.WARN
+    assert "ann declares job types otherwise than they are published" in found.message
+    assert "ctx.limit" not in found.message
+    for _ in range(3):
+        assert await refused(calls.acquire(one, {"openai": 1})) is INVALID
+    found = await health.check_remote_tokens(database)
+    assert "handlers of ann ask for ctx.limit" in found.message
+    assert "workers:declare" in (found.next or "")
+    # However often it is asked, it is kept once.
+    kept = "select count(*) from laneway.audit where action = 'AcquireLimits'"
+    assert scene.conn.execute(kept).fetchone() == (1,)
 
 
 async def test_a_limit_is_given_back_after_the_longest_hold(

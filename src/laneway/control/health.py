@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Final
 
 from laneway.control import server_settings
-from laneway.control.audit import audited
+from laneway.control.audit import audited, listing
+from laneway.domain.audit import ActFilter
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
 from laneway.errors import LanewayError, UnsuitableDatabase
@@ -21,6 +22,11 @@ SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
 STALE_SHOWN: Final = 100
+# What servers audit of remote workers whose tokens lack workers:declare.
+LIMIT_REFUSED: Final = "AcquireLimits"
+DECLARATION_IGNORED: Final = "DeclareTypes"
+LACKS_S: Final = 7 * 86_400.0
+LACKS_SHOWN: Final = 50
 # Jobs that `doctor` looks at: the newest, and some in each of a number of places.
 NEWEST_LOOK: Final = 20_000
 PLACES: Final = 20
@@ -97,6 +103,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
         yield await check_blockers(db)
         yield await check_lost(db)
         yield await check_publishers(db)
+        yield await check_remote_tokens(db)
         yield await check_rights(db)
     yield await check_snapshots(db)
 
@@ -268,6 +275,33 @@ async def check_publishers(db: Database) -> Check:
         f"{found[0]}{_more(found)}: the stricter policy is in force",
         f"make the handlers equal; of an application that is gone, {step}",
     )
+
+
+async def check_remote_tokens(db: Database) -> Check:
+    """No remote worker lacked workers:declare within a week."""
+    name = "remote tokens"
+    limits, types = [
+        await listing(
+            db,
+            ActFilter(action=action, outcome="refused", newer_than=LACKS_S),
+            limit=LACKS_SHOWN,
+        )
+        for action in (LIMIT_REFUSED, DECLARATION_IGNORED)
+    ]
+    told = []
+    if limits.items:
+        who = ", ".join(sorted({act.actor for act in limits.items}))
+        told.append(f"handlers of {who} ask for ctx.limit, which their tokens may not hold")
+    if types.items:
+        who = ", ".join(sorted({act.actor for act in types.items}))
+        told.append(f"{who} declares job types otherwise than they are published, to no effect")
+    if not told:
+        return _ok(name, "no remote worker asked for more than its token may")
+    step = (
+        "grant workers:declare in the lanes of the jobs; without it, name limits in the handler's"
+        " limits=[…] and make declarations equal to what is published"
+    )
+    return _warn(name, "; ".join(told), step)
 
 
 def _more(found: Sequence[object], most: int | None = None) -> str:

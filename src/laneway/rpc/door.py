@@ -31,6 +31,7 @@ else:
 
 # Of one principal, once all its workers have come twice: each hello is a row, and work for us.
 HELLOS_PER_S: Final = 20.0
+LACKS_PER_S: Final = 1 / 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Door:
         self._seats: set[Seat] = set()
         self._taken: Counter[object] = Counter()
         self._reviewing = asyncio.Lock()
+        self._lacks = Buckets(LACKS_PER_S, 1.0)
 
     @property
     def count(self) -> int:
@@ -95,6 +97,11 @@ class Door:
     async def turn_away(self, visit: Visit, context: Context, call: str) -> None:
         """Keeps that somebody who was let in may not do what he came for."""
         await self._keep_refusal(visit.caller.name, visit.caller.principal_id, context, call)
+
+    async def note_lack(self, caller: Caller, context: Context, action: str) -> None:
+        """Audit what a token lacks workers:declare for, once an hour: doctor names it."""
+        if not self._lacks.take((caller.principal_id, action)):
+            await self._keep_refusal(caller.name, caller.principal_id, context, action)
 
     async def _keep_refusal(
         self, name: str, principal_id: UUID, context: Context, call: str

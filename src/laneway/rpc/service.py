@@ -16,6 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from laneway.config import Settings
+from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
@@ -135,6 +136,8 @@ class Service:
             except Forbidden:
                 await self._door.turn_away(visit, context, "StreamJobs")
                 raise
+            if self._lacks_declare(dispatcher, visit.caller):
+                await self._door.note_lack(visit.caller, context, DECLARATION_IGNORED)
             for caller in narrowed:
                 narrow(caller)
             sending: asyncio.Future[Any] = asyncio.ensure_future(self._send(dispatcher, context))
@@ -156,6 +159,14 @@ class Service:
         if dispatcher.end == "replaced":
             await context.abort(grpc.StatusCode.ABORTED, _REPLACED)
         await context.abort(grpc.StatusCode.UNAVAILABLE, _STOPS)
+
+    def _lacks_declare(self, dispatcher: Dispatcher, caller: Caller) -> bool:
+        """Whether something that the worker declares is not in force for want of a permission."""
+        return any(
+            one.fields != ["arguments"] or not one.refused
+            for name, one in dispatcher.ignored.items()
+            if not caller.may_declare_in(self._replica.lane_of(name))
+        )
 
     async def _send(self, dispatcher: Dispatcher, context: Context) -> None:
         # Once the connection is lost, nobody hears; whoever comes again says what it has.
@@ -239,6 +250,7 @@ class Service:
             if one is None:
                 return pb.AcquireLimitsResponse(answer=pb.ANSWER_FENCED)
             if not call.caller.may_declare_in(one.lane):
+                await self._door.note_lack(call.caller, context, LIMIT_REFUSED)
                 raise InvalidInput(
                     "limit",
                     "must be one of the job type's: its handler holds others only with a token"
