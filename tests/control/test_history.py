@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 
+from laneway.config import Settings
 from laneway.control import history, lanes, limits, schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
@@ -146,3 +148,29 @@ async def test_a_rollback_outside_the_rules_is_refused(
             by=options.pop("by", "me"),
             **options,
         )
+
+
+async def test_schedule_with_a_payload_above_the_default_limits_is_put_back(dsn: str) -> None:
+    deep: dict[str, object] = {"text": "x" * (2 * 1024 * 1024)}
+    for _ in range(80):
+        deep = {"deeper": deep}
+    generous = Settings.load(
+        database_url=dsn, max_payload_bytes=4 * 1024 * 1024, max_payload_depth=100
+    )
+    db = Database(dsn, generous, size=1)
+    cron = {"job_type": "t", "cron": "0 3 * * *"}
+    await schedules.put(db, "large", {**cron, "payload": deep}, by="ann")
+    await schedules.put(db, "large", {"payload": {"small": True}}, by="ann")
+    assert await history.rollback(db, "schedule", "large", by="bob") is not None
+    assert (await schedules.get(db, "large")).payload == deep
+    await schedules.delete(db, "large", by="ann")
+    assert await history.rollback(db, "schedule", "large", by="bob") is not None
+    assert (await schedules.get(db, "large")).payload == deep
+    # What is not put back, but written by hand, is checked.
+    async with db.connection() as conn:
+        with pytest.raises(psycopg.errors.Error, match="payload"):
+            await conn.execute(
+                "update laneway.schedules set payload = jsonb_build_object('more', payload)"
+                " where name = 'large'"
+            )
+    await db.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -15,7 +15,7 @@ from laneway.config import Settings
 from laneway.control import gatekeeper
 from laneway.domain.permissions import Access, Grant
 from laneway.domain.token import new_secret
-from laneway.errors import Forbidden
+from laneway.errors import DatabaseUnavailable, Forbidden
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.door import address_of, caller_of
 from tests.api.conftest import People
@@ -176,6 +176,40 @@ async def test_a_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
     station.replica.poller.wake()
     (one,) = await assigned(stream, 1)
     assert one.lane == "maintenance"
+
+
+async def test_older_look_at_tokens_does_not_undo_a_newer_one(
+    station: Station, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = station.call(people.new("ann", "remote_worker"))
+    stream = await calls.connected(["ingestion", "projection"])
+    look, has_looked, go_on = station.gatekeeper.review, asyncio.Event(), asyncio.Event()
+
+    async def slow_at_first(digests: Collection[bytes]) -> dict[bytes, Access]:
+        task = asyncio.current_task()
+        if task is None or task.get_name() not in ("older", "newer"):
+            # The server's own look would mend what they did.
+            raise DatabaseUnavailable("not now")
+        found = await look(digests)
+        if not has_looked.is_set():
+            has_looked.set()
+            await go_on.wait()
+        return found
+
+    monkeypatch.setattr(station.gatekeeper, "review", slow_at_first)
+    scene.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
+    older = asyncio.create_task(station.door.review(), name="older")
+    await asyncio.wait_for(has_looked.wait(), PATIENCE)
+    scene.conn.execute("update laneway.tokens set lanes = null")
+    newer = asyncio.create_task(station.door.review(), name="newer")
+    # It waits for the older one. If it did not, it would be over by then.
+    await asyncio.wait([newer], timeout=1.0)
+    go_on.set()
+    await asyncio.wait_for(asyncio.gather(older, newer), PATIENCE)
+    scene.submit("ingestion")
+    station.replica.poller.wake()
+    (one,) = await assigned(stream, 1)
+    assert one.lane == "interactive"
 
 
 @pytest.mark.parametrize(
