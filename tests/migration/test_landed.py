@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -142,6 +143,37 @@ def test_landed_code_works_on_the_schema_of_now(commit: str, version: Version) -
         assert run(dsn, functions) == [(definitions().checksum,)]
         said = landed.code.run(dsn, str(APP))
     assert said.split() == ["alone", *(f"batch-{i}" for i in range(9))]
+
+
+@pytest.mark.parametrize("commit", LANDED)
+def test_functions_of_an_upgraded_schema_are_not_for_everybody(
+    commit: str, version: Version
+) -> None:
+    public = (
+        "select proname::text from pg_proc where pronamespace = 'laneway'::regnamespace"
+        " and has_function_privilege('public', oid, 'execute')"
+    )
+    with version(commit).migrated() as dsn:
+        assert run(dsn, public) == []
+
+
+def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
+    version: Version, postgres: Server
+) -> None:
+    """With the grants of its version: those of now come when the last of it is replaced."""
+    landed, role = version(LAST), f"lw_{uuid4().hex[:8]}"
+    with landed.database() as dsn:
+        postgres.admin.execute(SQL("create role {} login password 'pw'").format(Identifier(role)))
+        try:
+            command = ("-m", "laneway", "db", "grants", "--to", role)
+            roles = ("--role", "worker", "--role", "client")
+            run(dsn, landed.code.run(dsn, *command, *roles))
+            migrate(dsn)
+            own = re.sub(r"//[^@]*@", f"//{role}:pw@", dsn, count=1)
+            assert landed.code.run(own, str(APP)).split()[0] == "alone"
+        finally:
+            run(dsn, f"drop owned by {role}")
+            postgres.admin.execute(SQL("drop role {}").format(Identifier(role)))
 
 
 # The first one knew no policies.
