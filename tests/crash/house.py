@@ -144,10 +144,10 @@ async def keyed_apart(ctx: Context, op: str, key: str, ms: int) -> None:
 
 
 @lw.handler("tuner", retry=QUICKLY, max_retries=MANY)
-async def tuner(ctx: Context, op: str, lane: str, poll_ms: int) -> str:
+async def tuner(ctx: Context, op: str, lane: str, poll_ms: int, gate: str) -> str:
     """Changes a lane from inside a worker, once the test lets it."""
     with running(ctx):
-        await passed(Path(os.environ["CRASH_SINK"], "tune"))
+        await passed(Path(os.environ["CRASH_SINK"], gate))
         await lanes.tune(lw.database, lane, {"poll_interval_ms": poll_ms}, by="tuner")
     return op
 

@@ -27,8 +27,16 @@ ROUNDS = 3
 RESUME_S = 5.0
 PATIENCE_S = 40.0
 COMMANDS = {"explain": ("jobs", "explain", "ID"), "doctor": ("doctor",)}
-# A few at a time: each is a program to start.
-ASK_FIRST_S, ASK_AGAIN_S = 0.4, 1.2
+# After a second the holder of a lock counts as a blocker.
+ASK_S = (1.1, 0.7)
+_PREPARED = """
+import sys
+import laneway.control.explain, laneway.control.health, laneway.opening
+from laneway.cli.main import main
+print("ready", flush=True)
+sys.argv = ["laneway", *sys.stdin.readline().split()]
+sys.exit(main())
+"""
 # As our transactions end: not a word in some other statement.
 COMMIT = b"commit\x00"
 # What a server changes, over HTTP, and a job that cannot be claimed meanwhile.
@@ -52,18 +60,21 @@ async def play(stage: Stage) -> None:
                 for _ in range(stage.count(ROUNDS)):
                     await serving(http, [replica])
                     for kind in CHANGES:
+                        asked = await _prepare(stage)
                         asking = await _silence(proxy, http, replica, kind)
-                        await _resumed(stage, client, kind, CHANGES[kind][3])
+                        await _resumed(stage, client, kind, CHANGES[kind][3], asked)
                         with contextlib.suppress(httpx2.HTTPError):
                             await asking
+                    asked = await _prepare(stage)
                     asking = await _silence(proxy, http, replica, "lane")
                     replica.kill()
-                    await _resumed(stage, client, "dead server", "narrow")
+                    await _resumed(stage, client, "dead server", "narrow", asked)
                     await asyncio.gather(asking, return_exceptions=True)
                     replica.start()
         finally:
             replica.end()
-        await _worker(stage, proxy)
+        for number in range(stage.count(ROUNDS)):
+            await _worker(stage, proxy, f"tune-{number}")
         await stage.drain(RESUME_S + 5)
 
 
@@ -81,12 +92,12 @@ async def _silence(
     return asking
 
 
-async def _resumed(stage: Stage, client: Laneway, kind: str, job_type: str) -> None:
+async def _resumed(stage: Stage, client: Laneway, kind: str, job_type: str, asked: Asked) -> None:
     """Submits a job that needs what is held, and waits until it runs."""
     began, at = time.monotonic(), stage.clock()
     stage.fault(kind=kind)
     (job,) = await stage.submit(client, stage.job(job_type, ms=1))
-    naming = asyncio.create_task(_named(stage, job))
+    naming = asyncio.create_task(_named(stage, job, asked))
     try:
         await until(_claimed(stage, job), PATIENCE_S, f"a claim with the {kind} held", 0.01)
     finally:
@@ -100,47 +111,63 @@ def _claimed(stage: Stage, job: str) -> Callable[[], bool]:
     return lambda: bool(stage.ask(asked, job))
 
 
-async def _named(stage: Stage, job: str) -> list[str]:
+async def _named(stage: Stage, job: str, asked: Asked) -> list[str]:
     """Which commands name the blocker by pid, application and age."""
-    pid, application = stage.conn.execute(
-        "select pid, application_name from pg_stat_activity"
-        " where state = 'idle in transaction' and application_name like 'laneway%'"
-        " order by xact_start limit 1"
-    ).fetchone() or (0, "none")
+    answers: dict[str, list[asyncio.Task[str]]] = {name: [] for name in COMMANDS}
+    pid, application = 0, ""
+    for delay_s in ASK_S:
+        await asyncio.sleep(delay_s)
+        # Others are idle in a transaction for a moment only.
+        pid, application = stage.conn.execute(
+            "select pid, application_name from pg_stat_activity"
+            " where state = 'idle in transaction' and application_name like 'laneway%'"
+            " and state_change < clock_timestamp() - interval '0.5 s' limit 1"
+        ).fetchone() or (pid, application)
+        for name, command in COMMANDS.items():
+            words = (job if word == "ID" else word for word in command)
+            answers[name].append(asyncio.create_task(asked[name].pop().answer(*words)))
     wanted = re.compile(rf"pid {pid} \({re.escape(application)}, .* for \d+ s")
-    says = [_says(stage, job, wanted, *command) for command in COMMANDS.values()]
-    answers = await asyncio.gather(*says)
-    return [name for name, is_named in zip(COMMANDS, answers, strict=True) if is_named]
+    said = {name: " ".join(await asyncio.gather(*each)) for name, each in answers.items()}
+    named = [name for name, text in said.items() if wanted.search(text)]
+    if len(named) < len(COMMANDS):
+        stage.history.add("unnamed", wanted=wanted.pattern, said=said)
+    return named
 
 
-async def _says(stage: Stage, job: str, wanted: re.Pattern[str], *command: str) -> bool:
-    """Asks the command line until it says so or the job was claimed."""
-    is_claimed = _claimed(stage, job)
-    asked: list[asyncio.Task[str]] = []
-    await asyncio.sleep(ASK_FIRST_S)
-    while not is_claimed() and not any(a.done() and wanted.search(a.result()) for a in asked):
-        asked.append(
-            asyncio.create_task(_answer(stage, *(job if c == "ID" else c for c in command)))
+class Prepared:
+    """The command line, ready to be asked: a busy machine needs seconds to load it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, stage: Stage) -> Prepared:
+        process = await asyncio.create_subprocess_exec(
+            *faults.tied([sys.executable, "-c", _PREPARED]),
+            cwd=ROOT,
+            env=worker_environment(stage.dsn, stage.sink),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
         )
-        await asyncio.wait(asked[-1:], timeout=ASK_AGAIN_S)
-    answers = await asyncio.gather(*asked)
-    return any(wanted.search(said) for said in answers)
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"ready\n"
+        return cls(process)
+
+    async def answer(self, *command: str) -> str:
+        """What the command says, in one line."""
+        said, _ = await self._process.communicate(f"{' '.join(command)}\n".encode())
+        return " ".join(said.decode().split())
 
 
-async def _answer(stage: Stage, *command: str) -> str:
-    """What a command says, in one line."""
-    asked = await asyncio.create_subprocess_exec(
-        *faults.tied([sys.executable, "-m", "laneway", *command]),
-        cwd=ROOT,
-        env=worker_environment(stage.dsn, stage.sink),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    said, _ = await asked.communicate()
-    return " ".join(said.decode().split())
+Asked = dict[str, list[Prepared]]
 
 
-async def _worker(stage: Stage, proxy: Proxy) -> None:
+async def _prepare(stage: Stage) -> Asked:
+    return {name: [await Prepared.start(stage) for _ in ASK_S] for name in COMMANDS}
+
+
+async def _worker(stage: Stage, proxy: Proxy, gate: str) -> None:
     """A worker dies as it changes a lane; nobody hears of it, and another one claims there."""
     near = stage.worker_dsn
     for worker in stage.workers:
@@ -150,17 +177,18 @@ async def _worker(stage: Stage, proxy: Proxy) -> None:
     await stage.ready(doomed)
     stage.worker_dsn = near
     async with stage.client() as client:
-        await stage.submit(client, stage.job("tuner", lane="narrow", poll_ms=260))
-        asked = "select count(*) = 1 from laneway.lease where job_type = 'tuner'"
-        await until(lambda: bool(stage.ask(asked)), 30, "the tuner runs")
+        await stage.submit(client, stage.job("tuner", lane="narrow", poll_ms=260, gate=gate))
+        running = "select count(*) = 1 from laneway.lease where job_type = 'tuner'"
+        await until(lambda: bool(stage.ask(running)), 30, "the tuner runs")
         other = stage.start_worker()
         await stage.ready(other)
+        asked = await _prepare(stage)
         proxy.swallow_when(COMMIT)
-        (stage.sink / "tune").touch()
+        (stage.sink / gate).touch()
         async with asyncio.timeout(PATIENCE_S):
             await proxy.swallowed.wait()
         faults.kill(*doomed.tree())
-        await _resumed(stage, client, "dead worker", "narrow")
+        await _resumed(stage, client, "dead worker", "narrow", asked)
 
 
 def look(stage: Stage) -> None:
