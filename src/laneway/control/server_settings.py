@@ -33,65 +33,53 @@ def _is_off_postgresql(found: str) -> bool:
     return schemas.index("pg_catalog") > 0 if "pg_catalog" in schemas else False
 
 
-_LOST = "a crash of the server loses jobs that were acknowledged"
-_EVERYBODY = "alter system set {name} = {value}; select pg_reload_conf();"
-_ROLE = "alter role … set {name} = {value};"
+def _of_server(name: str, value: str, hurts: Callable[[str], bool], effect: str) -> Rule:
+    """A setting that the administrator of the server changes to the value."""
+    cure = f"alter system set {name} = {value}; select pg_reload_conf();"
+    return Rule(name, hurts, effect, cure)
+
+
+def _of_role(
+    name: str, value: str, hurts: Callable[[str], bool], effect: str, *, only_pooled: bool = False
+) -> Rule:
+    """A setting that the role of our sessions may have."""
+    return Rule(name, hurts, effect, f"alter role … set {name} = {value};", only_pooled)
+
+
+_LOST: Final = "a crash of the server loses jobs that were acknowledged"
+_SHOWN: Final = "payloads go to the log of the server"
 RULES: Final = (
-    Rule("fsync", _is("off"), _LOST, _EVERYBODY.format(name="fsync", value="on")),
-    Rule(
-        "full_page_writes", _is("off"), _LOST,
-        _EVERYBODY.format(name="full_page_writes", value="on"),
+    _of_server("fsync", "on", _is("off"), _LOST),
+    _of_server("full_page_writes", "on", _is("off"), _LOST),
+    _of_role("synchronous_commit", "on", _is("off"), _LOST),
+    _of_server("autovacuum", "on", _is("off"), "dead rows pile up and everything gets slower"),
+    _of_server("track_counts", "on", _is("off"), "autovacuum does not run, dead rows pile up"),
+    _of_server("log_statement", "ddl", _is("all"), _SHOWN),
+    _of_server("log_min_duration_statement", "1000", _is("0"), _SHOWN),
+    _of_role(
+        "session_replication_role", "origin", _is("replica"),
+        "triggers do not run: no history, no wake-ups",
     ),
-    Rule(
-        "synchronous_commit", _is("off"), _LOST,
-        _ROLE.format(name="synchronous_commit", value="on"),
-    ),
-    Rule(
-        "autovacuum", _is("off"), "dead rows pile up and everything gets slower",
-        _EVERYBODY.format(name="autovacuum", value="on"),
-    ),
-    Rule(
-        "track_counts", _is("off"), "autovacuum does not run, dead rows pile up",
-        _EVERYBODY.format(name="track_counts", value="on"),
-    ),
-    Rule(
-        "log_statement", _is("all"), "payloads go to the log of the server",
-        _EVERYBODY.format(name="log_statement", value="ddl"),
-    ),
-    Rule(
-        "log_min_duration_statement", _is("0"), "payloads go to the log of the server",
-        _EVERYBODY.format(name="log_min_duration_statement", value="1000"),
-    ),
-    Rule(
-        "session_replication_role", _is("replica"), "triggers do not run: no history, no wake-ups",
-        _ROLE.format(name="session_replication_role", value="origin"),
-    ),
-    Rule(
-        "transaction_timeout", _is_short, "longer work of Laneway is broken off",
-        _ROLE.format(name="transaction_timeout", value="0"),
-    ),
-    Rule(
-        "statement_timeout", _is_short, "longer statements of Laneway are broken off",
-        _ROLE.format(name="statement_timeout", value="'30s'"), only_pooled=True,
-    ),
-    Rule(
-        "lock_timeout", _is_short, "statements that wait for a lock fail",
-        _ROLE.format(name="lock_timeout", value="0"), only_pooled=True,
-    ),
-    Rule(
-        "default_transaction_isolation", lambda found: found != "read committed",
-        "claims are refused",
-        _ROLE.format(name="default_transaction_isolation", value="'read committed'"),
+    _of_role("transaction_timeout", "0", _is_short, "longer work of Laneway is broken off"),
+    _of_role(
+        "statement_timeout", "'30s'", _is_short, "longer statements of Laneway are broken off",
         only_pooled=True,
+    ),
+    _of_role(
+        "lock_timeout", "0", _is_short, "statements that wait for a lock fail", only_pooled=True
+    ),
+    _of_role(
+        "default_transaction_isolation", "'read committed'",
+        lambda found: found != "read committed", "claims are refused", only_pooled=True,
     ),
     Rule(
         "jit_above_cost", lambda found: 0 <= float(found) < LEAST_JIT_COST,
         "short statements are compiled, which takes a second each",
-        _ROLE.format(name="jit", value="off"), only_pooled=True,
+        "alter role … set jit = off;", only_pooled=True,
     ),
-    Rule(
-        "search_path", _is_off_postgresql, "functions of that schema replace those of PostgreSQL",
-        _ROLE.format(name="search_path", value='"$user", public'), only_pooled=True,
+    _of_role(
+        "search_path", '"$user", public', _is_off_postgresql,
+        "functions of that schema replace those of PostgreSQL", only_pooled=True,
     ),
 )  # fmt: skip
 NAMES: Final = tuple(rule.name for rule in RULES)
