@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 from subprocess import DEVNULL
 
 from laneway import forks
 from laneway.engine.child_output import ChildOutput
 from laneway.engine.child_wire import HEAD, LONGEST, Message, pack, unpack
-from laneway.engine.spawned import Spawned
+from laneway.engine.spawned import Spawned, socket_pair
 
 CHILD_MODULE = "laneway.engine.child"
 # A program the handler has started may hold the socket of a dead child open; and a child that has
@@ -50,25 +49,15 @@ class ChildProcess:
     @classmethod
     async def start(cls, hello: Message, memory_mb: int | None) -> ChildProcess:
         """A new child; it is ready when it answers its first job."""
-        ours, theirs = socket.socketpair()
-        with theirs:
+        async with socket_pair() as (reader, writer, ours, theirs):
+            output, written = await ChildOutput.open()
             try:
-                reader, writer = await asyncio.open_unix_connection(sock=ours)
+                process = _spawn(theirs.fileno(), written)
             except BaseException:
-                ours.close()
+                output.close()
                 raise
-            try:
-                output, written = await ChildOutput.open()
-                try:
-                    process = _spawn(theirs.fileno(), written)
-                except BaseException:
-                    output.close()
-                    raise
-                finally:
-                    os.close(written)
-            except BaseException:
-                writer.transport.abort()
-                raise
+            finally:
+                os.close(written)
         child = cls(process, reader, writer, memory_mb, forks.Fds(ours.fileno()), output)
         child.send(
             {

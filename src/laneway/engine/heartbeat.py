@@ -21,7 +21,7 @@ from laneway.domain.claim import Claim
 from laneway.engine.complaints import Complaints
 from laneway.engine.heartbeat_wire import BEAT, FORGET, HOLD, QUIT, TICK, Pair, pack
 from laneway.engine.service import Service
-from laneway.engine.spawned import Spawned
+from laneway.engine.spawned import Spawned, socket_pair
 from laneway.store.database import connection_options
 
 log = logging.getLogger("laneway")
@@ -137,18 +137,8 @@ class Heartbeat(Service):
     async def run_once(self) -> float | None:
         """Runs one child until it ends; a child that ends by itself is replaced."""
         self._give_up_overdue()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                reader, writer = await asyncio.open_unix_connection(sock=ours)
-            except BaseException:
-                ours.close()
-                raise
-            try:
-                process = self._spawn(theirs)
-            except BaseException:
-                writer.transport.abort()
-                raise
+        async with socket_pair() as (reader, writer, ours, theirs):
+            process = self._spawn(theirs)
         self._process, self._writer = process, writer
         kept = forks.Fds(ours.fileno())
         loop = asyncio.get_running_loop()

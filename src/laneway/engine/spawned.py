@@ -6,10 +6,38 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+
+class SocketPair(NamedTuple):
+    """The line to a child: streams on our end, and both ends."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    ours: socket.socket
+    theirs: socket.socket
+
+
+@asynccontextmanager
+async def socket_pair() -> AsyncIterator[SocketPair]:
+    """Open a line to a child that is started inside; our end is closed if that fails."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            raise
+        try:
+            yield SocketPair(reader, writer, ours, theirs)
+        except BaseException:
+            writer.transport.abort()
+            raise
 
 
 class Spawned:
