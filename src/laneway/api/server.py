@@ -24,6 +24,8 @@ _BACKLOG: Final = 2048
 _UNREAD_MS: Final = 30_000
 # When it stops, they have less.
 _UNREAD_S: Final = 4.0
+# Of slow phones too.
+HANDSHAKE_S: Final = 10.0
 # Longer than load balancers keep theirs (60 s): who closes first cuts off what the other sends.
 IDLE_S: Final = 75
 
@@ -93,6 +95,31 @@ class _OverTls:
 
 class _Server(uvicorn.Server):
     """Leaves the signals to us: a program that stopped as it was told has not failed."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn starts, with a deadline for the handshake of TLS: its own is a minute."""
+        await self.lifespan.startup()
+        config, state = self.config, self.server_state
+
+        def make_protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+                config=config, server_state=state, app_state=self.lifespan.state
+            )
+            return made
+
+        loop = asyncio.get_running_loop()
+        timeout = None if config.ssl is None else HANDSHAKE_S
+        self.servers = [
+            await loop.create_server(
+                make_protocol,
+                sock=one,
+                ssl=config.ssl,
+                backlog=config.backlog,
+                ssl_handshake_timeout=timeout,
+            )
+            for one in sockets or ()
+        ]
+        self.started = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

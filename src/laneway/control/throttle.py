@@ -6,20 +6,18 @@ Kept in this process and bounded: with several replicas a caller has as much at 
 from __future__ import annotations
 
 import time
-from asyncio import Semaphore
 from collections.abc import Awaitable, Callable, Hashable
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeVar
 
 from laneway.config import Settings
+from laneway.control.suspect_line import SuspectLine
 from laneway.errors import RateLimited, Unauthenticated
 
 # Of callers or addresses, each a number: less than a megabyte.
 MOST_KEPT: Final = 10_000
 # Many addresses together may fail so many times as often as one of them.
 _TOGETHER: Final = 20
-# Secrets looked up at once where many were wrong; the pool has ten connections.
-_SUSPECTS: Final = 2
 
 _EXACT_S: Final = 1e-6
 
@@ -78,7 +76,7 @@ class Throttle:
         self._requests = Buckets(rate, 2 * rate) if rate else None
         self._failures = Buckets(tries / 60, tries) if tries else None
         self._all_failures = Buckets(tries / 60 * _TOGETHER, tries * _TOGETHER) if tries else None
-        self._suspects = Semaphore(_SUSPECTS)
+        self._suspects = SuspectLine()
 
     def count(self, who: Hashable) -> None:
         """One request of a caller who is known."""
@@ -93,14 +91,15 @@ class Throttle:
     ) -> T:
         """Look up a secret; only a wrong one is ever refused for those that were wrong before.
 
-        Where many were wrong, few that are not known yet are looked up at once: guessing costs
-        others little, and a valid secret waits for a moment instead of being refused.
+        Where many were wrong, few that are not known yet are looked up at once, and addresses take
+        turns: guessing costs others little, and a valid secret waits for a moment instead of being
+        refused.
         """
         wait = 0.0 if is_known else self._wait(address)
         try:
             if not wait:
                 return await look_up()
-            async with self._suspects:
+            async with self._suspects.turn(network_of(address)):
                 return await look_up()
         except Unauthenticated:
             self.fail(address)

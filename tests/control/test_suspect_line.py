@@ -1,0 +1,106 @@
+"""The line of secrets that are looked up after many wrong ones: bounded, and fair to addresses."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from laneway.config import Settings
+from laneway.control.suspect_line import SuspectLine
+from laneway.control.throttle import Throttle
+from laneway.errors import RateLimited
+
+
+async def test_addresses_take_turns() -> None:
+    line, order = SuspectLine(at_once=1), list[str]()
+
+    async def look(address: str) -> None:
+        async with line.turn(address):
+            order.append(address)
+            await asyncio.sleep(0)
+
+    looks = [asyncio.create_task(look("guesser")) for _ in range(100)]
+    await asyncio.sleep(0)
+    looks += [asyncio.create_task(look(other)) for other in ("ann", "bob")]
+    await asyncio.gather(*looks)
+    assert {order.index("ann"), order.index("bob")} < set(range(6))
+    assert len(order) == 102
+    assert len(line) == 0
+
+
+async def test_line_is_bounded_and_the_longest_gives_way() -> None:
+    line, done = SuspectLine(at_once=1, most_each=3, most=4), asyncio.Event()
+
+    async def look(address: str) -> str:
+        async with line.turn(address):
+            await done.wait()
+            return address
+
+    looks = [asyncio.create_task(look("guesser")) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert len(line) == 3
+    looks += [asyncio.create_task(look(other)) for other in ("ann", "bob")]
+    await asyncio.sleep(0)
+    assert len(line) == 4
+    done.set()
+    ended = await asyncio.gather(*looks, return_exceptions=True)
+    assert {one for one in ended if isinstance(one, str)} == {"guesser", "ann", "bob"}
+    assert sum(isinstance(one, RateLimited) for one in ended) == 2
+
+
+async def test_who_leaves_the_line_takes_no_turn() -> None:
+    line, done = SuspectLine(at_once=1), asyncio.Event()
+
+    async def look() -> None:
+        async with line.turn("ann"):
+            await done.wait()
+
+    looks = [asyncio.create_task(look()) for _ in range(4)]
+    await asyncio.sleep(0)
+    looks[1].cancel()
+    await asyncio.sleep(0)
+    assert len(line) == 2
+    done.set()
+    looks[2].cancel()
+    await asyncio.gather(*looks, return_exceptions=True)
+    async with asyncio.timeout(30):
+        await look()
+    assert len(line) == 0
+
+
+async def test_valid_secret_of_another_address_is_not_behind_all_that_guess() -> None:
+    throttle = Throttle(Settings.load(failed_logins_per_minute=1))
+    throttle.fail("192.0.2.1")
+    throttle.fail("198.51.100.1")
+    looked = list[str]()
+
+    async def look(address: str) -> None:
+        looked.append(address)
+        await asyncio.sleep(0)
+
+    def check(address: str) -> asyncio.Task[None]:
+        asked = throttle.check(address, lambda: look(address), is_known=False)
+        return asyncio.ensure_future(asked)
+
+    going = [check("192.0.2.1") for _ in range(200)]
+    await asyncio.sleep(0)
+    going.append(check("198.51.100.1"))
+    await asyncio.gather(*going)
+    assert looked.index("198.51.100.1") < 10
+
+
+async def test_line_without_end_is_refused() -> None:
+    throttle = Throttle(Settings.load(failed_logins_per_minute=1))
+    throttle.fail("192.0.2.1")
+    done = asyncio.Event()
+
+    going = [
+        asyncio.ensure_future(throttle.check("192.0.2.1", done.wait, is_known=False))
+        for _ in range(2000)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimited):
+        await throttle.check("192.0.2.1", done.wait, is_known=False)
+    done.set()
+    await asyncio.gather(*going, return_exceptions=True)
