@@ -15,7 +15,8 @@ from tests.crash.stage import Job, Stage, until
 
 ROUNDS = 12
 BACKLOG, FEW = 40, 2
-MS = 15
+# Long beside the time in which a busy machine wakes a worker.
+MS = 60
 DRAIN_S = 40.0
 # Jobs of the other lane that may be served while one of higher priority waits: those that were
 # inside or chosen already, and some for a worker that was killed while it was its turn.
