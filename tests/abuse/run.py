@@ -180,6 +180,11 @@ def run(words: list[str]) -> Findings:
         target = stack.enter_context(served())
         for path in ("/jobs", "/me", "/admin/workers/status", "/openapi.json", "/nothing"):
             asyncio.run(exchange(target, request_bytes(target, "GET", path, "admin")))
+        # It is imported by the first message: that is no growth by requests.
+        ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+        accepts = {"Accept": "application/json, text/event-stream"}
+        first = request_bytes(target, "POST", "/mcp", "viewer", accepts, ping)
+        asyncio.run(exchange(target, first))
         probe = Probe(target)
         stack.callback(probe.stop)
         process = settle(target)
