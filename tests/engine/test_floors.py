@@ -157,6 +157,28 @@ def test_an_open_transaction_without_jobs_holds_no_floor_down() -> None:
     assert floors.heights() == [("t", 0, 499)]
 
 
+def test_a_database_restored_to_an_earlier_state_is_looked_at_from_the_start() -> None:
+    floors, table = Floors(), Table(next_seq=1000, next_xid=1000)
+    for _ in range(50):
+        table.begin([0])
+        table.commit(0)
+        floors.learn(table.claim(floors.ranges("t", 1), 1))
+    floors.look_past(table.horizon())
+    assert floors.heights()
+    restored = Table()
+    # Nobody looks at an open submit twice, so it must not be passed by.
+    restored.begin([0])
+    for _ in range(20):
+        restored.begin([0])
+        restored.commit(1)
+    ranges = [Range("t", 1, True, MIN_RANK, 0, MAX_RANK)]
+    for _ in range(5):
+        floors.learn(restored.claim(ranges, 1))
+        ranges = floors.ranges("t", 1)
+    restored.commit(0)
+    assert restored.claim(ranges, 1).assignments[0].claim.seq == 1
+
+
 def test_after_forgetting_everything_is_looked_at_again() -> None:
     table, floors = Table(), Floors()
     for _ in range(50):

@@ -434,3 +434,22 @@ async def test_configured_lane_that_differs_from_database_is_logged(
     assert "`laneway lanes set interactive --max-slots 5`" in lane
     assert "job type ingestion is in the lane interactive" in moved
     assert "`laneway lanes move ingestion mine`" in moved
+
+
+async def test_jobs_of_a_full_lane_are_settled_in_portions(shop: Workshop) -> None:
+    go_on = asyncio.Event()
+
+    @shop.lw.handler("held")
+    async def held(ctx: Context) -> None:
+        await go_on.wait()
+
+    shop.do("update laneway.worker_lanes set max_slots = 400 where name = 'default'")
+    await shop.lw.submit_many([("held", {}, {}) for _ in range(410)])
+    await shop.hire_unlike({"concurrency": 500})
+    await until(lambda: shop.one("select count(*) from laneway.lease") == 400)
+    go_on.set()
+    await until(lambda: shop.one("select count(*) from laneway.outcome") == 410)
+    # Each batch is one transaction.
+    sizes = "select count(*) as size from laneway.outcome group by xmin"
+    largest = shop.one(f"select max(size) from ({sizes}) x")
+    assert largest <= 200

@@ -43,12 +43,13 @@ class Floors:
     def __init__(self) -> None:
         self._levels: dict[str, dict[int, _Level]] = {}
         self._recent: set[str] = set()
-        self._horizon = 0
+        self._horizon = self._newest_xid = 0
 
     def forget(self) -> None:
         """Looks from the start again."""
         self._levels.clear()
         self._recent.clear()
+        self._horizon = 0
 
     def forget_types(self, job_types: Iterable[str]) -> None:
         """Looks from the start again for these."""
@@ -103,6 +104,10 @@ class Floors:
 
     def learn(self, answer: ClaimAnswer) -> None:
         """Raises floors as far as the answer of a claim allows."""
+        if answer.own_xid < self._newest_xid:
+            # Numbers only grow: this is another database, or an earlier state of it.
+            self.forget()
+        self._newest_xid = answer.own_xid
         horizon = max(self._horizon, answer.horizon_xid)
         seen: dict[tuple[str, int], tuple[int, int]] = {}
         for (seq, _, _), rank, job_type, _, _, _, fresh, *_ in answer.assignments:

@@ -184,6 +184,7 @@ class LaneLoop(Service):
             return 0
         if answer.state != "ok":
             return None
+        self.floors.learn(answer)
         if answer.assignments:
             self._take(answer, age_s, isolations)
             if len(answer.assignments) <= FEW:
@@ -206,7 +207,6 @@ class LaneLoop(Service):
             return
         self._tools.counting.claimed(self.lane, answer.assignments)
         self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
-        self.floors.learn(answer)
         for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
             self._tools.rooms.take(self.lane, kind, count)
         self._tools.executor.start(answer.assignments, self.lane)

@@ -13,7 +13,7 @@ from laneway.store.database import Database
 from laneway.store.lanes import find_strays
 
 # At most a fiftieth of the time is spent here.
-EVERY_S: Final = 5.0
+EVERY_S: Final = 20.0
 PAUSE_TIMES: Final = 50
 # The look walks over dead rows: one that takes longer than that is given up.
 LONGEST_S: Final = 2.0
