@@ -205,13 +205,38 @@ async def test_a_later_change_of_the_schedule_makes_nobody_a_second_person(
     assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
 
 
-async def test_of_a_schedule_that_nobody_knows_nobody_approves_the_job(
+async def test_writer_of_a_schedule_stays_known_without_its_history(
     db: Database, scene: Scene
 ) -> None:
     job_id = await scheduled(db, scene, "ann")
     await schedules.delete(db, "nightly", by="ann")
     scene.conn.execute("delete from laneway.control_history")
-    await refused_of(db, job_id, "bob")
+    await refused_of(db, job_id, "ann")
+    assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
+
+
+async def test_nobody_approves_jobs_of_a_schedule_with_unknown_writers(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    await schedules.put(db, "nightly", {"job_type": "costly", "cron": "0 3 * * *"}, by="ann")
+    scene.conn.execute("delete from laneway.control_history")
+    await schedules.run_now(db, "nightly", by="bob", check=False)
+    (job,) = (await approval.pending(db)).items
+    for by in ("ann", "bob", "carl"):
+        await refused_of(db, job.id, by)
+
+
+async def test_writer_cannot_approve_a_manual_run_by_deleting_the_schedule(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish("costly", approval=Approval(two_person=True))
+    await schedules.put(db, "nightly", {"job_type": "costly", "cron": "0 3 * * *"}, by="ann")
+    await schedules.run_now(db, "nightly", by="bob", check=False)
+    await schedules.delete(db, "nightly", by="ann")
+    (job,) = (await approval.pending(db)).items
+    await refused_of(db, job.id, "ann")
+    assert (await approval.approve(db, job.id, by="carl")).status is Status.APPROVED
 
 
 @pytest.mark.parametrize("check", [False, True])
@@ -277,10 +302,12 @@ async def test_who_wrote_what_is_no_longer_in_force_may_approve(db: Database, sc
 async def test_nobody_approves_while_the_writer_of_the_payload_is_unknown(
     db: Database, scene: Scene
 ) -> None:
-    job_id = await scheduled(db, scene, "ann")
-    await schedules.disable(db, "nightly", by="bob")
+    scene.publish("costly", approval=Approval(two_person=True))
+    settings = {"job_type": "costly", "cron": "0 3 * * *"}
+    await schedules.put(db, "nightly", settings, by="ann")
+    await schedules.put(db, "nightly", {**settings, "cron": "0 4 * * *"}, by="bob")
     scene.conn.execute("delete from laneway.control_history where by = 'ann'")
-    await refused_of(db, job_id, "carl")
+    await refused_of(db, cron_slot(scene), "carl")
 
 
 async def test_a_blank_makes_nobody_a_second_person(db: Database, scene: Scene) -> None:

@@ -59,8 +59,11 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on emit",
     ),
     "schedule_writers": ("select on control_history",),
+    "keep_writers": (
+        "insert on schedule_jobs", "select on jobs", "execute on schedule_writers",
+    ),
     "is_own": (
-        "select on schedules", "select on schedule_slots", "execute on schedule_writers",
+        "select on schedules", "select on schedule_jobs", "execute on schedule_writers",
     ),
     "decide": (),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
@@ -260,6 +263,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on outcome", "select delete on attempts", "select delete on progress",
         "select delete on logs", "select delete on steps", "select delete on approvals",
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
+        "select delete on schedule_jobs",
     ),
     # Those who call it change a job; what it reads and writes is not theirs.
     "emit": (),
@@ -346,7 +350,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update on lease", "select delete on call_holds", "select on jobs",
         "execute on release_limits", "execute on freed_types", "execute on wake",
     ),
-    "take_slot": ("select insert update on schedule_slots", "execute on submit"),
+    "take_slot": (
+        "select insert update on schedule_slots", "execute on submit", "execute on keep_writers",
+    ),
     # With its owner's rights, because it checks itself that the caller leads or holds the check.
     "fire": (),
     "run_schedule": (

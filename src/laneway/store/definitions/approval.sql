@@ -212,21 +212,35 @@ language sql stable as $$
       from written w
 $$;
 
--- Whether a job is this person's own, or may be: of its submitter, and where a schedule submitted it, on its own account
--- or for somebody, of everybody who wrote the schedule as it was then or is now. Where nobody knows who that was, it may
--- be anybody.
+-- Keeps who wrote the schedule of a new job, which outlives the schedule, its slots and its history.
+create or replace function laneway.keep_writers(p_job uuid, p_schedule text) returns void
+language sql volatile as $$
+    insert into laneway.schedule_jobs (seq, schedule, writers)
+    select j.seq, p_schedule, laneway.schedule_writers(p_schedule, j.created_at) from laneway.jobs j where j.id = p_job
+$$;
+
+-- Whether a job is this person's own, or may be. The submitter owns it. Where a schedule made the job, by itself or run
+-- by hand, everybody who wrote the schedule as it was then owns it too, and the last one who changed it since. Where the
+-- writers are not known, it may be anybody's.
 create or replace function laneway.is_own(p_job laneway.jobs, p_by text) returns boolean
 language plpgsql stable as $$
 declare
-    v_schedule text := case when p_job.created_by like 'schedule:%' then substr(p_job.created_by, 10) else (
-        select s.schedule from laneway.schedule_slots s where s.manual and s.job_id = p_job.id limit 1) end;
-    v_writers  text[];
+    v_kept    laneway.schedule_jobs;
+    v_writers text[];
 begin
     if p_job.created_by is null or p_job.created_by = p_by then return true; end if;
-    if v_schedule is null then return false; end if;
-    v_writers := laneway.schedule_writers(v_schedule, p_job.created_at);
+    select * into v_kept from laneway.schedule_jobs s where s.seq = p_job.seq;
+    v_writers := v_kept.writers;
+    -- Jobs from before the writers were kept: the history may still know them.
+    if v_kept.schedule is null and p_job.created_by like 'schedule:%' then
+        v_kept.schedule := substr(p_job.created_by, 10);
+    end if;
+    if v_kept.schedule is null then return false; end if;
+    if v_writers is null then
+        v_writers := laneway.schedule_writers(v_kept.schedule, p_job.created_at);
+    end if;
     return v_writers is null or p_by = any (v_writers)
-        or exists (select from laneway.schedules s where s.name = v_schedule and s.updated_by = p_by);
+        or exists (select from laneway.schedules s where s.name = v_kept.schedule and s.updated_by = p_by);
 end $$;
 
 -- Approves or rejects one job that waits for it. `found_in` is the state the verb met; refusal says

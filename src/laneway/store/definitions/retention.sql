@@ -26,6 +26,8 @@ as $$
         delete from laneway.approvals a where a.seq = any (array(select d.seq from dead d))
     ), gone_decisions as (
         delete from laneway.decisions c where c.seq = any (array(select d.seq from dead d))
+    ), gone_writers as (
+        delete from laneway.schedule_jobs w where w.seq = any (array(select d.seq from dead d))
     ), gone_deadlines as (
         delete from laneway.deadlines n where n.seq = any (array(select d.seq from dead d))
     )

@@ -98,6 +98,7 @@ begin
             tags => nullif(p.tags, '{}'), max_retries => p.max_retries,
             created_by => coalesce(p_by, 'schedule:' || p.name), concurrency_key => p.concurrency_key, id => v_job,
             max_payload_bytes => 2147483647, max_key_bytes => 2147483647);
+        perform laneway.keep_writers(v_job, p.name);
     -- Other errors (the server, a lock, missing rights) undo the slot, and it is tried again.
     exception when sqlstate 'LW001' or data_exception or integrity_constraint_violation
                    or raise_exception or program_limit_exceeded then

@@ -1,12 +1,23 @@
 -- phase: pre
 -- safe-with: 0.1.0
--- Limited database roles write through functions only, and nobody calls a function that was not granted to him.
+-- Limited database roles write through functions only. A function is called only by roles that it is granted to.
 
--- Functions are for those they are granted to; definitions/zz_public_rights.sql says the same of later ones.
+-- definitions/zz_public_rights.sql does the same for functions that later versions add.
 revoke execute on all functions in schema laneway from public;
 
--- Whether somebody ran a schedule to get a job: who wrote the schedule does not approve it.
-create index schedule_slots_manual on laneway.schedule_slots (job_id) where manual;
+-- Who wrote the schedule of a job as it was when the job was made: none of them is the second person who approves it.
+-- Null: the writer of the payload or of the job type is not known. Kept as long as the job: a schedule, its slots and its
+-- history may be deleted before.
+create table laneway.schedule_jobs (
+    seq      bigint primary key,
+    schedule text collate "C" not null,
+    writers  text[]
+);
+-- Jobs of earlier runs by hand. Those that a schedule submitted for itself carry its name.
+insert into laneway.schedule_jobs (seq, schedule, writers)
+select j.seq, s.schedule, null from laneway.schedule_slots s join laneway.jobs j on j.id = s.job_id
+ where s.manual
+on conflict do nothing;
 
 -- What jobs of a batch have in common: definitions/submit_batch.sql.
 create type laneway.batch_kind as (
