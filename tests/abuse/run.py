@@ -29,7 +29,7 @@ from tests.abuse.meter import Memory, Watch
 from tests.abuse.target import served
 
 # Each has CASES; a door may be absent.
-MODULES = ("tests.abuse.http", "tests.abuse.tenants", "tests.abuse.remote")
+MODULES = ("tests.abuse.http", "tests.abuse.reads", "tests.abuse.remote")
 MOST_BLOCK_MS = 250.0
 MOST_GROWTH_MB = 50.0
 # A case counts by the best of so many.

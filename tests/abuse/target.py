@@ -23,6 +23,9 @@ from tests.control.scene import Scene
 # In a payload of another tenant: an answer to anybody else that holds it is a leak.
 MARKER = "of-another-tenant-7391"
 LARGE_JOBS = 40
+# Of many small values: what takes longest to parse.
+LISTS: dict[str, list[object]] = {"a": [[]] * 340_000}
+JOBS_OF_LISTS = 8
 
 
 @contextmanager
@@ -64,6 +67,9 @@ def _furnish(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
         for number in range(LARGE_JOBS):
             text = json.dumps({"n": number, "text": "a " * 450_000})
             scene.submit("large", workspace="mine", payload=text)
+        text = json.dumps(LISTS, separators=(",", ":"))
+        for _ in range(JOBS_OF_LISTS):
+            jobs["lists"] = str(scene.submit("lists", workspace="mine", payload=text))
         return tokens, jobs
 
 

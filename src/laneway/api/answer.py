@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import isfinite
 from typing import Any, Final
 
@@ -12,6 +14,25 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from laneway.domain.stored_json import StoredJson
+
+# With `omit`, answers leave large values out and lists leave out payloads, results and checkpoints.
+LARGE_VALUES_HEADER: Final = "Laneway-Large-Values"
+_omits: ContextVar[bool] = ContextVar("omits_large_values", default=False)
+
+
+@contextmanager
+def large_values(wanted: str | None) -> Iterator[None]:
+    """Answer large values within this block as a request's header asks for."""
+    token = _omits.set(wanted == "omit")
+    try:
+        yield
+    finally:
+        _omits.reset(token)
+
+
+def omits_large_values() -> bool:
+    """Whether the request at hand asks for answers without large values."""
+    return _omits.get()
 
 
 class Json(JSONResponse):
@@ -26,6 +47,9 @@ class Json(JSONResponse):
             return super().render(_finite(content))
 
     def _member(self, name: str, value: Any) -> bytes:
+        if isinstance(value, StoredJson) and _omits.get():
+            size = len(value.text)
+            value = {"left_out": f"{size} bytes of JSON: read it with GET /jobs/{{id}}"}
         text = value.text if isinstance(value, StoredJson) else self.render(value)
         return b"%b:%b" % (json.dumps(name).encode(), text)
 

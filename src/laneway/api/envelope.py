@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from laneway import tracing
+from laneway.api.answer import LARGE_VALUES_HEADER, large_values
 from laneway.api.auth import SAFE, admit
 from laneway.api.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
 from laneway.api.problems import printable, refusal, unexpected
@@ -69,7 +70,7 @@ class Envelope:
         try:
             declared = headers.get("content-length", "")
             # Routes copy what jobs hold into their answers and never look into it.
-            with large_json_as_text():
+            with large_json_as_text(), large_values(headers.get(LARGE_VALUES_HEADER)):
                 await self._app(scope, self._bounded(scope, receive, declared), sending)
         except Exception as error:
             if sending.status is not None:

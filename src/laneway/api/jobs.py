@@ -9,7 +9,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from laneway.api.answer import Json, render
+from laneway.api.answer import Json, omits_large_values, render
 from laneway.api.auth import Caller, needs
 from laneway.api.explain_view import as_seen
 from laneway.api.idempotency import OnceOnly
@@ -85,7 +85,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     while start < len(page.items):
         numbers = page.items[start : start + at_once]
         start += at_once
-        jobs = await verbs.read(who.database, wanted, numbers)
+        jobs = await verbs.read(who.database, wanted, numbers, values=not omits_large_values())
         # Payloads of megabytes are written while others are answered.
         items += await asyncio.to_thread(_rendered, who, jobs)
         size = sum(map(len, items))

@@ -100,9 +100,14 @@ async def find(
     return Page(found.numbers, following, found.looked_back_to)
 
 
-async def read(db: Database, wanted: JobFilter, numbers: Sequence[int]) -> list[Job]:
-    """Jobs that were found, in that order, without those that have changed or gone since."""
-    there = await db.run(events.jobs(numbers))
+async def read(
+    db: Database, wanted: JobFilter, numbers: Sequence[int], *, values: bool = True
+) -> list[Job]:
+    """Jobs that were found, in that order, without those that have changed or gone since.
+
+    Without `values` they have no payload, result and checkpoint.
+    """
+    there = await db.run(events.jobs(numbers, values=values))
     return [there[number] for number in numbers if _is_wanted(wanted, there.get(number))]
 
 

@@ -18,6 +18,7 @@ from laneway.http.flow import Open, Reply
 
 Door = Literal["cli", "mcp", "python"]
 DOOR_HEADER: Final = "Laneway-Door"
+LARGE_VALUES_HEADER: Final = "Laneway-Large-Values"
 RETRIES: Final = 3
 TIMEOUT_S: Final = 30.0
 # What RFC 6750 lets stand behind `Bearer`.
@@ -61,6 +62,9 @@ class Connection:
     def options(self) -> dict[str, Any]:
         """For httpx2's clients."""
         headers = {DOOR_HEADER: self.door, "User-Agent": "laneway"}
+        if self.door == "mcp":
+            # An assistant reads little of a megabyte, and parsing it stops the server.
+            headers[LARGE_VALUES_HEADER] = "omit"
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         options = {"base_url": self.base_url, "headers": headers, "timeout": self.timeout}

@@ -105,7 +105,7 @@ class JobDetailOut(JobOut):
     """A job with all that is known of it."""
 
     error: ErrorOut | None
-    payload: Any
+    payload: Any = Field(description="Above 32 KiB a note (`left_out`) instead; so below")
     result: Any
     checkpoint: Any
     analysis: Any = Field(description="Plan and cost estimate, made before anyone approves")

@@ -101,6 +101,7 @@ class Tools:
     async def get_job(self, job_id: JobId) -> JobDetailOut:
         """Shows one job with its payload, result, attempts and decisions.
 
+        Values above 32 KiB are left out: `left_out` says how to read them.
         Tracebacks and the newest log lines are there only for those who may see them.
         """
         return JobDetailOut.model_validate(briefly(await self._client().review_job(job_id)))

@@ -130,10 +130,10 @@ def numbers(job_ids: Collection[UUID]) -> Statement[dict[UUID, int]]:
     )
 
 
-def jobs(seqs: Collection[int]) -> Statement[dict[int, Job]]:
-    """Jobs by their numbers, of those there are."""
+def jobs(seqs: Collection[int], *, values: bool = True) -> Statement[dict[int, Job]]:
+    """Jobs by their numbers, of those there are; `values`: with payload, result, checkpoint."""
     return Statement(
-        "events/read_jobs",
+        "events/read_jobs" if values else "events/read_jobs_without_values",
         lambda rows: {row[0]: read_job(row) for row in rows},
         {"seqs": sorted(seqs)},
         may_be_large=True,

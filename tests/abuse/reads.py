@@ -1,0 +1,65 @@
+"""Reads of large values at every door."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from tests.abuse.case import Case, Reply, Target, exchange, http, request_bytes
+from tests.abuse.target import LISTS
+
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+def _tool(label: str, tool: str, **arguments: object) -> Case:
+    """A call of an MCP tool; an argument `job` names a job of the target."""
+
+    async def send(target: Target) -> Reply:
+        given = {
+            name: target.jobs[str(value)] if name == "job_id" else value
+            for name, value in arguments.items()
+        }
+        params = {"name": tool, "arguments": given}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        body = json.dumps(message).encode()
+        reply = await exchange(
+            target, request_bytes(target, "POST", "/mcp", "operator", ACCEPT, body)
+        )
+        if reply.status == 200 and json.loads(reply.text)["result"].get("isError"):
+            return Reply("refused", reply.text)
+        return reply
+
+    return Case(f"mcp {label}", "mcp", send, (200,))
+
+
+def _mcp() -> Iterator[Case]:
+    yield _tool("list of large jobs", "list_jobs", limit=200)
+    yield _tool("list of jobs of many lists", "list_jobs", limit=200, job_type="lists")
+    yield _tool("job of many lists", "get_job", job_id="lists")
+    yield _tool("search over large jobs", "list_jobs", limit=200, q="zzz")
+    yield _tool("submit of many lists", "submit_job", job_type="x", payload={"a": [[]] * 60_000})
+    yield http(
+        "mcp message of many lists",
+        "POST",
+        "/mcp",
+        413,
+        who="operator",
+        body={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": LISTS},
+        headers=ACCEPT,
+        door="mcp",
+    )
+
+
+def _jobs() -> Iterator[Case]:
+    lists = "/jobs?limit=200&job_type=lists"
+    yield http("list of jobs of many lists", "GET", lists, 200, who="viewer", memory_mb=128.0)
+    yield http(
+        "job of many lists",
+        "GET",
+        lambda target: f"/jobs/{target.jobs['lists']}",
+        200,
+        who="viewer",
+    )
+
+
+CASES = [*_mcp(), *_jobs()]

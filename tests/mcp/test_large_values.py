@@ -1,0 +1,86 @@
+"""Large payloads over MCP: left out with a note, so that no read stops the server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from laneway.api.bodies import MESSAGE_LIMIT
+from laneway.domain.stored_json import LARGE
+from laneway.mcp import door
+from tests.api.conftest import People
+from tests.control.scene import Scene
+from tests.mcp.test_http import ACCEPT, HOME, asked_by
+
+PAYLOAD = json.dumps({"a": [[]] * 40_000})
+
+
+@pytest.fixture
+def api(app: FastAPI) -> FastAPI:
+    door.install(app)
+    return app
+
+
+@pytest.fixture
+def small_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where `json.loads` is given a large text, because that stops the event loop."""
+    loads = json.loads
+
+    def checked(text: Any, **options: Any) -> Any:
+        # Messages are parsed by the package that speaks the protocol, and bounded.
+        is_message = bytes(text[:10], "ascii") if isinstance(text, str) else text[:10]
+        assert len(text) <= LARGE or is_message == b'{"jsonrpc"', "a large text is parsed"
+        return loads(text, **options)
+
+    monkeypatch.setattr(json, "loads", checked)
+
+
+async def test_large_values_are_left_out_with_a_note(
+    api: FastAPI, people: People, scene: Scene, small_only: None
+) -> None:
+    job_id = str(scene.submit(payload=PAYLOAD))
+    async with asked_by(api, people.new("ann", "operator")) as ann:
+        shown = await ann.call_tool("get_job", {"job_id": job_id})
+        note = shown.structured_content["payload"]["left_out"]
+        assert note == f"{len(PAYLOAD)} bytes of JSON: read it with GET /jobs/{{id}}"
+        assert shown.structured_content["seal"]
+        read = await ann.read_resource(f"laneway://jobs/{job_id}")
+        assert note in read.contents[0].text
+        cancelled = await ann.call_tool("cancel_job", {"job_id": job_id})
+        assert cancelled.structured_content["status"] == "cancelled"
+
+
+async def test_list_over_mcp_reads_no_payloads(
+    api: FastAPI, people: People, scene: Scene, small_only: None
+) -> None:
+    # Together they are more than a page with payloads may hold.
+    text = json.dumps({"a": "x" * 1_000_000})
+    made = {str(scene.submit(payload=text)) for _ in range(12)}
+    async with asked_by(api, people.new("bo", "viewer")) as bo:
+        listed = await bo.call_tool("list_jobs", {"limit": 200})
+    page = listed.structured_content
+    assert {job["id"] for job in page["items"]} == made
+    assert page["next_cursor"] is None
+
+
+async def test_submit_over_mcp_parses_no_large_answer(
+    api: FastAPI, people: People, small_only: None
+) -> None:
+    async with asked_by(api, people.new("ann", "operator")) as ann:
+        made = await ann.call_tool(
+            "submit_job", {"job_type": "a", "payload": {"a": "x" * (2 * LARGE)}}
+        )
+    assert made.structured_content["status"] == "approved"
+
+
+async def test_message_above_its_limit_is_refused(api: FastAPI, people: People) -> None:
+    ann = people.new("ann", "operator")
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(api)) as http:
+        body = b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"x" * MESSAGE_LIMIT + b'"}'
+        answer = await http.post(f"{HOME}/mcp", content=body, headers={**ann.headers, **ACCEPT})
+    assert answer.status_code == 413
+    assert answer.json()["detail"] == f"body: at most {MESSAGE_LIMIT} bytes"
