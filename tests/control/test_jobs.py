@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from laneway.control import freeze, history, jobs, lanes, limits, schedules
+from laneway.control import explain, freeze, history, jobs, lanes, limits, schedules
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
@@ -227,3 +227,20 @@ async def test_no_verb_takes_a_name_that_no_row_should_hold(
         with pytest.raises(InvalidInput) as refused:
             await ask()
         assert refused.value.field == "by"
+
+
+@pytest.mark.parametrize("at", ["33715-01-01Z", "0044-03-15Z BC"])
+async def test_a_date_that_python_cannot_hold_stops_no_reader(
+    db: Database, scene: Scene, at: str
+) -> None:
+    job_id, other = scene.submit(delay=60.0), scene.submit()
+    scene.conn.execute(
+        "update laneway.jobs set run_at = %s::timestamptz where id = %s", (at, job_id)
+    )
+    scene.conn.execute("update laneway.delayed set run_at = %s::timestamptz", (at,))
+    assert {job.id for job in (await jobs.listing(db, JobFilter())).items} == {job_id, other}
+    shown = await jobs.show(db, job_id)
+    assert shown.run_at is not None
+    assert shown.run_at.year == (9999 if at.startswith("3") else 1)
+    assert (await explain.explain(db, job_id)).reasons
+    assert (await jobs.cancel(db, job_id, by="ann")).status is Status.CANCELLED

@@ -142,6 +142,15 @@ class Doors:
         )
         await self._execute(f"select laneway.submit({words})", values)
 
+    async def sql_batch(self, given: dict[str, Any]) -> None:
+        kind = {name: value for name, value in given.items() if name != "payload"}
+        kinds = [{"job_type": "plain"}, kind]
+        values = {"payloads": json.dumps([{}, given["payload"]]), "kinds": json.dumps(kinds)}
+        try:
+            await self._execute(_SUBMIT_BATCH, values)
+        except Refused as refusal:
+            raise Refused(_of_second(str(refusal))) from None
+
     async def http(self, given: dict[str, Any]) -> None:
         self._check(await self._post("/jobs", given))
 
@@ -184,6 +193,17 @@ class Doors:
                 raise Refused(error) from None
 
 
+_SUBMIT_BATCH = """
+select laneway.submit_batch(array[gen_random_uuid(), gen_random_uuid()], %(payloads)s::jsonb,
+                            '{0,1}', %(kinds)s::jsonb)
+"""
+
+
+def _of_second(refusal: str) -> str:
+    is_placed = refusal.startswith("jobs[1].") or "Unicode" in refusal
+    return refusal if is_placed else f"no place: {refusal[:3]}"
+
+
 _TYPES = {int: "integer", timedelta: "interval", list: "text[]"}
 
 
@@ -192,7 +212,7 @@ def _python(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "run_at": datetime.fromisoformat(at)} if at else given
 
 
-SUBMITS = ("python", "batch", "own_connection", "sql", "http", "http_batch", "mcp")
+SUBMITS = ("python", "batch", "own_connection", "sql", "sql_batch", "http", "http_batch", "mcp")
 SCHEDULES = ("http_schedule", "sql_schedule")
 # Of the tool for assistants.
 MCP = {"job_type", "payload", "priority", "delay", "unique_key", "workspace", "tags"}
@@ -248,6 +268,58 @@ async def test_every_door_takes_what_keeps_the_rules(
         if takes(door, given):
             await submit({"job_type": "plain", "payload": {}, **given})
             conn.execute("delete from laneway.schedules")
+
+
+@pytest.mark.parametrize(
+    "kind, field",
+    [
+        ({"delay": 1e12}, "delay"),
+        ({"delay": 1e300}, "delay"),
+        ({"delay": "NaN"}, "delay"),
+        ({"max_age": -5}, "max_age"),
+        ({"max_age": "NaN"}, "max_age"),
+        ({"run_at": "infinity"}, "run_at"),
+        ({"run_at": "-infinity"}, "run_at"),
+        ({"run_at": "2030-01-01Z", "delay": 1}, "delay"),
+        ({"tags": [None, ""]}, "tags"),
+        ({"unique_key": "k" * 2000}, "unique_key"),
+        ({"concurrency_key": ""}, "concurrency_key"),
+        ({"traceparent": "t" * 257}, "traceparent"),
+        ({"created_by": " ann"}, "created_by"),
+        ({"needs": "luck"}, "needs"),
+        ({"job_type": "   "}, "job_type"),
+        ({"job_type": None}, "job_type"),
+    ],
+)
+async def test_sql_batch_refuses_settings_that_only_sql_can_send(
+    conn: psycopg.Connection[Any], kind: dict[str, Any], field: str
+) -> None:
+    kinds = json.dumps([{"job_type": "plain"}, {"job_type": "plain", **kind}])
+    with pytest.raises(psycopg.Error) as caught:
+        conn.execute(_SUBMIT_BATCH, {"payloads": "[{}, {}]", "kinds": kinds})
+    assert (caught.value.sqlstate, str(caught.value).split(":")[0]) == ("LW001", f"jobs[1].{field}")
+    conn.rollback()
+
+
+@pytest.mark.parametrize(
+    "ids, payloads, kind_of, said",
+    [
+        ("array[gen_random_uuid()]", "'[{}]'", "array[null]::integer[]", "jobs[0].kind"),
+        ("array[gen_random_uuid()]", "'[{}]'", "array[1]", "jobs[0].kind"),
+        ("array[gen_random_uuid()]", "'[{}]'", "array[-1]", "jobs[0].kind"),
+        ("array[gen_random_uuid()]", "null", "array[0]", "jobs: each needs"),
+        ("array[null]::uuid[]", "'[{}]'", "array[0]", "jobs: each needs"),
+        ("array[gen_random_uuid()]", "'[{}]'", "null", "jobs: each needs"),
+    ],
+)
+async def test_sql_batch_refuses_jobs_that_it_could_not_store(
+    conn: psycopg.Connection[Any], ids: str, payloads: str, kind_of: str, said: str
+) -> None:
+    call = f'select laneway.submit_batch({ids}, {payloads}, {kind_of}, \'[{{"job_type": "a"}}]\')'
+    with pytest.raises(psycopg.Error) as caught:
+        conn.execute(call.encode())
+    assert (caught.value.sqlstate, str(caught.value)[: len(said)]) == ("LW001", said)
+    conn.rollback()
 
 
 async def test_raised_limits_hold_for_schedules_too(dsn: str) -> None:

@@ -70,6 +70,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "submit": (),
     "submit_batch": (),
     "payload_problem": (),
+    "submit_problem": (),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge",
     ),

@@ -21,12 +21,86 @@ begin
     return null;
 end $$;
 
+-- The rule that the settings of a new job break, named with their field, or null; the payload is not looked at. One set of
+-- rules for laneway.submit and laneway.submit_batch. p_two_person: the type's jobs are approved by a second person.
+create or replace function laneway.submit_problem(
+    p_job_type text, p_workspace text, p_priority integer, p_max_retries integer, p_run_at timestamptz, p_delay interval,
+    p_unique_key text, p_tags text[], p_created_by text, p_traceparent text, p_concurrency_key text, p_needs text,
+    p_max_age double precision, p_two_person boolean, p_max_key_bytes integer, p_now timestamptz)
+returns text language plpgsql immutable as $$
+begin
+    if p_job_type is null or octet_length(p_job_type) not between 1 and 128 then
+        return 'job_type: 1 to 128 bytes';
+    end if;
+    -- As laneway.check_job_types and domain/lane.py.
+    if p_job_type collate "C" !~ '^[!-~]+$' then
+        if p_job_type collate "C" ~ ('[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f'
+            '\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd'
+            '\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000f0000-\U0010ffff]') then
+            return 'job_type: must be printable text without control characters';
+        elsif p_job_type like ' %' or p_job_type like '% ' then
+            return 'job_type: must not begin or end with a space';
+        end if;
+    end if;
+    if octet_length(p_unique_key) not between 1 and p_max_key_bytes then
+        return format('unique_key: 1 to %s bytes', p_max_key_bytes);
+    end if;
+    if octet_length(p_concurrency_key) not between 1 and p_max_key_bytes then
+        return format('concurrency_key: 1 to %s bytes', p_max_key_bytes);
+    end if;
+    if p_delay not between interval '0' and interval '36600 days' then
+        return 'delay: 0 to 100 years';
+    end if;
+    if p_run_at is not null and p_delay is not null then
+        return 'delay: give delay or run_at, not both';
+    end if;
+    if coalesce(p_run_at, p_now + p_delay) not between p_now - interval '100 years' and p_now + interval '101 years' then
+        return 'run_at: within 100 years of now';
+    end if;
+    if p_workspace is null or octet_length(p_workspace) not between 1 and 128 then
+        return 'workspace: 1 to 128 bytes';
+    end if;
+    if p_needs not in ('analysis', 'approval', 'both') then
+        return 'needs: analysis, approval or both';
+    end if;
+    if not (p_max_age > 0 and p_max_age <= 31622400) then
+        return 'max_age: more than 0 seconds and at most a year';
+    end if;
+    if p_tags is not null then
+        if cardinality(p_tags) > 64 then
+            return 'tags: at most 64 tags';
+        end if;
+        if exists (select from unnest(p_tags) t where t is null or octet_length(t) not between 1 and 128) then
+            return 'tags: 1 to 128 bytes each';
+        end if;
+    end if;
+    if octet_length(p_created_by) not between 1 and 256 then
+        return 'created_by: 1 to 256 bytes';
+    end if;
+    if octet_length(p_traceparent) not between 1 and 256 then
+        return 'traceparent: 1 to 256 bytes';
+    end if;
+    if p_created_by ~ '^\s|\s$' then
+        return 'created_by: must not begin or end with a blank';
+    end if;
+    if p_priority not between -32768 and 32767 then
+        return 'priority: -32768 to 32767';
+    end if;
+    if p_max_retries not between 0 and 32767 then
+        return 'max_retries: 0 to 32767';
+    end if;
+    if p_two_person and p_created_by is null then
+        return 'created_by: must be given, jobs of this type are approved by somebody else';
+    end if;
+    return null;
+end $$;
+
 -- The public door for triggers and other languages: one job, in the caller's transaction.
 --   select * from laneway.submit('ingestion', '{"path": "a.pdf"}', priority => 10, wake => true);
 -- A second submit of a live unique_key answers the first job with duplicate = true.
 -- needs (analysis, approval or both) and max_age (seconds): from a caller that has the handler, should
 -- nobody have published it yet; of a published type its own max_age counts.
--- With the rights of its owner: who may submit cannot write a place in the queue, or an approval, past it.
+-- With the rights of its owner: a role that may submit needs no right to write the queue or an approval.
 create or replace function laneway.submit(
     job_type text, payload jsonb default '{}', priority integer default null,
     run_at timestamptz default null, delay interval default null, unique_key text default null,
@@ -45,20 +119,6 @@ declare
     v_due      timestamptz;
     v_priority integer;
 begin
-    if submit.job_type is null or octet_length(submit.job_type) not between 1 and 128 then
-        raise exception using errcode = 'LW001', message = 'job_type: 1 to 128 bytes';
-    end if;
-    -- As laneway.check_job_types and domain/lane.py; here once more, because callers may not call what is new.
-    if submit.job_type collate "C" !~ '^[!-~]+$' then
-        if submit.job_type collate "C" ~ ('[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f'
-            '\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd'
-            '\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000f0000-\U0010ffff]') then
-            raise exception using errcode = 'LW001', message =
-                'job_type: must be printable text without control characters';
-        elsif submit.job_type like ' %' or submit.job_type like '% ' then
-            raise exception using errcode = 'LW001', message = 'job_type: must not begin or end with a space';
-        end if;
-    end if;
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
     end if;
@@ -69,64 +129,22 @@ begin
             raise exception using errcode = 'LW001', message = 'payload: ' || v_problem;
         end if;
     end if;
-    if octet_length(submit.unique_key) not between 1 and submit.max_key_bytes then
-        raise exception using errcode = 'LW001', message = format('unique_key: 1 to %s bytes', max_key_bytes);
-    end if;
-    if octet_length(submit.concurrency_key) not between 1 and submit.max_key_bytes then
-        raise exception using errcode = 'LW001', message = format('concurrency_key: 1 to %s bytes', max_key_bytes);
-    end if;
-    if submit.delay not between interval '0' and interval '36600 days' then
-        raise exception using errcode = 'LW001', message = 'delay: 0 to 100 years';
-    end if;
-    if submit.run_at is not null and submit.delay is not null then
-        raise exception using errcode = 'LW001', message = 'delay: give delay or run_at, not both';
+    select t.priority, t.max_retries, t.approval, t.has_analysis, t.two_person, t.max_age_s into v_type
+      from laneway.job_types t where t.name = submit.job_type;
+    v_priority := coalesce(submit.priority, v_type.priority, 0);
+    v_problem := laneway.submit_problem(
+        submit.job_type, submit.workspace, v_priority, submit.max_retries, submit.run_at, submit.delay, submit.unique_key,
+        submit.tags, submit.created_by, submit.traceparent, submit.concurrency_key, submit.needs, submit.max_age,
+        v_type.two_person, submit.max_key_bytes, v_now);
+    if v_problem is not null then
+        raise exception using errcode = 'LW001', message = v_problem;
     end if;
     v_due := coalesce(submit.run_at, v_now + submit.delay);
-    if v_due not between v_now - interval '100 years' and v_now + interval '101 years' then
-        raise exception using errcode = 'LW001', message = 'run_at: within 100 years of now';
-    end if;
-    if submit.workspace is null or octet_length(submit.workspace) not between 1 and 128 then
-        raise exception using errcode = 'LW001', message = 'workspace: 1 to 128 bytes';
-    end if;
     -- The owner is not bound by the policy of `laneway db grants`, so the narrowing is checked here.
     if nullif(current_setting('laneway.workspaces', true), '') is not null
        and submit.workspace <> all (current_setting('laneway.workspaces')::text[]) then
         raise insufficient_privilege using message = format(
             'row-level security: the workspace %s is outside of laneway.workspaces', submit.workspace);
-    end if;
-    if submit.needs not in ('analysis', 'approval', 'both') then
-        raise exception using errcode = 'LW001', message = 'needs: analysis, approval or both';
-    end if;
-    if not (submit.max_age > 0 and submit.max_age <= 31622400) then
-        raise exception using errcode = 'LW001', message = 'max_age: more than 0 seconds and at most a year';
-    end if;
-    if cardinality(submit.tags) > 64 then
-        raise exception using errcode = 'LW001', message = 'tags: at most 64 tags';
-    end if;
-    if exists (select from unnest(submit.tags) t where t is null or octet_length(t) not between 1 and 128) then
-        raise exception using errcode = 'LW001', message = 'tags: 1 to 128 bytes each';
-    end if;
-    if octet_length(submit.created_by) not between 1 and 256 then
-        raise exception using errcode = 'LW001', message = 'created_by: 1 to 256 bytes';
-    end if;
-    if octet_length(submit.traceparent) not between 1 and 256 then
-        raise exception using errcode = 'LW001', message = 'traceparent: 1 to 256 bytes';
-    end if;
-    if submit.created_by ~ '^\s|\s$' then
-        raise exception using errcode = 'LW001', message = 'created_by: must not begin or end with a blank';
-    end if;
-    select t.priority, t.max_retries, t.approval, t.has_analysis, t.two_person, t.max_age_s into v_type
-      from laneway.job_types t where t.name = submit.job_type;
-    v_priority := coalesce(submit.priority, v_type.priority, 0);
-    if v_priority not between -32768 and 32767 then
-        raise exception using errcode = 'LW001', message = 'priority: -32768 to 32767';
-    end if;
-    if submit.max_retries not between 0 and 32767 then
-        raise exception using errcode = 'LW001', message = 'max_retries: 0 to 32767';
-    end if;
-    if v_type.two_person and submit.created_by is null then
-        raise exception using errcode = 'LW001', message =
-            'created_by: must be given, jobs of this type are approved by somebody else';
     end if;
 
     -- The number of the transaction comes before that of the job: floors rely on it.

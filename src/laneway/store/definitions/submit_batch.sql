@@ -1,9 +1,11 @@
--- Many new jobs in the caller's transaction, all or none, as laneway.submit would store each: for roles that may not write
+-- Many new jobs in the caller's transaction, all or none, by the rules of laneway.submit: for roles that may not write
 -- the tables, and for drivers without COPY. p_payloads is an array with the payload of each job. What jobs have in common
--- is said once, in p_kinds: objects with the names of laneway.submit's parameters (delay in seconds); p_kind_of says which
--- one, from 0, each job is of. A row per job, in the order given. The caller has checked sizes against its own settings.
--- With the rights of its owner, like laneway.submit.
-create or replace function laneway.submit_batch(p_ids uuid[], p_payloads jsonb, p_kind_of integer[], p_kinds jsonb)
+-- is given once, in p_kinds: objects with the names of laneway.submit's parameters (delay in seconds). p_kind_of gives the
+-- place in p_kinds, from 0, for each job. A row per job, in the order given. p_max_payload_bytes 2147483647: the caller has
+-- checked the payloads against its own settings. With the rights of its owner, like laneway.submit.
+create or replace function laneway.submit_batch(
+    p_ids uuid[], p_payloads jsonb, p_kind_of integer[], p_kinds jsonb,
+    p_max_payload_bytes integer default 1048576, p_max_key_bytes integer default 512)
 returns table (job_id uuid, status text, duplicate boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
@@ -15,51 +17,63 @@ declare
     v_narrow   text[] := nullif(current_setting('laneway.workspaces', true), '')::text[];
     v_kinds    laneway.batch_kind[];
     v_seqs     bigint[];
-    -- Who has the unique key of each job: its own number, unless it is a duplicate.
+    -- The number of the job that has the unique key of each job: its own, unless it is a duplicate.
     v_holders  bigint[];
     v_statuses text[] := array_fill('approved'::text, array[v_count]);
     v_problem  text;
+    v_stored   bigint;
     v_odd      record;
 begin
-    if jsonb_array_length(p_payloads) <> v_count or cardinality(p_kind_of) is distinct from v_count then
+    if jsonb_array_length(p_payloads) is distinct from v_count or cardinality(p_kind_of) is distinct from v_count
+       or array_position(p_ids, null) is not null then
         raise exception using errcode = 'LW001', message = 'jobs: each needs an id, a payload and a kind';
     end if;
+    -- A delay out of range may not fit into an interval: any negative one is refused like it.
     v_kinds := array(
-        select row(k.n - 1, k.job_type, coalesce(k.workspace, 'default'), coalesce(k.priority, t.priority, 0),
-                   coalesce(k.max_retries, t.max_retries, 3), coalesce(k.run_at, v_now + make_interval(secs => k.delay)),
+        select row(k.n - 1, k.job_type, k.workspace, coalesce(k.priority, t.priority, 0),
+                   coalesce(k.max_retries, t.max_retries, 3), coalesce(k.run_at, v_now + k.delay),
                    k.unique_key, k.tags, k.created_by, k.traceparent, k.concurrency_key, k.needs,
-                   coalesce(t.max_age_s, k.max_age), coalesce(t.two_person, false),
-                   coalesce(t.has_analysis or t.approval <> 'never', false) or k.needs is not null)::laneway.batch_kind
-          from rows from (jsonb_to_recordset(p_kinds) as (
-                   job_type text, workspace text, priority integer, max_retries integer, run_at timestamptz,
-                   delay double precision, unique_key text, tags text[], created_by text, traceparent text,
-                   concurrency_key text, needs text, max_age double precision)) with ordinality
-               as k (job_type, workspace, priority, max_retries, run_at, delay, unique_key, tags, created_by, traceparent,
-                     concurrency_key, needs, max_age, n)
+                   coalesce(t.max_age_s, k.max_age),
+                   coalesce(t.has_analysis or t.approval <> 'never', false) or k.needs is not null,
+                   laneway.submit_problem(
+                       k.job_type, k.workspace, coalesce(k.priority, t.priority, 0), k.max_retries, k.run_at, k.delay,
+                       k.unique_key, k.tags, k.created_by, k.traceparent, k.concurrency_key, k.needs, k.max_age,
+                       t.two_person, p_max_key_bytes, v_now))::laneway.batch_kind
+          from (select r.job_type, coalesce(r.workspace, 'default') as workspace, r.priority, r.max_retries, r.run_at,
+                       case when r.delay between 0 and 3162240000 then make_interval(secs => r.delay)
+                            when r.delay is not null then interval '-1 s' end as delay,
+                       r.unique_key, r.tags, r.created_by, r.traceparent, r.concurrency_key, r.needs, r.max_age, r.n
+                  from rows from (jsonb_to_recordset(p_kinds) as (
+                           job_type text, workspace text, priority integer, max_retries integer, run_at timestamptz,
+                           delay double precision, unique_key text, tags text[], created_by text, traceparent text,
+                           concurrency_key text, needs text, max_age double precision)) with ordinality
+                       as r (job_type, workspace, priority, max_retries, run_at, delay, unique_key, tags, created_by,
+                             traceparent, concurrency_key, needs, max_age, n)) k
           left join laneway.job_types t on t.name = k.job_type
          order by k.n);
-    select format('jobs[%s].%s', coalesce(array_position(p_kind_of, p.kind), 1) - 1, p.rule) into v_problem
-      from (select k.kind, case
-                   when k.job_type is null or octet_length(k.job_type) not between 1 and 128 then 'job_type: 1 to 128 bytes'
-                   when k.job_type collate "C" ~ '[\u0001-\u001f\u007f-\u009f]' then
-                        'job_type: must be printable text without control characters'
-                   when octet_length(k.workspace) not between 1 and 128 then 'workspace: 1 to 128 bytes'
-                   when k.priority not between -32768 and 32767 then 'priority: -32768 to 32767'
-                   when k.max_retries not between 0 and 32767 then 'max_retries: 0 to 32767'
-                   when k.unique_key = '' then 'unique_key: must not be empty'
-                   when k.needs not in ('analysis', 'approval', 'both') then 'needs: analysis, approval or both'
-                   when k.created_by ~ '^\s|\s$' then 'created_by: must not begin or end with a blank'
-                   when octet_length(k.created_by) not between 1 and 256 then 'created_by: 1 to 256 bytes'
-                   when k.created_by is null and k.two_person then
-                        'created_by: must be given, jobs of this type are approved by somebody else' end as rule
-              from unnest(v_kinds) k) p
-     where p.rule is not null order by array_position(p_kind_of, p.kind) limit 1;
+    select format('jobs[%s].kind: must be a place in p_kinds, 0 to %s', g.n - 1, cardinality(v_kinds) - 1) into v_problem
+      from unnest(p_kind_of) with ordinality as g (kind, n)
+     where g.kind is null or g.kind not between 0 and cardinality(v_kinds) - 1
+     order by g.n limit 1;
+    if v_problem is null then
+        select format('jobs[%s].%s', coalesce(array_position(p_kind_of, k.kind), 1) - 1, k.problem) into v_problem
+          from unnest(v_kinds) k
+         where k.problem is not null order by array_position(p_kind_of, k.kind) limit 1;
+    end if;
+    if v_problem is null and p_max_payload_bytes < 2147483647 then
+        select format('jobs[%s].payload: %s', p.n - 1, p.problem) into v_problem
+          from (select e.n, laneway.payload_problem(e.payload, p_max_payload_bytes) as problem
+                  from jsonb_array_elements(p_payloads) with ordinality as e (payload, n)) p
+         where p.problem is not null order by p.n limit 1;
+    end if;
     if v_problem is not null then
         raise exception using errcode = 'LW001', message = v_problem;
     end if;
-    if exists (select from unnest(v_kinds) k where k.workspace <> all (v_narrow)) then
-        raise insufficient_privilege using message =
-            'row-level security: a workspace of the batch is outside of laneway.workspaces';
+    select format('row-level security: jobs[%s].workspace %s is outside of laneway.workspaces',
+                  coalesce(array_position(p_kind_of, k.kind), 1) - 1, k.workspace) into v_problem
+      from unnest(v_kinds) k where k.workspace <> all (v_narrow) order by array_position(p_kind_of, k.kind) limit 1;
+    if v_problem is not null then
+        raise insufficient_privilege using message = v_problem;
     end if;
 
     -- The number of the transaction comes before those of the jobs: floors rely on it.
@@ -98,6 +112,10 @@ begin
            as g (seq, holder, id, kind, payload)
       join unnest(v_kinds) k on k.kind = g.kind
      where g.holder = g.seq;
+    get diagnostics v_stored = row_count;
+    if v_stored <> (select count(*) from unnest(v_seqs, v_holders) as u (s, h) where u.s = u.h) then
+        raise exception 'only % jobs of the batch were stored', v_stored;
+    end if;
     insert into laneway.ready (seq, job_type, rank, ready_at)
     select g.seq, k.job_type, -k.priority, v_now
       from unnest(v_seqs, v_holders, p_kind_of) as g (seq, holder, kind) join unnest(v_kinds) k on k.kind = g.kind

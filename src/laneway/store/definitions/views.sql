@@ -32,7 +32,8 @@ select j.seq, j.id, j.job_type,
                                                       and (t.has_analysis or t.approval <> 'never'))) then null
             else coalesce(v.analyzed_at, j.created_at) end as approved_at,
        case when v.decision in ('approved', 'automatic') then v.decided_by end as approved_by, a.expires_at,
-       coalesce(d.run_at, j.run_at, j.created_at) as run_at,
+       -- Drivers cannot hold every date that PostgreSQL can.
+       greatest(least(coalesce(d.run_at, j.run_at, j.created_at), '9999-12-31 00:00:00+00'), '0001-01-02 00:00:00+00') as run_at,
        coalesce(l.worker_id, o.worker_id) as claimed_by, k.name as worker,
        coalesce(l.claimed_at, o.claimed_at) as claimed_at, l.lease_until,
        coalesce(l.last_progress_at, p.at) as last_progress_at,

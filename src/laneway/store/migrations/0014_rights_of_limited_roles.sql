@@ -23,5 +23,5 @@ on conflict do nothing;
 create type laneway.batch_kind as (
     kind integer, job_type text, workspace text, priority integer, max_retries integer, run_at timestamptz,
     unique_key text, tags text[], created_by text, traceparent text, concurrency_key text, needs text,
-    max_age double precision, two_person boolean, is_gated boolean
+    max_age double precision, is_gated boolean, problem text
 );
