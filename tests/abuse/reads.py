@@ -62,4 +62,25 @@ def _jobs() -> Iterator[Case]:
     )
 
 
-CASES = [*_mcp(), *_jobs()]
+def _schedules() -> Iterator[Case]:
+    given = {"name": "lists", "job_type": "x", "cron": "0 5 * * *"}
+    for size, status in ((60_000, 201), (340_000, 413)):
+        yield http(
+            f"schedule of {size} lists",
+            "POST",
+            "/admin/schedules",
+            status,
+            409,
+            who="operator",
+            body={**given, "payload": {"a": [[]] * size}},
+        )
+    for path in (
+        "/admin/schedules?limit=200",
+        "/admin/schedules/lists-0/history?limit=200",
+        "/admin/changes?kind=schedule&limit=200",
+        "/admin/audit?limit=200",
+    ):
+        yield http(f"large schedules by {path}", "GET", path, 200, who="admin", memory_mb=128.0)
+
+
+CASES = [*_mcp(), *_jobs(), *_schedules()]

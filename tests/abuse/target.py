@@ -70,6 +70,19 @@ def _furnish(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
         text = json.dumps(LISTS, separators=(",", ":"))
         for _ in range(JOBS_OF_LISTS):
             jobs["lists"] = str(scene.submit("lists", workspace="mine", payload=text))
+        # PostgreSQL counts its own spaces.
+        fewer = json.dumps({"a": [[]] * 250_000}, separators=(",", ":"))
+        for number in range(JOBS_OF_LISTS):
+            conn.execute(
+                "insert into laneway.schedules (name, job_type, cron, payload, updated_by)"
+                " values (%s, 'lists', '0 5 * * *', %s, 'operator')",
+                (f"lists-{number}", fewer),
+            )
+            conn.execute(
+                "insert into laneway.audit (actor, door, action, kind, name, outcome, after)"
+                " values ('operator', 'sql', 'schedule.created', 'schedule', 'a', 'done', %s)",
+                (json.dumps({"payload": LISTS}),),
+            )
         return tokens, jobs
 
 

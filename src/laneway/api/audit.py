@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AwareDatetime, BaseModel, Field
 
 from laneway.api.auth import Caller
 from laneway.api.paging import Cursor, Limit, Page
+from laneway.api.portions import Portion, page
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
 from laneway.api.read_slots import EXPENSIVE
@@ -63,10 +64,11 @@ async def list_acts(
     newer_than: Annotated[float | None, Query(ge=0, le=LONGEST_AGE, description="Seconds")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Any:
+) -> Response:
     """Acts that match all that is given, newest first.
 
-    A search looks at 50,000 acts; where it found fewer than asked for, `next_cursor` goes on.
+    A search looks at 50,000 acts; where it found fewer than asked for, or they are large,
+    `next_cursor` goes on.
     """
     wanted = ActFilter(
         actor=actor,
@@ -79,5 +81,9 @@ async def list_acts(
         since=since,
         newer_than=newer_than,
     )
-    found = await audit.listing(who.database, wanted, limit=limit, cursor=cursor)
-    return {"items": [each.to_dict() for each in found.items], "next_cursor": found.next_cursor}
+
+    async def read(count: int, after: str | None) -> Portion:
+        found = await audit.listing(who.database, wanted, limit=count, cursor=after, as_text=True)
+        return Portion([each.to_dict() for each in found.items], found.next_cursor)
+
+    return await page(read, limit, cursor)

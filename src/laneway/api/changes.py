@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
-from laneway.api.answer import told
+from laneway.api.answer import Json
 from laneway.api.auth import Caller
 from laneway.api.idempotency import Once
 from laneway.api.paging import LARGEST_ID, Cursor, Limit, Page, Request, id_of
+from laneway.api.portions import Portion, page
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import history
 from laneway.store.database import Database
 
@@ -58,6 +60,7 @@ class RollbackOut(BaseModel):
 @router.get(
     "/admin/changes",
     operation_id="list_changes",
+    dependencies=EXPENSIVE,
     response_model=Page[ChangeOut],
     responses=answers(),
 )
@@ -66,7 +69,7 @@ async def list_changes(
     kind: Annotated[list[Kind], Query(min_length=1, max_length=4)] = _KINDS,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Any:
+) -> Response:
     """Every change of these kinds that is kept, newest first.
 
     Schedules are only told to those who see them all.
@@ -78,13 +81,16 @@ async def list_changes(
 
 async def page_of(
     db: Database, kind: str | list[str], name: str | None, limit: int, cursor: str | None
-) -> Page[ChangeOut]:
+) -> Response:
     """Changes of one object, or of all of a kind, newest first."""
-    found = await history.history(db, kind, name, limit=limit, before=id_of(cursor))
-    following = str(found[-1].id) if len(found) == limit else None
-    return Page(
-        items=[ChangeOut.model_validate(each.to_dict()) for each in found], next_cursor=following
-    )
+
+    async def read(count: int, after: str | None) -> Portion:
+        before = id_of(after)
+        found = await history.history(db, kind, name, limit=count, before=before, as_text=True)
+        following = str(found[-1].id) if len(found) == count else None
+        return Portion([each.to_dict() for each in found], following)
+
+    return await page(read, limit, cursor)
 
 
 async def roll_back(
@@ -95,6 +101,6 @@ async def roll_back(
 
     async def act(db: Database) -> Response:
         change = await history.rollback(db, kind, name, to=to, by=by)
-        return told(RollbackOut, {"change": None if change is None else change.to_dict()})
+        return Json({"change": None if change is None else change.to_dict()})
 
     return await once.answer(act)

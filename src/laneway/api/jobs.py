@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -35,6 +35,7 @@ from laneway.api.job_models import (
     Rejection,
 )
 from laneway.api.paging import Cursor, Limit
+from laneway.api.portions import AT_FIRST, MOST_BYTES, next_count
 from laneway.api.problems import answers
 from laneway.api.read_slots import EXPENSIVE
 from laneway.control import approval, explain
@@ -50,11 +51,6 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 Reader = Annotated[Caller, Depends(needs("jobs:read"))]
 Canceller = Annotated[Caller, Depends(needs("jobs:cancel"))]
 Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
-
-# Of jobs that are held at once, and of a page: their payloads may be a megabyte each.
-_AT_FIRST, _AT_ONCE = 5, 50
-_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 @router.get(
@@ -81,7 +77,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
     )
     cursor, looked_back_to = page.next_cursor, page.looked_back_to
     items: list[bytes] = []
-    start, at_once = 0, _AT_FIRST
+    start, at_once = 0, AT_FIRST
     while start < len(page.items):
         numbers = page.items[start : start + at_once]
         start += at_once
@@ -92,8 +88,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
         if size > MOST_BYTES and start < len(page.items):
             cursor, looked_back_to = str(numbers[-1]), None
             break
-        room = min(_BYTES_AT_ONCE, MOST_BYTES - size)
-        at_once = max(1, min(_AT_ONCE, room * len(items) // (size + 1)))
+        at_once = next_count(size, len(items))
     stopped = None if looked_back_to is None else looked_back_to.isoformat()
     rest = {"next_cursor": cursor, "looked_back_to": stopped}
     body = b'{"items":[%b],%b' % (b",".join(items), render(rest)[1:])

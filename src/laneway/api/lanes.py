@@ -20,6 +20,7 @@ from laneway.api.lane_models import (
 from laneway.api.paging import Cursor, Limit, Page, by_name
 from laneway.api.problems import answers
 from laneway.api.reach import LaneCaller, over_lanes
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import lanes as verbs
 from laneway.store.database import Database
 
@@ -106,12 +107,13 @@ async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeOrder
 @router.get(
     "/{name}/history",
     operation_id="list_lane_changes",
+    dependencies=EXPENSIVE,
     response_model=Page[ChangeOut],
     responses=answers(404),
 )
 async def list_lane_changes(
     caller: Manager, name: str, limit: Limit = 50, cursor: Cursor = None
-) -> Any:
+) -> Response:
     """Every change of the lane that is kept, newest first."""
     await caller.check(name)
     return await page_of(caller.who.database, "lane", name, limit, cursor)

@@ -14,6 +14,7 @@ from laneway.api.idempotency import OnceOnly
 from laneway.api.paging import Cursor, Limit, Page, Request, by_name
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
+from laneway.api.read_slots import EXPENSIVE
 from laneway.control import limits as verbs
 
 router = APIRouter(prefix="/admin/limits", tags=["limits"])
@@ -104,12 +105,13 @@ async def delete_limit(who: Manager, name: str) -> None:
 @router.get(
     "/{name}/history",
     operation_id="list_limit_changes",
+    dependencies=EXPENSIVE,
     response_model=Page[ChangeOut],
     responses=answers(),
 )
 async def list_limit_changes(
     who: Viewer, name: str, limit: Limit = 50, cursor: Cursor = None
-) -> Any:
+) -> Response:
     """Every change of the limit that is kept, newest first, also of one that is gone."""
     return await page_of(who.database, "limit", name, limit, cursor)
 

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response, status
 
-from laneway.api.answer import location, told
+from laneway.api.answer import Json, location, told
 from laneway.api.auth import Caller, act_of, needs
 from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
 from laneway.api.idempotency import OnceOnly
 from laneway.api.paging import Cursor, Limit, Page, by_name
+from laneway.api.portions import Portion, page
 from laneway.api.problems import answers
 from laneway.api.reach import everywhere
+from laneway.api.read_slots import EXPENSIVE
 from laneway.api.schedule_models import (
     NewSchedule,
     RunOrder,
@@ -42,19 +44,28 @@ AllManager = Annotated[Caller, Depends(everywhere(MANAGE))]
 
 
 @router.get(
-    "", operation_id="list_schedules", response_model=Page[ScheduleOut], responses=answers()
+    "",
+    operation_id="list_schedules",
+    dependencies=EXPENSIVE,
+    response_model=Page[ScheduleOut],
+    responses=answers(),
 )
-async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) -> Any:
-    """The schedules in reach, by name."""
+async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """The schedules in reach, by name; fewer than asked for where they are large."""
     state = await who.database.run(lanes.read())
     reach = who.access.reach(VIEW)
-    seen = (
-        each
-        for each in await verbs.listing(who.database)
+    seen = [
+        each.name
+        for each in await verbs.places(who.database)
         if reach.covers(owner=None, workspace=each.workspace, lane=state.lane_of(each.job_type))
-    )
-    items, following = by_name(seen, lambda each: each.name, limit, cursor)
-    return {"items": [each.to_dict() for each in items], "next_cursor": following}
+    ]
+
+    async def read(count: int, after: str | None) -> Portion:
+        names, following = by_name(seen, str, count, after)
+        found = await verbs.read(who.database, names) if names else []
+        return Portion([each.to_dict() for each in found], following)
+
+    return await page(read, limit, cursor)
 
 
 @router.post(
@@ -74,7 +85,7 @@ async def create_schedule(
         given = new.model_dump(exclude={"name"})
         made = await verbs.put(db, new.name, given, by=who.actor, is_new=True)
         headers = {"Location": location(request, f"{PREFIX}/{made.name}")}
-        return told(ScheduleOut, made.to_dict(), 201, headers)
+        return Json(made.to_dict(), 201, headers)
 
     return await once.answer(act)
 
@@ -82,9 +93,9 @@ async def create_schedule(
 @router.get(
     "/{name}", operation_id="get_schedule", response_model=ScheduleOut, responses=answers(404)
 )
-async def get_schedule(who: Viewer, request: Request, name: str) -> Any:
+async def get_schedule(who: Viewer, request: Request, name: str) -> Response:
     """One schedule and where it stands."""
-    return (await _found(who, request, name, VIEW)).to_dict()
+    return Json((await _found(who, request, name, VIEW)).to_dict())
 
 
 @router.patch(
@@ -93,14 +104,16 @@ async def get_schedule(who: Viewer, request: Request, name: str) -> Any:
     response_model=ScheduleOut,
     responses=answers(404, 409, 413),
 )
-async def change_schedule(who: Manager, request: Request, name: str, change: ScheduleChange) -> Any:
+async def change_schedule(
+    who: Manager, request: Request, name: str, change: ScheduleChange
+) -> Response:
     """Changes what is given; slots count from now on. `enabled` stops it and lets it go on."""
     found = await _found(who, request, name, MANAGE)
     given = change.model_dump(exclude_unset=True)
     if given.keys() & {"workspace", "job_type", "priority"}:
         place = (given.get("workspace", found.workspace), given.get("job_type", found.job_type))
         await _check_place(who, request, name, *place, given.get("priority"))
-    return (await verbs.put(who.database, name, given, by=who.actor)).to_dict()
+    return Json((await verbs.put(who.database, name, given, by=who.actor)).to_dict())
 
 
 @router.delete(
@@ -154,12 +167,13 @@ async def list_slots(
 @router.get(
     "/{name}/history",
     operation_id="list_schedule_changes",
+    dependencies=EXPENSIVE,
     response_model=Page[ChangeOut],
     responses=answers(),
 )
 async def list_schedule_changes(
     who: AllViewer, name: str, limit: Limit = 50, cursor: Cursor = None
-) -> Any:
+) -> Response:
     """Every change that is kept, newest first, also of a schedule that is gone.
 
     It may have belonged to another workspace, so it needs the permission everywhere.
@@ -183,7 +197,7 @@ async def roll_back_schedule(
 async def _found(who: Caller, request: Request, name: str, permission: str) -> Schedule:
     """The schedule, if it is in reach; one that cannot even be seen is not there."""
     try:
-        found = await verbs.get(who.database, name)
+        found = await verbs.get(who.database, name, as_text=True)
         if await _covers(who, permission, found.workspace, found.job_type):
             return found
         if not await _covers(who, VIEW, found.workspace, found.job_type):

@@ -101,14 +101,21 @@ def _cut(name: str | None) -> str | None:
 
 
 async def listing(
-    db: Database, wanted: ActFilter | None = None, *, limit: int = 50, cursor: str | None = None
+    db: Database,
+    wanted: ActFilter | None = None,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    as_text: bool = False,
 ) -> Page[Act]:
-    """One page of the audit, newest first; a long search ends before the page is full."""
+    """One page of the audit, newest first; a long search ends before the page is full.
+
+    With `as_text`, large states are `StoredJson`.
+    """
     operator.check_page(limit)
     asked = (wanted or ActFilter()).check()
     before = operator.position(cursor)
-    found = await db.run(
-        store.listing(asked, limit=limit, before=history.NEWEST if before is None else before)
-    )
+    newest = history.NEWEST if before is None else before
+    found = await db.run(store.listing(asked, limit=limit, before=newest, as_text=as_text))
     last = found.acts[-1].id if len(found.acts) == limit else found.stopped_at
     return Page(found.acts, None if last is None else str(last))

@@ -29,15 +29,19 @@ async def history(
     *,
     limit: int = 50,
     before: int | None = None,
+    as_text: bool = False,
 ) -> list[Change]:
-    """Changes newest first: of one object, or of all of a kind; `before` asks for older ones."""
+    """Changes newest first: of one object, or of all of a kind; `before` asks for older ones.
+
+    With `as_text`, large states are `StoredJson`.
+    """
     kinds = [kind] if isinstance(kind, str) else list(kind)
     for each in kinds:
         _check_kind(each, KINDS)
     check_page(limit)
     newest = store.NEWEST if before is None else _check_id(before, "before")
     wanted = check_lane_name(name) if name is not None else None
-    return await db.run(store.listing(kinds, wanted, limit=limit, before=newest))
+    return await db.run(store.listing(kinds, wanted, limit=limit, before=newest, as_text=as_text))
 
 
 async def rollback(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,7 @@ from laneway.errors import InvalidInput, Refused
 from laneway.store import schedules as store
 from laneway.store import workers
 from laneway.store.database import Database, Runner
-from laneway.store.schedules import Read
+from laneway.store.schedules import Place, Read
 
 log = logging.getLogger("laneway.control")
 
@@ -44,8 +44,18 @@ async def listing(db: Database) -> list[Schedule]:
     return [each.schedule for each in await db.run(store.read())]
 
 
-async def get(db: Database, name: str) -> Schedule:
-    return (await _read(db, name)).schedule
+async def places(db: Database) -> list[Place]:
+    """Every schedule by name, as far as it decides who sees it."""
+    return await db.run(store.places())
+
+
+async def read(db: Database, names: Sequence[str]) -> list[Schedule]:
+    """The schedules of these names that are there, with large payloads as `StoredJson`."""
+    return [each.schedule for each in await db.run(store.read(*names, as_text=True))]
+
+
+async def get(db: Database, name: str, *, as_text: bool = False) -> Schedule:
+    return (await _read(db, name, as_text=as_text)).schedule
 
 
 async def put(
@@ -163,8 +173,8 @@ async def slots(
     return await db.run(store.slots(name, limit, before))
 
 
-async def _read(db: Runner, name: str) -> Read:
-    found = await db.run(store.read(check_schedule_name(name)))
+async def _read(db: Runner, name: str, *, as_text: bool = False) -> Read:
+    found = await db.run(store.read(check_schedule_name(name), as_text=as_text))
     if not found:
         raise missing("schedule", name)
     return found[0]

@@ -53,9 +53,9 @@ def _json(state: Mapping[str, object] | None) -> str | None:
     return None if state is None else json.dumps(redacted(state), default=str)
 
 
-def _act(row: Row) -> Act:
+def _act(row: Row, *, as_text: bool) -> Act:
     values = list(row)
-    values[10:12] = map(state_of, row[10:12])
+    values[10:12] = (state_of(text, as_text=as_text) for text in row[10:12])
     return Act(*values)
 
 
@@ -67,13 +67,21 @@ class Found(NamedTuple):
 
 
 def listing(
-    wanted: ActFilter, *, limit: int = 50, before: int = NEWEST, look: int | None = None
+    wanted: ActFilter,
+    *,
+    limit: int = 50,
+    before: int = NEWEST,
+    look: int | None = None,
+    as_text: bool = False,
 ) -> Statement[Found]:
-    """Acts with ids under `before`, newest first, among as many as one search looks at."""
+    """Acts with ids under `before`, newest first, among as many as one search looks at.
+
+    With `as_text`, large states are `StoredJson`.
+    """
     params = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
 
     def decode(rows: list[Row]) -> Found:
-        acts = [_act(row[:-1]) for row in rows if not row[-1]]
+        acts = [_act(row[:-1], as_text=as_text) for row in rows if not row[-1]]
         return Found(acts, rows[-1][0] if len(acts) < len(rows) else None)
 
     return Statement(

@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from laneway.domain.change import Change
+from laneway.domain.stored_json import stored_json
 from laneway.store.statement import Row, Statement
 
 NEWEST = 2**63 - 1
 
 
-def state_of(text: str | None) -> Mapping[str, Any] | None:
-    """The settings; one that Python cannot read must not hide the history of all others."""
+def state_of(text: str | None, *, as_text: bool = False) -> Any:
+    """The settings; one that Python cannot read must not hide the history of all others.
+
+    With `as_text`, large ones are `StoredJson`.
+    """
     if text is None:
         return None
+    kept = stored_json(text) if as_text else None
+    if kept is not None:
+        return kept
     try:
         return dict(json.loads(text))
     except (ValueError, RecursionError):
         return {"unreadable": text}
 
 
-def _change(row: Row) -> Change:
-    number, at, by, kind, name, before, after = row
-    return Change(number, at, by, kind, name, state_of(before), state_of(after))
+def _change(row: Row, *, as_text: bool = False) -> Change:
+    number, at, by, kind, name, *states = row
+    before, after = (state_of(text, as_text=as_text) for text in states)
+    return Change(number, at, by, kind, name, before, after)
 
 
 def listing(
-    kinds: Sequence[str], name: str | None = None, *, limit: int = 50, before: int = NEWEST
+    kinds: Sequence[str],
+    name: str | None = None,
+    *,
+    limit: int = 50,
+    before: int = NEWEST,
+    as_text: bool = False,
 ) -> Statement[list[Change]]:
-    """Changes with ids under `before`, newest first."""
+    """Changes with ids under `before`, newest first; `as_text`: large states as `StoredJson`."""
     return Statement(
         "history/list_changes",
-        lambda rows: [_change(row) for row in rows],
+        lambda rows: [_change(row, as_text=as_text) for row in rows],
         {"kinds": list(kinds), "name": name, "limit": limit, "before": before},
     )
 

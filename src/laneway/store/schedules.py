@@ -10,6 +10,7 @@ from uuid import UUID
 
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.schedule import RunNow, Schedule, Slot, encode_payload
+from laneway.domain.stored_json import stored_json
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 _COLUMNS: Final = (
@@ -60,7 +61,7 @@ class Read(NamedTuple):
     now: datetime
 
 
-def _read(row: Row) -> Read:
+def _read(row: Row, *, as_text: bool = False) -> Read:
     (name, job_type, payload, cron, timezone, missed, catch_up, check_name, priority, max_retries,
      key, workspace, tags, enabled, error, created_at, updated_at, updated_by, next_at, failures,
      now, *last) = row  # fmt: skip
@@ -68,7 +69,7 @@ def _read(row: Row) -> Read:
         Schedule(
             name=name,
             job_type=job_type,
-            payload=_value(payload),
+            payload=_value(payload, as_text=as_text),
             cron=cron,
             timezone=timezone,
             missed=missed,
@@ -93,19 +94,38 @@ def _read(row: Row) -> Read:
     )
 
 
-def _value(text: str) -> Any:
+def _value(text: str, *, as_text: bool) -> Any:
     """The JSON value, or its text where Python cannot read it: one row must not spoil a list."""
+    kept = stored_json(text) if as_text else None
+    if kept is not None:
+        return kept
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def read(name: str | None = None) -> Statement[list[Read]]:
-    """One schedule or all of them, by name."""
+def read(*names: str, as_text: bool = False) -> Statement[list[Read]]:
+    """The schedules of these names, or all of them; `as_text`: large payloads as `StoredJson`."""
     return Statement(
-        "schedules/read_schedules", lambda rows: [_read(row) for row in rows], {"name": name}
+        "schedules/read_schedules",
+        lambda rows: [_read(row, as_text=as_text) for row in rows],
+        {"names": list(names) or None},
+        may_be_large=True,
     )
+
+
+class Place(NamedTuple):
+    """What decides who sees a schedule."""
+
+    name: str
+    workspace: str
+    job_type: str
+
+
+def places() -> Statement[list[Place]]:
+    """Every schedule by name, without its payload."""
+    return Statement("schedules/list_places", lambda rows: [Place(*row) for row in rows], {})
 
 
 def slots(name: str, limit: int, before: datetime | None = None) -> Statement[list[Slot]]:

@@ -1,4 +1,4 @@
--- One schedule or all of them by name, each with where it stands and the newest slot it took.
+-- The schedules of these names, or all of them, by name, each with where it stands and the newest slot it took.
 select s.name, s.job_type, s.payload::text, s.cron, s.timezone, s.missed, s.catch_up, s.check_name, s.priority,
        s.max_retries, s.concurrency_key, s.workspace, s.tags, s.enabled, s.error, s.created_at, s.updated_at,
        s.updated_by, t.next_at, t.check_failures, clock_timestamp() as now,
@@ -7,5 +7,5 @@ select s.name, s.job_type, s.payload::text, s.cron, s.timezone, s.missed, s.catc
   join laneway.schedule_state t on t.name = s.name
   left join lateral (select * from laneway.schedule_slots t where t.schedule = s.name
                       order by t.slot desc limit 1) l on true
- where %(name)s::text is null or s.name = %(name)s::text
+ where %(names)s::text[] is null or s.name = any (%(names)s::text[])
  order by s.name

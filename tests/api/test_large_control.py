@@ -1,0 +1,107 @@
+"""Schedules, changes and acts with large payloads: read in portions and never parsed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+
+from laneway.api.bodies import MESSAGE_LIMIT
+from laneway.api.portions import MOST_BYTES
+from laneway.domain.stored_json import LARGE
+from tests.api.conftest import Ask, People
+
+COUNT = 12
+PAYLOAD = {"a": "x" * 1_000_000}
+LISTS = {
+    "schedules": "/admin/schedules",
+    "history": "/admin/schedules/large-00/history",
+    "changes": "/admin/changes?kind=schedule",
+    "audit": "/admin/audit?kind=schedule",
+}
+
+
+@pytest.fixture
+def large(conn: psycopg.Connection[Any]) -> None:
+    """Schedules with large payloads, a history and an audit of them."""
+    text = json.dumps(PAYLOAD)
+    for number in range(COUNT):
+        conn.execute(
+            "insert into laneway.schedules (name, job_type, cron, payload, updated_by)"
+            " values (%s, 'a', '0 5 * * *', %s, 'ann')",
+            (f"large-{number:02}", text),
+        )
+        conn.execute(
+            "update laneway.schedules set priority = %s where name = 'large-00'", (number,)
+        )
+        conn.execute(
+            "insert into laneway.audit (actor, door, action, kind, name, outcome, after)"
+            " values ('ann', 'http', 'schedule.created', 'schedule', 'a', 'done', %s)",
+            (json.dumps({"payload": PAYLOAD}),),
+        )
+
+
+@pytest.fixture
+def small_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Fail where `json.loads` is given a large text, because that stops the event loop."""
+    loads = json.loads
+
+    def checked(text: Any, **options: Any) -> Any:
+        assert len(text) <= LARGE, "a large text is parsed"
+        return loads(text, **options)
+
+    monkeypatch.setattr(json, "loads", checked)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
+async def test_large_lists_come_in_pages_of_bounded_bytes(
+    ask: Ask, people: People, large: None, small_only: pytest.MonkeyPatch, path: str
+) -> None:
+    ann = people.new("ann", "platform_admin")
+    pages = []
+    cursor: str | None = ""
+    while cursor is not None:
+        joint = "&" if "?" in path else "?"
+        following = f"&cursor={cursor}" if cursor else ""
+        answer = await ask(ann, "GET", f"{path}{joint}limit=200{following}")
+        assert answer.status_code == 200
+        # One page holds at most one row more than that.
+        assert len(answer.content) <= MOST_BYTES + 3_000_000
+        pages.append(answer)
+        cursor = _cursor(answer.text)
+    small_only.undo()
+    items = [item for page in pages for item in page.json()["items"]]
+    assert len(pages) > 1
+    assert len(items) >= COUNT
+    names = [item.get("id", item["name"]) for item in items]
+    assert len(names) == len(set(names))
+    for item in items:
+        states = [item[name] for name in ("before", "after") if item.get(name)] or [item]
+        assert all(state["payload"] == PAYLOAD for state in states)
+
+
+async def test_large_schedule_is_shown_without_being_parsed(
+    ask: Ask, people: People, large: None, small_only: pytest.MonkeyPatch
+) -> None:
+    ann = people.new("ann", "operator")
+    shown = await ask(ann, "GET", "/admin/schedules/large-03")
+    small_only.undo()
+    assert shown.json()["payload"] == PAYLOAD
+
+
+async def test_body_of_a_schedule_is_bounded(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "operator")
+    given = {"name": "a", "job_type": "a", "cron": "0 5 * * *"}
+    for size, status in ((MESSAGE_LIMIT // 2, 201), (MESSAGE_LIMIT, 413)):
+        body = {**given, "payload": {"a": "x" * size}}
+        answer = await ask(ann, "POST", "/admin/schedules", json=body)
+        assert answer.status_code == status
+
+
+def _cursor(text: str) -> str | None:
+    end = text[text.rindex('"next_cursor":') :]
+    found: str | None = json.loads("{" + end)["next_cursor"]
+    return found
