@@ -49,6 +49,28 @@ async def test_line_is_bounded_and_the_longest_gives_way() -> None:
     assert sum(isinstance(one, RateLimited) for one in ended) == 2
 
 
+async def test_cancelled_waiter_gives_way_without_an_error_for_the_next() -> None:
+    line, done = SuspectLine(at_once=1, most_each=3, most=3), asyncio.Event()
+
+    async def look(address: str) -> str:
+        async with line.turn(address):
+            await done.wait()
+            return address
+
+    looks = [asyncio.create_task(look("guesser")) for _ in range(4)]
+    await asyncio.sleep(0)
+    # Cancelled, but not yet out of the line when the next one comes.
+    looks.append(asyncio.create_task(look("ann")))
+    looks[-2].cancel()
+    await asyncio.sleep(0)
+    done.set()
+    ended = await asyncio.gather(*looks, return_exceptions=True)
+    assert ended[-1] == "ann"
+    assert ended[:-2] == ["guesser"] * 3
+    assert isinstance(ended[-2], asyncio.CancelledError)
+    assert len(line) == 0
+
+
 async def test_who_leaves_the_line_takes_no_turn() -> None:
     line, done = SuspectLine(at_once=1), asyncio.Event()
 

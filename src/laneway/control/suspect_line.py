@@ -76,7 +76,9 @@ class SuspectLine:
             raise RateLimited(_REFUSAL, 1.0)
         last = self._lines[longest][-1]
         self._leave(longest, last)
-        last.set_exception(RateLimited(_REFUSAL, 1.0))
+        # One that is cancelled has not left the line yet.
+        if not last.done():
+            last.set_exception(RateLimited(_REFUSAL, 1.0))
 
     def _leave(self, address: Hashable, one: asyncio.Future[None]) -> None:
         line = self._lines.get(address, deque())

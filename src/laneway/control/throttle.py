@@ -89,11 +89,11 @@ class Throttle:
     async def check(
         self, address: str | None, look_up: Callable[[], Awaitable[T]], *, is_known: bool
     ) -> T:
-        """Look up a secret; only a wrong one is ever refused for those that were wrong before.
+        """Look up a secret; a valid one waits where many were wrong before, and is not refused.
 
-        Where many were wrong, few that are not known yet are looked up at once, and addresses take
-        turns: guessing costs others little, and a valid secret waits for a moment instead of being
-        refused.
+        Then two that are not known yet are looked up at once, and networks take turns. One case is
+        left: the line is bounded in memory, so a valid secret that is not known yet gets 429 while
+        500 others of its network wait, or as the newest of the longest line while 2,000 wait.
         """
         wait = 0.0 if is_known else self._wait(address)
         try:
