@@ -17,6 +17,7 @@ from psycopg.sql import SQL, Identifier
 
 from laneway.domain.approval import Approval
 from laneway.errors import SchemaMismatch
+from laneway.store.grants import Privilege, privileges
 from laneway.store.migrate import check, definitions, migrate, migrations, status
 from laneway.store.statement import sql
 from tests.conftest import Server
@@ -174,6 +175,88 @@ def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
         finally:
             run(dsn, f"drop owned by {role}")
             postgres.admin.execute(SQL("drop role {}").format(Identifier(role)))
+
+
+# Roles that lack something of now with the grants of versions before this one, such as limits
+# outside of jobs: for them the grants are run before their programs are replaced.
+COMPLETE_SINCE = {"approver": "ca1cf61", "client": "e29a9c7", "reader": "e29a9c7"}
+RIGHTS_OF_VERSION = """
+import json
+from laneway.store import grants
+roles = getattr(grants, "ROLES", None)
+print(json.dumps({r: sorted(map(list, grants.privileges(r))) for r in roles}))
+"""
+HELD = """
+select 'table', c.relname::text, lower(a.privilege_type)
+  from pg_class c cross join lateral aclexplode(c.relacl) a
+ where c.relnamespace = 'laneway'::regnamespace and a.grantee = %(role)s::text::regrole
+   and c.relkind <> 'S'
+union
+select 'sequence', c.relname::text, lower(a.privilege_type)
+  from pg_class c cross join lateral aclexplode(c.relacl) a
+ where c.relnamespace = 'laneway'::regnamespace and a.grantee = %(role)s::text::regrole
+   and c.relkind = 'S'
+union
+select 'function', f.proname::text, 'execute'
+  from pg_proc f cross join lateral aclexplode(f.proacl) a
+ where f.pronamespace = 'laneway'::regnamespace and a.grantee = %(role)s::text::regrole
+"""
+
+
+@pytest.mark.parametrize("commit", LANDED)
+def test_code_of_now_has_its_rights_on_the_grants_of_a_landed_version(
+    commit: str, version: Version, postgres: Server
+) -> None:
+    landed = version(commit)
+    since = {role: LANDED.index(first) for role, first in COMPLETE_SINCE.items()}
+    lacking: dict[str, list[Privilege]] = {}
+    with landed.database() as dsn, ExitStack() as stack:
+        names = {}
+        for role in json.loads(landed.code.run(dsn, "-c", RIGHTS_OF_VERSION)):
+            names[role] = f"lw_{uuid4().hex[:8]}"
+            postgres.admin.execute(SQL("create role {}").format(Identifier(names[role])))
+            stack.callback(postgres.admin.execute, f"drop role {names[role]}".encode())
+            stack.callback(run, dsn, f"drop owned by {names[role]}")
+            grants = ("-m", "laneway", "db", "grants", "--role", role, "--to", names[role])
+            run(dsn, landed.code.run(dsn, *grants))
+        migrate(dsn)
+        with psycopg.connect(dsn) as conn:
+            for role, name in names.items():
+                held = {Privilege(*one) for one in conn.execute(HELD, {"role": name}).fetchall()}
+                missing = privileges(role) - held
+                if missing and LANDED.index(commit) >= since.get(role, 0):
+                    lacking[role] = sorted(missing)
+    assert lacking == {}
+
+
+def test_rights_granted_by_hand_still_open_the_public_doors(
+    version: Version, postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They relied on functions that everybody could call, which the upgrade ends."""
+    reads, writes = f"lw_{uuid4().hex[:8]}", f"lw_{uuid4().hex[:8]}"
+    with version(LAST).database() as dsn, ExitStack() as stack:
+        for name in (reads, writes):
+            create = SQL("create role {} login password 'pw'").format(Identifier(name))
+            postgres.admin.execute(create)
+            stack.callback(postgres.admin.execute, f"drop role {name}".encode())
+            stack.callback(run, dsn, f"drop owned by {name}")
+            run(dsn, f"grant usage on schema laneway to {name}")
+        run(
+            dsn,
+            f"grant select on laneway.jobs_view, laneway.worker_lanes to {reads};"
+            f"grant select, insert, update, delete on all tables in schema laneway to {writes};"
+            f"grant usage on all sequences in schema laneway to {writes}",
+        )
+        caplog.set_level("WARNING", "laneway")
+        migrate(dsn)
+        own = {name: re.sub(r"//[^@]*@", f"//{name}:pw@", dsn, count=1) for name in (reads, writes)}
+        run(own[writes], "select laneway.submit('by_hand')")
+        for name in (reads, writes):
+            assert run(own[name], "select job_type from laneway.jobs_view") == [("by_hand",)]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            run(own[reads], "select laneway.submit('by_hand')")
+    assert f"granted to {reads}" in caplog.text
+    assert "execute on lane_of" in caplog.text
 
 
 # The first one knew no policies.

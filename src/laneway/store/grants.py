@@ -19,7 +19,20 @@ from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW,
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that do for code of this version what tables did for code of the version before.
-_SUCCESSORS: Final = {"submit": "submit_batch", "submit_requests": "sweep_queued"}
+_SUCCESSORS: Final = {"submit": "submit_batch"}
+# A database role that may call all of these was given the Laneway role, by any version: no other
+# Laneway role may call them all. Workers and servers of a new version start before the grants are
+# run again, so `migrate` gives them what they need now.
+_MARKS: Final = {
+    "server": frozenset({
+        "adopt_type", "bury", "cancel", "claim", "heartbeat", "lane_of", "lead", "measure",
+        "overdue", "peek", "report", "reprioritize", "retry", "settle", "submit", "watch",
+    }),
+    "worker": frozenset({
+        "adopt_type", "bury", "claim", "heartbeat", "lead", "overdue", "peek", "report",
+        "settle", "watch",
+    }),
+}  # fmt: skip
 
 
 class Privilege(NamedTuple):
@@ -76,12 +89,16 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
 def kept(role: str, functions: Iterable[str]) -> list[str]:
     """SQL that lets a database role call these functions, with what they touch in this version.
 
-    `role` is quoted. Who could call one before an upgrade can so after it, also where older code
-    goes on beside it; statements that are new come with the grants of the new version.
+    `role` is quoted. A role that could call a function before an upgrade can call it afterwards.
+    One that holds all functions of a worker or server gets what that role needs now.
     """
     callable_now = [name for name in functions if name in FUNCTIONS]
     callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
-    return _granting(set(expand(f"execute on {name}" for name in callable_now)), role)
+    wanted = set(expand(f"execute on {name}" for name in callable_now))
+    for laneway_role, mark in _MARKS.items():
+        if mark.issubset(callable_now):
+            wanted |= privileges(laneway_role)
+    return _granting(wanted, role)
 
 
 def _say(text: SQL, **names: Composable) -> str:

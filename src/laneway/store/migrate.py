@@ -61,6 +61,45 @@ select a.grantee::regrole::text, array_agg(distinct f.proname::text)
  where f.pronamespace = 'laneway'::regnamespace and a.grantee not in (0, f.proowner)
  group by 1
 """
+# Roles whose rights were granted by hand: they could call functions because everybody could, which
+# this version ends. The functions of a view for those who may read it; submit for those who may
+# insert jobs; all of them for those who may write leases and were given no function.
+CALLERS_BY_HAND = """
+with recursive views as (
+    select c.oid as view, c.oid as uses from pg_class c
+     where c.relnamespace = 'laneway'::regnamespace and c.relkind = 'v'
+    union
+    select v.view, c.oid from views v
+      join pg_rewrite r on r.ev_class = v.uses
+      join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+           and d.refclassid = 'pg_class'::regclass
+      join pg_class c on c.oid = d.refobjid and c.relnamespace = 'laneway'::regnamespace
+           and c.relkind = 'v'
+), needs as (
+    select v.view as relation, 'SELECT' as holds, d.refobjid as function from views v
+      join pg_rewrite r on r.ev_class = v.uses
+      join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+           and d.refclassid = 'pg_proc'::regclass
+    union all
+    select to_regclass('laneway.jobs'), 'INSERT', f.oid from pg_proc f where f.proname = 'submit'
+    union all
+    select to_regclass('laneway.lease'), 'UPDATE', f.oid from pg_proc f
+), given as (
+    select distinct a.grantee from pg_proc f cross join lateral aclexplode(f.proacl) a
+     where f.pronamespace = 'laneway'::regnamespace
+)
+select a.grantee::regrole::text, array_agg(distinct f.proname::text order by f.proname::text)
+  from needs n
+  join pg_class c on c.oid = n.relation
+ cross join lateral aclexplode(c.relacl) a
+  join pg_proc f on f.oid = n.function and f.pronamespace = 'laneway'::regnamespace
+ where a.privilege_type = n.holds and a.grantee not in (0, c.relowner, f.proowner)
+   and exists (select from aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) p
+                where p.grantee = 0)
+   and not exists (select from aclexplode(f.proacl) p where p.grantee = a.grantee)
+   and (n.holds <> 'UPDATE' or not exists (select from given g where g.grantee = a.grantee))
+ group by a.grantee
+"""
 Applied = dict[int, tuple[str, str, str]]  # number -> name, checksum, safe_with
 
 # What stands in the table, as one text: whether somebody has migrated since it was read.
@@ -131,8 +170,9 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
     deadline = time.monotonic() + patience_s
     with _connected(dsn) as conn:
         while (migration := _next(applied := _applied(conn))) is not None:
+            by_hand = _by_hand(conn, migration)
             try:
-                conn.execute(_text(conn, migration, applied).encode())
+                conn.execute(_text(conn, migration, applied, by_hand).encode())
             except (pg.LockNotAvailable, pg.DeadlockDetected) as error:
                 conn.rollback()
                 _wait(conn, migration, error, deadline)
@@ -148,7 +188,23 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
                 conn.rollback()
             else:
                 done.append(migration.name)
+                for role, functions in by_hand:
+                    log.warning(
+                        "granted to %s, because functions are no longer open to everybody:"
+                        " execute on %s; see `laneway db grants`",
+                        role,
+                        ", ".join(functions),
+                    )
     return done
+
+
+def _by_hand(
+    conn: psycopg.Connection[tuple[Any, ...]], migration: Migration
+) -> list[tuple[str, list[str]]]:
+    """Roles that lose functions by this migration, each with those it is to keep."""
+    if not migration.is_definitions:
+        return []
+    return [(role, names) for role, names in conn.execute(CALLERS_BY_HAND).fetchall()]
 
 
 def _next(applied: Applied) -> Migration | None:
@@ -157,11 +213,16 @@ def _next(applied: Applied) -> Migration | None:
     return next((m for m in wanted if not _is_applied(applied, m)), None)
 
 
-def _text(conn: psycopg.Connection[tuple[Any, ...]], migration: Migration, seen: Applied) -> str:
+def _text(
+    conn: psycopg.Connection[tuple[Any, ...]],
+    migration: Migration,
+    seen: Applied,
+    by_hand: list[tuple[str, list[str]]],
+) -> str:
     standing = ",".join(f"{number} {checksum}" for number, (_, checksum, _) in sorted(seen.items()))
     grants = []
     if migration.is_definitions:
-        for role, functions in conn.execute(CALLERS).fetchall():
+        for role, functions in [*conn.execute(CALLERS).fetchall(), *by_hand]:
             grants += kept(role, functions)
     return transaction(migration, first=_GUARD.format(seen=standing), after=grants)
 

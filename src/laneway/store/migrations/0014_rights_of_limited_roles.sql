@@ -1,9 +1,7 @@
 -- phase: pre
 -- safe-with: 0.1.0
--- Limited database roles write through functions only. A function is called only by roles that it is granted to.
-
--- definitions/zz_public_rights.sql does the same for functions that later versions add.
-revoke execute on all functions in schema laneway from public;
+-- Limited database roles write through functions only. A function is called only by roles that it is
+-- granted to: definitions/zz_public_rights.sql.
 
 -- Who wrote the schedule of a job as it was when the job was made: none of them is the second person who approves it.
 -- Null: the writer of the payload or of the job type is not known. Kept as long as the job: a schedule, its slots and its
