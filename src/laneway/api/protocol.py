@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import typing
 from collections.abc import Callable
 from typing import Any, Final
 from uuid import uuid4
@@ -33,12 +34,21 @@ _TITLES: Final = {
 }
 
 
+class Place(typing.Protocol):
+    """A place that another holder may give back."""
+
+    def leave(self) -> None:
+        """Give it back."""
+
+
 class Protocol(HttpToolsProtocol):
     """Ends connections whose request does not begin or end in time, or has no end."""
 
     # Of the server; a subclass sets them.
     places: Connections | None = None
     body_s: float = 60.0
+    # The place that this connection held until now.
+    handshake: Place | None = None
 
     _is_in_head = _is_new = _is_lingering = False
     _size = 0
@@ -46,6 +56,9 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.handshake is not None:
+            self.handshake.leave()
+            self.handshake = None
         if self.places is not None and not self.places.add(self._address, self):
             self._refuse(503, "too many connections are open")
             return

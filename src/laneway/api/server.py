@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from laneway.api.connections import Connections
 from laneway.api.protocol import Protocol
+from laneway.api.tls import TlsServer
 from laneway.config import Settings
 from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
@@ -97,26 +98,22 @@ class _Server(uvicorn.Server):
     """Leaves the signals to us: a program that stopped as it was told has not failed."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn starts, with a deadline for the handshake of TLS: its own is a minute."""
+        """As uvicorn starts, with a place and a deadline for each handshake of TLS."""
         await self.lifespan.startup()
         config, state = self.config, self.server_state
 
-        def make_protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+        def make_protocol() -> Protocol:
+            made: Protocol = config.http_protocol_class(  # type: ignore[call-arg, assignment]
                 config=config, server_state=state, app_state=self.lifespan.state
             )
             return made
 
         loop = asyncio.get_running_loop()
-        timeout = None if config.ssl is None else HANDSHAKE_S
+        places: Connections | None = getattr(config.http_protocol_class, "places", None)
         self.servers = [
-            await loop.create_server(
-                make_protocol,
-                sock=one,
-                ssl=config.ssl,
-                backlog=config.backlog,
-                ssl_handshake_timeout=timeout,
-            )
+            await loop.create_server(make_protocol, sock=one, backlog=config.backlog)
+            if config.ssl is None or places is None
+            else TlsServer(one, make_protocol, config.ssl, places, HANDSHAKE_S)  # type: ignore[misc]
             for one in sockets or ()
         ]
         self.started = True
