@@ -13,7 +13,6 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from pathlib import Path
@@ -28,10 +27,17 @@ CALLS = {
 }  # fmt: skip
 # Values of local names that patterns are built from.
 SAMPLES: dict[str, Any] = {"key": "requires", "one": "pa55word", "max_digits": 308}
-SHORT, LONG = 1_024, 8_192
-# Linear is 8, quadratic 64.
+META = "()?|^$*+[]{}."
+# What was escaped, while a pattern is taken apart.
+APART = 0xF0000
+FEW = (16, 22, 28, 34)
+FIRST, LAST = 64, 8_192
+# Of a string eight times as long: linear is 8, quadratic 64.
 MOST_RATIO = 28.0
 WORTH_A_LOOK_S = 0.01
+TOO_LONG_S = 0.03
+# For one step, if its time grows with the fourth power.
+PATIENCE_S = 0.2
 
 
 @dataclass
@@ -102,35 +108,47 @@ def _pattern(call: Any, names: dict[str, Any], uses: dict[str, set[str]], place:
     return Found(place, pattern, methods or {"search", "fullmatch"})
 
 
+def _source(pattern: re.Pattern[Any]) -> str:
+    given = pattern.pattern
+    return given if isinstance(given, str) else given.decode("latin-1")
+
+
 def alphabet(pattern: re.Pattern[Any]) -> list[str]:
-    """Characters that a pattern names, and some that are in its classes."""
-    text = (
-        pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
-    )
-    named = [char for char in dict.fromkeys(text) if char not in "()?|^$*+"]
-    return list(dict.fromkeys(["a", "1", " ", '"', *named[:14], "\\", "@", "\n"]))
+    """Characters that a pattern names, those that it escapes first, and some of its classes."""
+    text = _source(pattern)
+    escaped = re.findall(r"\\([^A-Za-z0-9])", text)
+    classes = "".join(re.findall(r"\[\^?([^\[\]]*)\]", text))
+    plain = [char for char in text if char not in META]
+    named = dict.fromkeys([*escaped, *plain, *(char for char in classes if char in META)])
+    return list(dict.fromkeys([*list(named)[:16], "a", "1", " ", '"', "\\", "@", "\n"]))
 
 
 def words(pattern: re.Pattern[Any]) -> list[str]:
     """Literal words of a pattern: hostile strings often repeat what nearly matches."""
-    text = (
-        pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    # What is escaped stands for itself: it is kept apart while the rest is taken out.
+    kept = re.sub(r"\\([^A-Za-z0-9])", lambda found: chr(APART + ord(found[1])), _source(pattern))
+    plain = re.sub(r"\\[A-Za-z]|[\[\](){}?*+|^$\\]", " ", kept)
+    found = (
+        "".join(chr(ord(char) - APART) if ord(char) >= APART else char for char in word)
+        for word in plain.split()
     )
-    plain = re.sub(r"\\[A-Za-z]|[\[\](){}?*+|^$\\]", " ", text)
-    return [word for word in dict.fromkeys(plain.split()) if len(word) > 1][:12]
+    return [word for word in dict.fromkeys(found) if len(word) > 1][:8]
 
 
-def hostile(pattern: re.Pattern[Any], size: int) -> Iterator[str]:
-    """Strings of about that size: repeated characters, pairs and words, with a bad end."""
-    chars = alphabet(pattern)
-    units = [*chars, *words(pattern), *("".join(pair) for pair in permutations(chars[:9], 2))]
-    units += [word + char for word, char in product(words(pattern)[:4], chars[:6])]
-    for unit in units:
-        many = unit * (size // len(unit))
-        yield many + "\x00"
-        yield "\x00" + many
-    for start, unit in product([*words(pattern)[:4], '"', "'"], chars[:10]):
-        yield start + unit * size + "\x00"
+def shapes(pattern: re.Pattern[Any]) -> list[tuple[str, str, str]]:
+    """Start, unit and end of hostile strings: repeated characters, pairs and words, a bad end."""
+    chars, named = alphabet(pattern), words(pattern)
+    units = [*chars, *named, *("".join(pair) for pair in permutations(chars[:6], 2))]
+    units += [word + char for word, char in product(named[:4], chars[:4])]
+    found = [("", unit, "\x00") for unit in units]
+    found += [("\x00", unit, "") for unit in units]
+    found += [(start, unit, "\x00") for start, unit in product([*named[:3], '"', "'"], chars[:8])]
+    return list(dict.fromkeys(found))
+
+
+def text_of(shape: tuple[str, str, str], size: int) -> str:
+    start, unit, end = shape
+    return start + unit * (size // len(unit)) + end
 
 
 def seconds(found: Found, method: str, text: str) -> float:
@@ -153,22 +171,36 @@ def seconds(found: Found, method: str, text: str) -> float:
 
 def problem(found: Found) -> str | None:
     """The first string that takes more than linear time, if any."""
+    every = shapes(found.pattern)
     for method in sorted(found.methods):
         # Exponential ones show with few characters, and would never end with many.
-        for size in range(16, 34, 3):
-            for text in hostile(found.pattern, size):
-                if seconds(found, method, text) > WORTH_A_LOOK_S * 5:
-                    return f"{found.place}: {method} takes exponential time for {text[:24]!r}…"
-        for short, long in zip(
-            hostile(found.pattern, SHORT), hostile(found.pattern, LONG), strict=True
-        ):
-            took = seconds(found, method, long)
-            if took > WORTH_A_LOOK_S and took > MOST_RATIO * seconds(found, method, short):
-                return (
-                    f"{found.place}: {method} takes {took * 1000:.0f} ms for {len(long)} characters"
-                    f" like {long[:24]!r}, more than linear"
-                )
+        for size in FEW:
+            for shape in every:
+                if seconds(found, method, text_of(shape, size)) > TOO_LONG_S:
+                    return f"{found.place}: {method} takes exponential time for {shape[1]!r}…"
+        for shape in every:
+            said = _growth(found, method, shape)
+            if said is not None:
+                return said
     return None
+
+
+def _growth(found: Found, method: str, shape: tuple[str, str, str]) -> str | None:
+    """Grow a string step by step, by as much as even the fourth power of it can be waited for."""
+    size = FIRST
+    while True:
+        took = seconds(found, method, text_of(shape, size))
+        if took > WORTH_A_LOOK_S and (
+            took > MOST_RATIO * seconds(found, method, text_of(shape, size // 8))
+        ):
+            return (
+                f"{found.place}: {method} takes {took * 1000:.0f} ms for {size} characters"
+                f" like {text_of(shape, 24)!r}, more than linear"
+            )
+        if size >= LAST:
+            return None
+        steps = (step for step in (8, 4, 2) if took * step**4 < PATIENCE_S)
+        size = min(size * next(steps, 2), LAST)
 
 
 def main() -> int:

@@ -32,6 +32,11 @@ def test_every_call_of_re_is_checked() -> None:
         (r"\s+$", "search"),
         (r"[a-z]+://[^@]*@", "search"),
         (r'"(?:[^"\\]|\\.)*"', "sub"),
+        (r"\([^)]*\)", "search"),
+        (r"\$\{[^}]*\}", "sub"),
+        (r"\|.*\^", "search"),
+        (r"(.*),(.*),(.*)!", "search"),
+        (r"(.*),(.*),(.*)!", "match"),
     ],
 )
 def test_lint_finds_what_is_not_linear(text: str, method: str) -> None:

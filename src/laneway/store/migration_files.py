@@ -43,8 +43,9 @@ _FUNCTION = "select laneway.replace_function("
 _QUOTE = "laneway_definition"
 _BEGAN = "select set_config('laneway.migration_began', clock_timestamp()::text, true);"
 _TOKENS = re.compile(
-    r"""--[^\n]*|/\*.*?\*/|\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"
-        |(?P<tag>\$\w*\$).*?(?P=tag)|(?P<end>;)""",
+    # What is never closed goes on to the end: no opening is tried twice.
+    r"""--[^\n]*|/\*.*?(?:\*/|\Z)|\b[eE]'(?:[^'\\]|\\.|'')*+(?:'|\\?\Z)|'(?:[^']|'')*+(?:'|\Z)
+        |"(?:[^"]|"")*+(?:"|\Z)|(?P<tag>\$\w*\$).*?(?:(?P=tag)|\Z)|(?P<end>;)""",
     re.DOTALL | re.VERBOSE,
 )
 _DEFINITION = re.compile(
