@@ -151,7 +151,7 @@ def test_row_that_says_the_same_is_not_written_again(desk: Desk) -> None:
         ("__main__", "25 hours", False),
     ],
 )
-def test_application_not_seen_for_long_binds_no_more(
+def test_only_the_approval_of_an_application_not_seen_for_long_binds(
     desk: Desk, application: str, age: str, *, binds: bool
 ) -> None:
     start(desk, application, approval=ALWAYS, max_retries=1, limits=("a",))
@@ -161,13 +161,33 @@ def test_application_not_seen_for_long_binds_no_more(
         f" where application = '{application}'"
     )
     start(desk, "shop", limits=("b",))
-    both = ("always", 1, ["a", "b"])
     assert in_force(desk, "approval, max_retries, limits") == (
-        both if binds else ("never", 3, ["b"])
+        ("always", 1, ["a", "b"]) if binds else ("always", 3, ["b"])
     )
     stale = desk.run(job_types.publishers(stale_only=True, limit=10))
     assert [one.application for one in stale] == ([] if binds else [application])
-    assert bool(desk.run(workers.conflicts(["t"]))) == binds
+    (conflict,) = desk.run(workers.conflicts(["t"]))
+    assert ("limits" in conflict.fields, "approval" in conflict.fields) == (binds, True)
+
+
+def test_strict_approval_stays_until_an_operator_forgets_the_application(desk: Desk) -> None:
+    start(desk, "gone", approval=TWO)
+    desk.do("update laneway.type_publishers set seen_at = now() - interval '10 years'")
+    start(desk, "shop")
+    assert in_force(desk, "approval, two_person") == ("always", True)
+    assert desk.run(job_types.forget_publisher("gone", None)) == ["t"]
+    start(desk, "shop")
+    assert in_force(desk, "approval, two_person") == ("never", False)
+
+
+def test_code_without_a_file_makes_no_other_stale_for_longer_than_it_binds(desk: Desk) -> None:
+    start(desk, "gone")
+    start(desk, "__main__")
+    desk.do(
+        "update laneway.type_publishers set seen_at = now() - case application"
+        " when 'gone' then interval '46 days' else interval '2 days' end"
+    )
+    assert desk.run(job_types.publishers(stale_only=True, limit=10)) == []
 
 
 def test_policy_stays_until_another_application_publishes_the_type(desk: Desk) -> None:

@@ -74,7 +74,9 @@ class PublisherOut(BaseModel):
     first_at: datetime
     published_at: datetime = Field(description="When its policy changed last")
     seen_at: datetime = Field(description="When one of its workers last had the type")
-    is_stale: bool = Field(description="Not seen for 45 days, while another has it: binds no more")
+    is_stale: bool = Field(
+        description="Not seen for 45 days, while another has it: only its approval policy binds"
+    )
 
 
 class ForgottenOut(BaseModel):

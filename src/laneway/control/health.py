@@ -265,7 +265,9 @@ async def check_publishers(db: Database) -> Check:
     if stale:
         first, more = stale[0], _more(stale, STALE_SHOWN)
         step = forgetting(first.application, first.job_type)
-        return _warn(name, f"{first}{more}: what it asked for binds nobody any more", step)
+        return _warn(
+            name, f"{first}{more}: only its approval policy binds others, until you forget it", step
+        )
     found = await db.run(workers.conflicts())
     if not found:
         return _ok(name, "no application contradicts another")

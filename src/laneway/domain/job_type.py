@@ -44,7 +44,7 @@ class PublishedType:
 class Publisher:
     """An application that publishes a job type, and when it was last seen to have it.
 
-    `is_stale`: it was not seen for days, and the policy it asked for no longer binds another one.
+    `is_stale`: it was not seen for days, and only its approval policy still binds another one.
     """
 
     job_type: str

@@ -106,7 +106,8 @@ class Registrar(Service):
         stale = job_types.publishers(list(pairs), stale_only=True, limit=STALE_SHOWN)
         for one in await self._database.run(stale):
             log.warning(
-                "%s: what it asked for binds nobody any more. Start it again, or run `%s`",
+                "%s: its arguments, retries and limits no longer bind others, its approval policy"
+                " does. Start it again, or run `%s`",
                 one,
                 forgetting(one.application, one.job_type),
             )

@@ -18,8 +18,8 @@ from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW,
 
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
-# Functions that do for code of this version what tables did for code of the version before.
-_SUCCESSORS: Final = {"submit": "submit_batch"}
+# Functions that code of this version calls where the version before did without.
+_SUCCESSORS: Final = {"submit": "submit_batch", "measure": "binds"}
 # A database role that may call all of these was given the Laneway role, by any version: no other
 # Laneway role may call them all. Workers and servers of a new version start before the grants are
 # run again, so `migrate` gives them what they need now.

@@ -10,7 +10,6 @@ from laneway.domain.job_type import PublishedType, Publisher
 from laneway.store.statement import Row, Statement, nothing
 
 # An application that is run once a month should not be taken for gone.
-STALE_DAYS: Final = 45
 _PUBLISHER: Final = (
     "job_type", "application", "first_at", "published_at", "seen_at", "is_stale",
 )  # fmt: skip
@@ -54,7 +53,6 @@ def publishers(
         {
             "types": None if types is None else list(types),
             "stale_only": stale_only,
-            "stale_days": STALE_DAYS,
             "limit": limit,
             "after_type": after[0],
             "after_application": after[1],

@@ -109,7 +109,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "job_types/find_conflicts": ("execute on publication_conflicts",),
     "job_types/forget_publisher": ("select delete on type_publishers",),
-    "job_types/list_publishers": ("select on type_publishers",),
+    "job_types/list_publishers": ("select on type_publishers", "execute on binds"),
     "job_types/publish_types": (
         "select insert update on job_types", "execute on merge_publications",
     ),

@@ -1,12 +1,13 @@
--- Several applications may publish the same job type. None of them loosens what another asks for that is still seen.
+-- Several applications may publish the same job type. None of them loosens what another one asks for.
 
 -- How strict the approval of a published record is.
 create or replace function laneway.strictness(p_record jsonb) returns integer language sql immutable as $$
     select case p_record ->> 'approval' when 'always' then 2 when 'below' then 1 else 0 end
 $$;
 
--- Whether an application counts that was last seen then: for 45 days, because one may be run once a month. Code without
--- a file has the name __main__, whoever wrote it, and counts for a day. sql/job_types/list_publishers.sql says the same.
+-- Whether arguments, retries, limits and analysis of an application count that was last seen then: for 45 days, because
+-- one may be run once a month. All code without a file has the name __main__ and counts for a day. Its approval policy
+-- counts until the application is forgotten: nothing may loosen a policy but an operator.
 create or replace function laneway.binds(p_application text, p_seen timestamptz) returns boolean
 language sql stable as $$
     select p_seen >= clock_timestamp() - case p_application when '__main__' then interval '1 day'
@@ -29,27 +30,33 @@ begin
     return p_types;
 end $$;
 
--- Keeps in a published row what the applications that are seen ask for more strictly: approval, two persons,
--- analysis, fewer retries, more limits; the arguments are those of the first application. Workers of versions that
--- remember nothing write the table themselves: so it is done here, with the rights of the owner.
+-- Keeps in a published row what applications ask for more strictly: approval and two persons of all of them; analysis,
+-- fewer retries and more limits of those that are seen. The arguments are those of the first one that is seen. Workers of
+-- versions that remember nothing write the table themselves: so it is done here, with the rights of the owner.
 create or replace function laneway.keep_strictest() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     r record;
 begin
     select count(*) as applications, bool_or((p.record ->> 'two_person')::boolean) as two_person,
-           bool_or((p.record ->> 'has_analysis')::boolean and laneway.strictness(p.record) > 0) as has_analysis,
-           min((p.record ->> 'max_retries')::integer) as max_retries,
-           (array_agg(p.record -> 'arguments' order by p.first_at, p.application))[1] as arguments,
+           bool_or((p.record ->> 'has_analysis')::boolean and laneway.strictness(p.record) > 0)
+               filter (where b.binds) as has_analysis,
+           min((p.record ->> 'max_retries')::integer) filter (where b.binds) as max_retries,
+           count(*) filter (where b.binds) as seen,
+           (array_agg(p.record -> 'arguments' order by p.first_at, p.application) filter (where b.binds))[1] as arguments,
            (array_agg(p.record order by laneway.strictness(p.record) desc,
                       p.record ->> 'approval_unit' is distinct from new.approval_unit,
                       (p.record ->> 'approval_below')::numeric))[1] as strictest
-      into r from laneway.type_publishers p where p.job_type = new.name and laneway.binds(p.application, p.seen_at);
+      into r from laneway.type_publishers p
+     cross join lateral (select laneway.binds(p.application, p.seen_at) as binds) b
+     where p.job_type = new.name;
     if r.applications = 0 then return new; end if;
-    new.two_person := new.two_person or r.two_person;
-    new.has_analysis := new.has_analysis or r.has_analysis;
+    new.two_person := new.two_person or coalesce(r.two_person, false);
+    new.has_analysis := new.has_analysis or coalesce(r.has_analysis, false);
     new.max_retries := least(new.max_retries, r.max_retries);
-    new.arguments := nullif(r.arguments, 'null');
+    if r.seen > 0 then
+        new.arguments := nullif(r.arguments, 'null');
+    end if;
     if exists (select from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
                 where p.job_type = new.name and laneway.binds(p.application, p.seen_at) and l <> all (new.limits)) then
         new.limits := array(select unnest(new.limits)
@@ -76,11 +83,13 @@ create or replace function laneway.publication_conflicts(p_types text[] default 
 returns table (job_type text, applications text[], fields text[]) language sql stable as $$
     select p.job_type, array_agg(distinct p.application), array_agg(distinct f.name)
       from laneway.type_publishers p
-     cross join (values ('approval'), ('approval_below'), ('approval_unit'), ('two_person'), ('has_analysis'),
-                        ('max_retries'), ('limits'), ('arguments')) f (name)
-     where (p_types is null or p.job_type = any (p_types)) and laneway.binds(p.application, p.seen_at)
+     cross join (values ('approval', true), ('approval_below', true), ('approval_unit', true), ('two_person', true),
+                        ('has_analysis', false), ('max_retries', false), ('limits', false), ('arguments', false)
+                ) f (name, is_kept)
+     where (p_types is null or p.job_type = any (p_types)) and (f.is_kept or laneway.binds(p.application, p.seen_at))
        and exists (select from laneway.type_publishers o
-                    where o.job_type = p.job_type and laneway.binds(o.application, o.seen_at) and o.record -> f.name is distinct from p.record -> f.name)
+                    where o.job_type = p.job_type and (f.is_kept or laneway.binds(o.application, o.seen_at))
+                      and o.record -> f.name is distinct from p.record -> f.name)
      group by p.job_type order by p.job_type
 $$;
 

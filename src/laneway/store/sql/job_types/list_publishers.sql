@@ -1,13 +1,12 @@
 -- Which application publishes which job type, by both names; one page.
--- Stale: not seen for so many days (code without a file: for one), while another application that is seen publishes the
--- type too, which it binds no more (laneway.binds).
+-- Stale: no longer seen, while another application that is seen publishes the type too. Of what a stale one asked for,
+-- only its approval policy still binds others.
 with published as (
     select p.job_type, p.application, p.first_at, p.published_at, p.seen_at,
-           p.seen_at < clock_timestamp() - make_interval(
-               days => case p.application when '__main__' then 1 else %(stale_days)s::integer end)
+           not laneway.binds(p.application, p.seen_at)
            and exists (select from laneway.type_publishers o
                         where o.job_type = p.job_type and o.application <> p.application
-                          and o.seen_at >= clock_timestamp() - make_interval(days => %(stale_days)s::integer)) as is_stale
+                          and laneway.binds(o.application, o.seen_at)) as is_stale
       from laneway.type_publishers p
      where (%(types)s::text[] is null or p.job_type = any (%(types)s::text[]))
        and (p.job_type, p.application) > (%(after_type)s::text, %(after_application)s::text)
