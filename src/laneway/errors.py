@@ -116,9 +116,21 @@ class RateLimited(LanewayError):
 
 
 class QuotaExceeded(RateLimited):
-    """More would wait than the grants of the principal allow; names the bound."""
+    """More would wait than the grants of the principal allow: which bound, and what it is."""
 
     code = "quota_exceeded"
+
+    def __init__(
+        self,
+        message: str,
+        retry_after: float = 1.0,
+        *,
+        bound: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(message, retry_after)
+        self.bound = bound
+        self.limit = limit
 
 
 class ServerError(LanewayError):

@@ -483,6 +483,7 @@ def play_requests(cast: Cast) -> None:
     quota = quotas.Quota(who, USUAL)
     mine = Actor("me", principal_id=who)
     assert [job.id for job in cast.run(requests.submit([(new, mine, quota)]))] == [new.id]
+    cast.run(quotas.check(quota, [quotas.Asked("default", "greet", "k")]))
     cast.run(quotas.charge(quota, [new.id]))
     assert cast.run(quotas.sweep(who)) == 0
 

@@ -18,6 +18,8 @@ delete from laneway.logs; delete from laneway.deadlines; delete from laneway.awa
 delete from laneway.approvals; delete from laneway.decisions; delete from laneway.steps;
 delete from laneway.key_holders; delete from laneway.key_waiters; delete from laneway.self_finished;
 delete from laneway.suspects;
+delete from laneway.queued_by; delete from laneway.queue_usage;
+delete from laneway.unpublished_types;
 delete from laneway.limit_usage; delete from laneway.limit_starts;
 delete from laneway.limit_waiters; delete from laneway.limit_holds;
 delete from laneway.call_holds;

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 
+from laneway.domain.actor import Actor
+from laneway.domain.bounds import USUAL
 from laneway.domain.claim import Claim
-from laneway.store import lanes, leases, workers
+from laneway.domain.job import NewJob, new_job_id
+from laneway.store import lanes, leases, requests, workers
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
+from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 from tests.store.desk import Desk
 
@@ -106,3 +111,40 @@ def test_a_job_costs_the_same_however_many_dead_rows_there_are(
     after = least_cost(desk)
     grown = [name for name in after if after[name] > 1.5 * before[name] + 8]
     assert not grown, (grown, before, after)
+
+
+# One request after the other of somebody whose jobs are counted.
+SUBMITS = """
+do $$
+begin
+    for i in 1 .. {count} loop
+        perform laneway.submit_requests(jsonb_build_array(jsonb_build_object(
+            'id', gen_random_uuid(), 'job_type', 't', 'payload', '{{}}'::jsonb, 'bytes', 2,
+            'workspace', 'default', 'actor', 'ann', 'door', 'http', 'principal', '{principal}',
+            'max_queued', 100000, 'max_bytes', 1000000000, 'max_types', 100)));
+        commit;
+    end loop;
+end $$
+"""
+
+
+def test_a_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
+    desk: Desk, held_snapshot: None
+) -> None:
+    quota = Quota(uuid4(), USUAL)
+    actor = Actor("ann", principal_id=quota.principal_id)
+
+    def least() -> int:
+        return min(
+            blocks(
+                desk,
+                requests.submit([(NewJob(id=new_job_id(), job_type="t"), actor, quota)]),
+            )
+            for _ in range(5)
+        )
+
+    desk.do(SUBMITS.format(principal=quota.principal_id, count=FEW))
+    before = least()
+    desk.do(SUBMITS.format(principal=quota.principal_id, count=MANY))
+    after = least()
+    assert after <= 1.5 * before + 8, (before, after)

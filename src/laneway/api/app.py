@@ -33,6 +33,7 @@ from laneway.api import (
 )
 from laneway.api.bulk import BulkRuns
 from laneway.api.envelope import Envelope
+from laneway.api.full_principals import FullPrincipals
 from laneway.api.health import Readiness
 from laneway.api.hub import Hub
 from laneway.api.metrics import ClusterFigures
@@ -94,7 +95,8 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.bulk_runs = BulkRuns(database, lambda few: app.state.gatekeeper.review(few))
     app.state.hub = Hub(database, settings, lambda few: app.state.gatekeeper.review(few))
     app.state.cluster_figures = ClusterFigures(database, app.state.readiness)
-    app.state.together = Together(database)
+    app.state.full_principals = FullPrincipals()
+    app.state.together = Together(database, app.state.full_principals)
     app.state.read_slots = ReadSlots(settings.max_reads_per_principal)
 
     async def close() -> None:

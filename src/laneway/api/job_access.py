@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
+from fastapi import Request
+
 from laneway.api.auth import Caller
+from laneway.api.full_principals import FullPrincipals
 from laneway.domain.bounds import Bounds, check_priority_bound, narrowest
 from laneway.domain.job import Job
 from laneway.domain.permissions import Access, Reach, Term
@@ -123,15 +126,22 @@ def _quota(who: Caller, bounds: Bounds) -> Quota | None:
     return Quota(who.access.principal_id, bounds) if bounds.counts else None
 
 
-async def within_quota(who: Caller, quota: Quota | None, submit: Callable[[], Awaitable[T]]) -> T:
+async def within_quota(
+    request: Request, quota: Quota | None, submit: Callable[[], Awaitable[T]]
+) -> T:
     """Submits; at the bound once more, if jobs that were counted have started or ended since."""
-    try:
+    if quota is None:
         return await submit()
-    except QuotaExceeded:
-        database: Database = who.database
-        if quota is None or not await database.run(quotas.sweep(quota.principal_id)):
-            raise
-        return await submit()
+    full: FullPrincipals = request.app.state.full_principals
+    async with full.turn(quota.principal_id):
+        try:
+            return await submit()
+        except QuotaExceeded:
+            full.note(quota.principal_id)
+            database: Database = request.app.state.database
+            if not await database.run(quotas.sweep(quota.principal_id)):
+                raise
+            return await submit()
 
 
 def debug_reach(access: Access) -> Reach:

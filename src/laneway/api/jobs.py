@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from laneway.api.answer import Json, omits_large_values, render
 from laneway.api.auth import Caller, needs
@@ -202,19 +202,22 @@ async def reject_job(who: Approver, job_id: UUID, once: OnceOnly, decision: Reje
     response_model=JobOut,
     responses=answers(404, 409, 413),
 )
-async def retry_job(who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
+async def retry_job(request: Request, who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
     found = await actable(who, job_id, "jobs:cancel", "job.retried")
     quota = await check_retry(who, found)
 
     async def act(db: Database) -> Response:
         async with db.joined() as one:
+            if quota is not None:
+                asked = quotas.Asked(found.workspace, found.job_type, None)
+                await one.run(quotas.check(quota, [asked]))
             job = await verbs.retry(one, job_id, by=who.actor)
             if quota is not None:
                 await one.run(quotas.charge(quota, [job_id]))
         return Json(shown(who, job))
 
-    return await within_quota(who, quota, lambda: once.answer(act))
+    return await within_quota(request, quota, lambda: once.answer(act))
 
 
 @router.delete(

@@ -24,7 +24,7 @@ from laneway.control.missing import SEEN_BY, with_names
 from laneway.domain.broken_json import broken_rule
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.text import escape_text
-from laneway.errors import InvalidInput, LanewayError, NotFound, RateLimited
+from laneway.errors import InvalidInput, LanewayError, NotFound, QuotaExceeded, RateLimited
 
 log = logging.getLogger("laneway.api")
 
@@ -81,6 +81,8 @@ class Problem(BaseModel):
     detail: str
     request_id: str
     errors: list[FieldError] | None = None
+    bound: str | None = Field(default=None, description="Of `quota_exceeded`: which bound")
+    limit: int | None = Field(default=None, description="Of `quota_exceeded`: what it is")
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -108,6 +110,9 @@ def problem(
     code: str,
     detail: str,
     errors: list[FieldError] | None = None,
+    *,
+    bound: str | None = None,
+    limit: int | None = None,
 ) -> JSONResponse:
     """The answer to a request that is refused."""
     # An application that is not ours need not give its requests ids.
@@ -120,6 +125,8 @@ def problem(
         detail=escape_text(detail),
         request_id="" if own_id is None else str(own_id),
         errors=errors,
+        bound=bound,
+        limit=limit,
     )
     return JSONResponse(
         body.model_dump(exclude_none=True, exclude={"request_id"} if own_id is None else None),
@@ -157,7 +164,8 @@ def refusal(request: Request, error: LanewayError) -> JSONResponse | None:
     if isinstance(error, InvalidInput):
         told = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
         return problem(request, status, error.code, str(error), told)
-    answer = problem(request, status, error.code, str(error))
+    bound, limit = (error.bound, error.limit) if isinstance(error, QuotaExceeded) else (None, None)
+    answer = problem(request, status, error.code, str(error), bound=bound, limit=limit)
     if isinstance(error, RateLimited):
         answer.headers["Retry-After"] = str(ceil(error.retry_after) or 1)
     return answer

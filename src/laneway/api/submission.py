@@ -6,6 +6,7 @@ woken when it is committed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -15,6 +16,7 @@ from laneway import tracing
 from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, identify, needs
 from laneway.api.bodies import JobBodyRoute, forget_read, read_once
+from laneway.api.full_principals import FullPrincipals
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import Wanted, check_submits, covers, shown, within_quota
 from laneway.api.job_models import JobOut, NewJob, NewJobs, SubmittedJobs
@@ -27,6 +29,8 @@ from laneway.errors import InvalidInput, Refused
 from laneway.store import jobs as store
 from laneway.store import quotas
 from laneway.store.database import Database
+from laneway.store.quotas import Quota
+from laneway.store.statement import Statement
 
 router = APIRouter(tags=["jobs"], route_class=JobBodyRoute)
 
@@ -83,7 +87,7 @@ async def _submit_plain(request: Request, who: Caller, job: NewJob) -> Response:
         new = await client.prepare(
             job.job_type, job.payload, created_by=str(who.actor), **job.options()
         )
-        stored = await within_quota(who, quota, lambda: together.submit(new, who.actor, quota))
+        stored = await within_quota(request, quota, lambda: together.submit(new, who.actor, quota))
         sent.made(stored.id, duplicate=False)
     client.wake([JobHandle(stored.id, stored.job_type, stored.status, False, client)])
     headers = {"Location": location(request, f"/jobs/{stored.id}")}
@@ -122,6 +126,8 @@ async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOn
             audited(one, who.actor, "job.submitted", "job") as deed,
             one.connection() as conn,
         ):
+            if quota is not None:
+                await one.run(_check_room(request, quota, [job]))
             handle = await client.submit(job.job_type, job.payload, conn=conn, **options)
             made[:] = [handle]
             if quota is not None and not handle.duplicate:
@@ -139,7 +145,7 @@ async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOn
         headers = {"Location": location(request, f"/jobs/{handle.id}")}
         return Json(told, 200 if handle.duplicate else 202, headers)
 
-    return await within_quota(who, quota, lambda: once.answer(act, lambda: client.wake(made)))
+    return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
 
 
 @router.post(
@@ -175,6 +181,8 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
             audited(one, who.actor, "job.submitted", "job") as deed,
             one.connection() as conn,
         ):
+            if quota is not None:
+                await one.run(_check_room(request, quota, batch.jobs))
             made[:] = await client.submit_many(new, conn=conn)
             fresh = [handle for handle in made if not handle.duplicate]
             if quota is not None and fresh:
@@ -198,7 +206,16 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
         ]
         return Json({"items": items}, 202 if fresh else 200)
 
-    return await within_quota(who, quota, lambda: once.answer(act, lambda: client.wake(made)))
+    return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
+
+
+def _check_room(request: Request, quota: Quota, jobs: Sequence[NewJob]) -> Statement[None]:
+    """Refuses what is too much before it is stored; who was refused before, by the whole body."""
+    full: FullPrincipals = request.app.state.full_principals
+    body = request.headers.get("content-length", "")
+    size = int(body) if quota.principal_id in full and body.isdecimal() else 0
+    asked = [quotas.Asked(job.workspace, job.job_type, job.unique_key) for job in jobs]
+    return quotas.check(quota, asked, size if len(jobs) > 1 else 0)
 
 
 async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections import deque
 from collections.abc import Coroutine, Generator
 from contextvars import Context
 from types import coroutine
 from typing import Any, Final
-from uuid import UUID
 
+from laneway.api.full_principals import FullPrincipals
 from laneway.domain.actor import Actor
 from laneway.domain.job import Job, NewJob
 from laneway.errors import DatabaseUnavailable, LanewayError, QuotaExceeded
@@ -24,9 +23,6 @@ FULL: Final = 24
 MOST_BYTES: Final = 1024 * 1024
 # Others are read and answered while these are on their way to the disk.
 AT_ONCE: Final = 4
-# A refused request takes the others of its commit along, and each is stored by itself then.
-ALONE_S: Final = 5.0
-MOST_FULL: Final = 10_000
 
 
 class _Waiting:
@@ -44,18 +40,18 @@ class _Waiting:
 class Together:
     """Stores what waits whenever a commit is free: alone at once, under load many at a time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, full: FullPrincipals | None = None) -> None:
         self._database = database
         self._waiting: deque[_Waiting] = deque()
         self._commits: set[asyncio.Task[None]] = set()
         self._is_due = False
-        # Who was at its bound, until when each of its requests is tried by itself.
-        self._full: dict[UUID, float] = {}
+        # Each of their requests is tried by itself.
+        self._full = FullPrincipals() if full is None else full
 
     async def submit(self, job: NewJob, actor: Actor, quota: Quota | None = None) -> Job:
         """The job as it is stored, together with its act; it has no unique_key."""
         one = _Waiting(job, actor, quota)
-        if quota is not None and self._is_full(quota.principal_id):
+        if quota is not None and quota.principal_id in self._full:
             await self._commit([one])
             return await one.stored
         self._waiting.append(one)
@@ -102,7 +98,9 @@ class Together:
             _tell(some, error)
         except LanewayError as error:
             if len(some) == 1:
-                self._note(some[0].quota, error)
+                quota = some[0].quota
+                if quota is not None and isinstance(error, QuotaExceeded):
+                    self._full.note(quota.principal_id)
                 _tell(some, error)
                 return
             # One of them was refused and took the others along: each by itself, then.
@@ -114,16 +112,6 @@ class Together:
         except BaseException as error:
             _tell(some, error)
             raise
-
-    def _is_full(self, principal: UUID) -> bool:
-        return self._full.get(principal, 0.0) > time.monotonic()
-
-    def _note(self, quota: Quota | None, error: LanewayError) -> None:
-        """Keeps a principal at its bound out of the commits of others for a while."""
-        if quota is not None and isinstance(error, QuotaExceeded):
-            if len(self._full) >= MOST_FULL:
-                self._full.clear()
-            self._full[quota.principal_id] = time.monotonic() + ALONE_S
 
     async def _store(self, some: list[_Waiting]) -> None:
         requests = [(one.job, one.actor, one.quota) for one in some]

@@ -39,7 +39,13 @@ def translate(error: Exception) -> LanewayError | None:
         name, _, rule = message.partition(": ")
         return InvalidInput(name, rule or message)
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW004":
-        return QuotaExceeded(error.diag.message_primary or str(error), QUOTA_PAUSE_S)
+        limit = error.diag.message_detail
+        return QuotaExceeded(
+            error.diag.message_primary or str(error),
+            QUOTA_PAUSE_S,
+            bound=error.diag.column_name,
+            limit=int(limit) if limit else None,
+        )
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW002":
         return DatabaseUnavailable(f"{error.diag.message_primary}: {error.diag.message_hint}")
     if isinstance(error, MISSING_SCHEMA):

@@ -73,8 +73,24 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "submit_problem": (),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge",
+        "execute on check_queue",
     ),
+    # These run with their owner's rights, and call the others of quotas.sql with them.
     "charge": (),
+    "check_queue": (),
+    "recount_queued": (),
+    "queued_of": ("select on queue_usage",),
+    "count_queued": ("select insert update on queue_usage",),
+    "refuse_queued": (),
+    "refuse_types": (),
+    "mend_queued": ("select on queued_by", "execute on queued_of", "execute on count_queued"),
+    "counted_principals": (
+        "select on queue_usage", "select on queued_by", "select on unpublished_types",
+    ),
+    "sweep_all_queued": (
+        "execute on counted_principals", "execute on sweep_queued",
+        "select delete on unpublished_types",
+    ),
     "sweep_queued": (),
     "take_waiting": (
         "select delete on ready", "select delete on delayed", "select delete on key_waiters",
@@ -157,7 +173,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on limits_held", "select on limit_holds",
     ),
     "recount": (
-        "execute on miscounted", "select on limit_holds",
+        "execute on miscounted", "execute on recount_queued", "select on limit_holds",
         "select on lease", "select on self_finished",
         "select insert on slot_holders", "select update on slot_counts", "execute on count_slots",
         "select insert on limit_holders", "select update on limit_counts",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.bounds import UNBOUND, Bounds
@@ -32,6 +33,26 @@ def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:
     """Counts jobs that this transaction submits or retries; raises where they are too many."""
     params = {"principal": quota.principal_id, "ids": list(ids)}
     return Statement("access/charge_queue", nothing, {**params, **quota.params()})
+
+
+class Asked(NamedTuple):
+    """Of a job that is to be stored, what it is known by."""
+
+    workspace: str
+    job_type: str
+    unique_key: str | None
+
+
+def check(quota: Quota, asked: Sequence[Asked], least_bytes: int = 0) -> Statement[None]:
+    """Refuses jobs that are too many, before anything is written; `charge` decides."""
+    params = {
+        "principal": quota.principal_id,
+        "workspaces": [job.workspace for job in asked],
+        "job_types": [job.job_type for job in asked],
+        "keys": [job.unique_key for job in asked],
+        "bytes": least_bytes,
+    }
+    return Statement("access/check_queue", nothing, {**params, **quota.params()})
 
 
 def sweep(principal_id: UUID) -> Statement[int]:

@@ -46,7 +46,7 @@ def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
         "address": actor.address,
     }
     if quota is not None:
-        told |= {"bytes": len(job.payload), **quota.params()}
+        told |= {"bytes": len(job.payload.encode()), **quota.params()}
     said = json.dumps({name: value for name, value in told.items() if value is not None})
     # The payload is JSON text already: checked, and perhaps large.
     return f'{said[:-1]},"payload":{job.payload}}}'

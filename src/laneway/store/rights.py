@@ -23,6 +23,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/authenticate_token": ("select update on tokens", *_GRANTED),
     "access/change_role": ("select update on roles",),
     "access/charge_queue": ("execute on charge",),
+    "access/check_queue": ("execute on check_queue", "select on job_keys"),
     "access/close_session": ("select delete on sessions", "select on principals"),
     "access/count_admins": ("select on role_grants", "select on principals"),
     "access/create_first": ("select insert on principals",),

@@ -1,7 +1,114 @@
+-- How much of a principal waits, counted against the bounds of its grants. Functions that others call run with the rights of
+-- their owner: a server with the grants of the version before has none on these tables.
+-- Counters move as those of slots do (counters.sql), because each submit changes one. They are never deleted.
+
+-- What waits of a principal by its counters; one snapshot shows one version of each.
+create or replace function laneway.queued_of(p_principal uuid, out jobs bigint, out bytes bigint)
+language sql stable
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    select coalesce(sum(c.jobs), 0)::bigint, coalesce(sum(c.bytes), 0)::bigint
+      from generate_series(0, 8) s
+     cross join lateral (select x.jobs, x.bytes from laneway.queue_usage x
+                          where x.principal_id = p_principal and x.slot = s::smallint order by x.place desc limit 1) c
+$$;
+
+-- Adds to one of a principal's counters. p_swept_to, p_pause_s: a sweep was made, how far, and how long the next one waits.
+create or replace function laneway.count_queued(
+    p_principal uuid, p_slot integer, p_jobs bigint, p_bytes bigint,
+    p_swept_to bigint default null, p_pause_s double precision default null)
+returns void language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    loop
+        update laneway.queue_usage c
+           set jobs = c.jobs + p_jobs, bytes = c.bytes + p_bytes,
+               changes = (c.changes + 1) % 32, place = c.place + (c.changes + 1) / 32,
+               swept_at = case when p_swept_to is null then c.swept_at else clock_timestamp() end,
+               swept_to = coalesce(p_swept_to, c.swept_to), pause_s = coalesce(p_pause_s, c.pause_s)
+         where c.principal_id = p_principal and c.slot = p_slot::smallint
+           and c.place = (select x.place from laneway.queue_usage x
+                           where x.principal_id = p_principal and x.slot = p_slot::smallint order by x.place desc limit 1);
+        if found then return; end if;
+        -- It moved after that statement began, or there is none. Behind the lock the next look finds it.
+        perform from laneway.queue_usage x
+          where x.principal_id = p_principal and x.slot = p_slot::smallint order by x.place desc limit 1 for no key update;
+        if not found then
+            perform pg_advisory_xact_lock(hashtextextended(p_principal::text, 5577006791947779413 + p_slot));
+            insert into laneway.queue_usage (principal_id, slot)
+            select p_principal, p_slot
+             where not exists (select from laneway.queue_usage x where x.principal_id = p_principal and x.slot = p_slot::smallint);
+        end if;
+    end loop;
+end $$;
+
+-- Raises LW004 where more waits than is allowed; null bounds nothing.
+create or replace function laneway.refuse_queued(p_jobs bigint, p_bytes bigint, p_max_queued bigint, p_max_bytes bigint)
+returns void language plpgsql immutable as $$
+begin
+    if p_jobs > p_max_queued then
+        raise exception using errcode = 'LW004', column = 'max_queued', detail = p_max_queued, message = format(
+            'your grants allow %s jobs that wait at once (max_queued), with these there would be %s', p_max_queued, p_jobs);
+    elsif p_bytes > p_max_bytes then
+        raise exception using errcode = 'LW004', column = 'max_queued_bytes', detail = p_max_bytes, message = format(
+            'your grants allow %s bytes of payloads that wait at once (max_queued_bytes), with these there would be %s',
+            p_max_bytes, p_bytes);
+    end if;
+end $$;
+
+-- Raises LW001 where somebody uses more job types that nobody has published than is allowed.
+create or replace function laneway.refuse_types(p_new text, p_types bigint, p_max_types bigint)
+returns void language plpgsql immutable as $$
+begin
+    if p_types > p_max_types then
+        raise exception using errcode = 'LW001', message = format(
+            'job_type: no worker has published %s, and your grants allow %s such job types (max_types)',
+            to_json(p_new), p_max_types);
+    end if;
+end $$;
+
+-- Refuses jobs before anything is written, by the counters as they are: the same answers as charge, which decides.
+create or replace function laneway.check_queue(
+    p_principal uuid, p_jobs bigint, p_bytes bigint, p_types text[], p_max_queued bigint, p_max_bytes bigint,
+    p_max_types bigint)
+returns void language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    v_since timestamptz := clock_timestamp() - interval '30 days';
+    v_new   text;
+    v_types bigint;
+begin
+    if p_max_types is not null and p_types <> '{}' then
+        select min(n.name), count(*) into v_new, v_types
+          from (select distinct x as name from unnest(p_types) x) n
+         where not exists (select from laneway.job_types t where t.name = n.name)
+           and not exists (select from laneway.unpublished_types u
+                            where u.principal_id = p_principal and u.job_type = n.name and u.used_at >= v_since);
+        if v_types > 0 then
+            v_types := v_types + (
+                select count(*) from (
+                    select from laneway.unpublished_types u
+                     where u.principal_id = p_principal and u.used_at >= v_since
+                       and not exists (select from laneway.job_types t where t.name = u.job_type)
+                     limit p_max_types + 1) x);
+            perform laneway.refuse_types(v_new, v_types, p_max_types);
+        end if;
+    end if;
+    if p_max_queued is null and p_max_bytes is null then return; end if;
+    perform laneway.refuse_queued(q.jobs + p_jobs, q.bytes + p_bytes, p_max_queued, p_max_bytes)
+       from laneway.queued_of(p_principal) q;
+end $$;
+
 -- Counts new or retried jobs against what a principal's grants allow, in the transaction that submits them; null bounds
 -- nothing. Raises LW004 for too much that waits, LW001 for one more job type that nobody has published. Transactions that
--- run at once do not see each other's jobs: together they may exceed a bound by what each of them submits. With the rights
--- of its owner: a server with the grants of the version before has none on these tables.
+-- run at once do not see each other's jobs: together they may exceed a bound by what each of them submits.
 create or replace function laneway.charge(
     p_principal uuid, p_ids uuid[], p_bytes bigint[], p_max_queued bigint, p_max_bytes bigint, p_max_types bigint)
 returns void language plpgsql volatile security definer
@@ -17,26 +124,21 @@ begin
     if p_max_types is not null then
         with used as (
             insert into laneway.unpublished_types as u (principal_id, job_type)
-            select distinct p_principal, j.job_type from laneway.jobs j
-             where j.id = any (p_ids) and not exists (select from laneway.job_types t where t.name = j.job_type)
-            on conflict (principal_id, job_type) do update set used_at = v_now where u.used_at < v_now - interval '1 day'
+            select p_principal, n.job_type
+              from (select distinct j.job_type from laneway.jobs j where j.id = any (p_ids)) n
+             where not exists (select from laneway.job_types t where t.name = n.job_type)
+             order by n.job_type
+            on conflict (principal_id, job_type) do update set used_at = v_now
+             where u.used_at not between v_now - interval '1 day' and v_now
             returning job_type)
         select min(job_type) into v_new from used;
         if v_new is not null then
-            select count(*) into v_jobs from (
-                select from laneway.unpublished_types u where u.principal_id = p_principal limit p_max_types + 1) x;
-            if v_jobs > p_max_types then
-                delete from laneway.unpublished_types u
-                 where u.principal_id = p_principal
-                   and (u.used_at < v_now - interval '30 days'
-                        or exists (select from laneway.job_types t where t.name = u.job_type));
-                get diagnostics v_bytes = row_count;
-                if v_jobs - v_bytes > p_max_types then
-                    raise exception using errcode = 'LW001', message = format(
-                        'job_type: no worker has published %s, and your grants allow %s such job types (max_types)',
-                        to_json(v_new), p_max_types);
-                end if;
-            end if;
+            delete from laneway.unpublished_types u
+             where u.principal_id = p_principal
+               and (u.used_at < v_now - interval '30 days'
+                    or exists (select from laneway.job_types t where t.name = u.job_type));
+            perform laneway.refuse_types(v_new, count(*), p_max_types)
+               from (select from laneway.unpublished_types u where u.principal_id = p_principal limit p_max_types + 1) x;
         end if;
     end if;
     if p_max_queued is null and p_max_bytes is null then return; end if;
@@ -44,50 +146,141 @@ begin
         insert into laneway.queued_by (principal_id, seq, bytes)
         select p_principal, j.seq, coalesce(g.bytes, octet_length(j.payload::text))
           from unnest(p_ids, p_bytes) as g (id, bytes) join laneway.jobs j on j.id = g.id
+         order by j.seq
         on conflict (principal_id, seq) do nothing
         returning bytes)
     select count(*), coalesce(sum(bytes), 0) into v_jobs, v_bytes from queued;
-    insert into laneway.queue_usage as u (principal_id, slot, jobs, bytes)
-    values (p_principal, 1 + pg_backend_pid() % 8, v_jobs, v_bytes)
-    on conflict (principal_id, slot) do update set jobs = u.jobs + excluded.jobs, bytes = u.bytes + excluded.bytes;
-    select sum(u.jobs), sum(u.bytes) into v_jobs, v_bytes from laneway.queue_usage u where u.principal_id = p_principal;
-    if v_jobs > p_max_queued then
-        raise exception using errcode = 'LW004', message = format(
-            'your grants allow %s jobs that wait at once (max_queued), with these there would be %s', p_max_queued, v_jobs);
-    elsif v_bytes > p_max_bytes then
-        raise exception using errcode = 'LW004', message = format(
-            'your grants allow %s bytes of payloads that wait at once (max_queued_bytes), with these there would be %s',
-            p_max_bytes, v_bytes);
-    end if;
+    perform laneway.count_queued(p_principal, 1 + pg_backend_pid() % 8, v_jobs, v_bytes);
+    perform laneway.refuse_queued(q.jobs, q.bytes, p_max_queued, p_max_bytes) from laneway.queued_of(p_principal) q;
 end $$;
 
--- Stops counting jobs of a principal that have started or ended since. Answers how many; once a second at most, and the
--- more it has to look at, the more seldom, because somebody at his bound comes often.
-create or replace function laneway.sweep_queued(p_principal uuid) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
+-- Makes the counters of a principal the sum of what they count, whatever somebody did to the tables; whether they were not.
+-- Both change in one transaction, so the difference that one snapshot shows is the same in every other. Leaves alone
+-- what another one mends, and who has more rows than p_most.
+create or replace function laneway.mend_queued(p_principal uuid, p_most integer default 1000000) returns boolean
+language plpgsql volatile
 set jit = off
 as $$
 declare
-    v_now   timestamptz := clock_timestamp();
+    v_rows  bigint;
     v_jobs  bigint;
     v_bytes bigint;
 begin
-    insert into laneway.queue_usage as u (principal_id, slot, swept_at) values (p_principal, 0, v_now)
-    on conflict (principal_id, slot) do update set swept_at = v_now
-     where u.swept_at < v_now - interval '1 s' - (
-           select coalesce(sum(x.jobs), 0) from laneway.queue_usage x where x.principal_id = p_principal)
-           * interval '50 microseconds';
-    if not found then return 0; end if;
+    if not pg_try_advisory_xact_lock(hashtextextended(p_principal::text, 5577006791947779413)) then return false; end if;
+    select x.n, x.n - q.jobs, x.bytes - q.bytes into v_rows, v_jobs, v_bytes
+      from laneway.queued_of(p_principal) q
+     cross join (select count(*) as n, coalesce(sum(y.bytes), 0)::bigint as bytes
+                   from (select b.bytes from laneway.queued_by b where b.principal_id = p_principal limit p_most + 1) y) x;
+    if v_rows > p_most or (v_jobs = 0 and v_bytes = 0) then return false; end if;
+    perform laneway.count_queued(p_principal, 0, v_jobs, v_bytes);
+    return true;
+end $$;
+
+-- Stops counting jobs of a principal that have started or ended since: looks at p_limit rows, from where the last sweep came
+-- to. Answers how many jobs fewer are counted. One at a time, and with a pause of a second and twenty times what the last
+-- one took, because somebody at his bound comes often. A sweep of all rows that finds nothing mends the counters.
+create or replace function laneway.sweep_queued(p_principal uuid, p_limit integer default 10000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    v_now    timestamptz := clock_timestamp();
+    v_last   laneway.queue_usage;
+    v_gone   bigint[];
+    v_looked integer;
+    v_to     bigint;
+    v_jobs   bigint;
+    v_bytes  bigint;
+    v_was    bigint;
+begin
+    if not pg_try_advisory_xact_lock(hashtextextended(p_principal::text, 5577006791947779413)) then return 0; end if;
+    select * into v_last from laneway.queue_usage x
+     where x.principal_id = p_principal and x.slot = 0 order by x.place desc limit 1;
+    -- One that lies ahead was made before the clock was set back.
+    if v_last.swept_at between v_now - make_interval(secs => v_last.pause_s) and v_now then return 0; end if;
+    select array_agg(k.seq) filter (where k.is_gone), count(*), max(k.seq) into v_gone, v_looked, v_to
+      from (select q.seq,
+                   (select true from laneway.outcome o where o.seq = q.seq)
+                   or (select true from laneway.lease l where l.seq = q.seq)
+                   or (select true from laneway.jobs j where j.seq = q.seq) is null as is_gone
+              from laneway.queued_by q
+             where q.principal_id = p_principal and q.seq > coalesce(v_last.swept_to, 0)
+             order by q.seq limit p_limit) k;
     with gone as (
-        delete from laneway.queued_by q
-         where q.principal_id = p_principal
-           and (exists (select from laneway.outcome o where o.seq = q.seq)
-                or exists (select from laneway.lease l where l.seq = q.seq)
-                or not exists (select from laneway.jobs j where j.seq = q.seq))
-        returning q.bytes)
+        delete from laneway.queued_by q where q.principal_id = p_principal and q.seq = any (v_gone) returning q.bytes)
     select count(*), coalesce(sum(bytes), 0) into v_jobs, v_bytes from gone;
-    update laneway.queue_usage u set jobs = u.jobs - v_jobs, bytes = u.bytes - v_bytes
-     where u.principal_id = p_principal and u.slot = 0;
+    if v_looked < p_limit then v_to := 0; end if;
+    perform laneway.count_queued(p_principal, 0, -v_jobs, -v_bytes, v_to,
+                                 1 + 20 * extract(epoch from clock_timestamp() - v_now));
+    if v_jobs = 0 and v_to = 0 then
+        v_was := (select q.jobs from laneway.queued_of(p_principal) q);
+        if laneway.mend_queued(p_principal) then
+            -- Bytes alone may have been wrong.
+            return greatest(1, least(v_was - (select q.jobs from laneway.queued_of(p_principal) q), 2147483647));
+        end if;
+    end if;
     return v_jobs;
+end $$;
+
+-- Principals of whom anything is counted, in their order from p_from on.
+create or replace function laneway.counted_principals(p_from uuid) returns setof uuid
+language sql stable
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    with recursive found as (
+        select '00000000-0000-0000-0000-000000000000'::uuid as id
+        union all
+        select least((select u.principal_id from laneway.queue_usage u where u.principal_id > f.id order by 1 limit 1),
+                     (select q.principal_id from laneway.queued_by q where q.principal_id > f.id order by 1 limit 1),
+                     (select t.principal_id from laneway.unpublished_types t where t.principal_id > f.id order by 1 limit 1))
+          from found f where f.id is not null
+    )
+    select f.id from found f where f.id > '00000000-0000-0000-0000-000000000000' order by f.id < p_from, f.id
+$$;
+
+-- Sweeps for all principals, also those that are disabled or have no bounds any more, and forgets job types that they used
+-- long ago; some principals at a time, from any of them on. Answers how many rows it removed.
+create or replace function laneway.sweep_all_queued(p_principals integer) returns integer
+language plpgsql volatile as $$
+declare
+    v_id   uuid;
+    v_n    integer;
+    v_all  integer := 0;
+    v_took integer := 0;
+begin
+    for v_id in select * from laneway.counted_principals(gen_random_uuid()) loop
+        v_n := laneway.sweep_queued(v_id);
+        v_took := v_took + sign(v_n);
+        v_all := v_all + v_n;
+        delete from laneway.unpublished_types u
+         where u.principal_id = v_id and u.used_at < clock_timestamp() - interval '30 days';
+        get diagnostics v_n = row_count;
+        v_all := v_all + v_n;
+        exit when v_took >= p_principals;
+    end loop;
+    return v_all;
+end $$;
+
+-- Mends counters of what waits, and answers of how many principals; counts some p_most rows, from any principal on.
+create or replace function laneway.recount_queued(p_most integer default 500000) returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_id     uuid;
+    v_mended integer := 0;
+    v_left   bigint := p_most;
+begin
+    for v_id in select * from laneway.counted_principals(gen_random_uuid()) loop
+        if laneway.mend_queued(v_id) then v_mended := v_mended + 1; end if;
+        v_left := v_left - greatest(0, (select q.jobs from laneway.queued_of(v_id) q));
+        exit when v_left < 0;
+    end loop;
+    return v_mended;
 end $$;

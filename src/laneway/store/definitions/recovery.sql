@@ -23,7 +23,7 @@ language sql stable as $$
      where coalesce(h.n, 0) <> coalesce(u.running, 0)
 $$;
 
--- Mends those counters, and answers how many. Behind the lock of a counter its leases are counted again, as the next
+-- Mends those counters and those of what waits of principals, and answers how many. Behind the lock of a counter its leases are counted again, as the next
 -- statement: who changes them too waits for that lock, and adds or subtracts afterwards.
 create or replace function laneway.recount() returns integer
 language plpgsql volatile
@@ -56,7 +56,7 @@ begin
         end if;
         v_n := v_n + 1;
     end loop;
-    return v_n;
+    return v_n + laneway.recount_queued();
 end $$;
 
 -- Jobs of which nothing says whether they wait, run or have ended, in order: p_limit of them after p_after.

@@ -226,7 +226,8 @@ end $$;
 
 -- Forgets slots of schedules older than 30 days, but the newest of each, control changes older
 -- than a year, but those of schedules that are still there, sessions and login links that have expired, answers to POST requests older than 24
--- hours, and losses of jobs that have ended: at most p_limit of each. Answers how many; null: not the leader. With its owner's rights
+-- hours, losses of jobs that have ended, and what is counted of principals though it has started: at most p_limit of each,
+-- and of the last 10,000 of each of ten principals. Answers how many; null: not the leader. With its owner's rights
 -- and by the database's clock, like retain. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
 returns integer language plpgsql volatile security definer
@@ -311,5 +312,5 @@ begin
            and ((select true from laneway.outcome o where o.seq = x.seq)
                 or (select true from laneway.jobs j where j.seq = x.seq) is null)));
     get diagnostics v_suspects = row_count;
-    return v_slots + v_changes + v_ended + v_links + v_answers + v_suspects;
+    return v_slots + v_changes + v_ended + v_links + v_answers + v_suspects + laneway.sweep_all_queued(10);
 end $$;

@@ -1,6 +1,7 @@
 -- Jobs of several requests and the act of each: all of them are stored or none is; answers each job as it
--- is then, in the order given, and counts it against the bounds of its principal. None has a unique_key: who waits for the holder of one must not keep the
--- others waiting. One statement, so that it costs one turn of the caller's loop.
+-- is then, in the order given, and counts it against the bounds of its principal: who is at its bound is refused before
+-- anything is written. None has a unique_key: who waits for the holder of one must not keep the others waiting. One
+-- statement, so that it costs one turn of the caller's loop.
 create or replace function laneway.submit_requests(p_requests jsonb)
 returns setof laneway.jobs_as_text
 language plpgsql volatile
@@ -8,6 +9,13 @@ as $$
 declare
     v_ids uuid[];
 begin
+    perform laneway.check_queue(g.principal, g.jobs, g.bytes, g.job_types, g.max_queued, g.max_bytes, g.max_types)
+       from (select r.principal, count(*) as jobs, sum(r.bytes)::bigint as bytes, array_agg(r.job_type) as job_types,
+                    min(r.max_queued) as max_queued, min(r.max_bytes) as max_bytes, min(r.max_types) as max_types
+               from jsonb_to_recordset(p_requests) as r (
+                     principal uuid, job_type text, bytes bigint, max_queued bigint, max_bytes bigint, max_types bigint)
+              where coalesce(r.max_queued, r.max_bytes, r.max_types) is not null
+              group by r.principal) g;
     with made as materialized (
         select r.actor, r.principal, r.door, r.request, r.address, r.job_type, r.workspace, s.job_id, s.status
           from jsonb_to_recordset(p_requests) as r (
@@ -28,11 +36,13 @@ begin
           from made m
     )
     select array_agg(m.job_id) into v_ids from made m;
-    perform laneway.charge(r.principal, array_agg(r.id), array_agg(r.bytes), min(r.max_queued), min(r.max_bytes),
-                           min(r.max_types))
-       from jsonb_to_recordset(p_requests) as r (
-             id uuid, principal uuid, bytes bigint, max_queued bigint, max_bytes bigint, max_types bigint)
-      where coalesce(r.max_queued, r.max_bytes, r.max_types) is not null
-      group by r.principal;
+    -- In the order of principals, as every such transaction: each keeps a counter locked until its end.
+    perform laneway.charge(g.principal, g.ids, g.bytes, g.max_queued, g.max_bytes, g.max_types)
+       from (select r.principal, array_agg(r.id) as ids, array_agg(r.bytes) as bytes, min(r.max_queued) as max_queued,
+                    min(r.max_bytes) as max_bytes, min(r.max_types) as max_types
+               from jsonb_to_recordset(p_requests) as r (
+                     id uuid, principal uuid, bytes bigint, max_queued bigint, max_bytes bigint, max_types bigint)
+              where coalesce(r.max_queued, r.max_bytes, r.max_types) is not null
+              group by r.principal order by r.principal offset 0) g;
     return query select * from laneway.jobs_by_id(v_ids);
 end $$;

@@ -10,7 +10,7 @@ alter table laneway.role_grants
     add column max_types        integer check (max_types >= 0);
 
 -- Jobs that a principal submitted and that may still wait. Rows of jobs that have started or ended are removed when the
--- principal is at its bound, so no claim pays for it.
+-- principal is at its bound, and by retention, so no claim pays for it.
 create table laneway.queued_by (
     principal_id uuid not null,
     seq          bigint not null,
@@ -18,14 +18,19 @@ create table laneway.queued_by (
     primary key (principal_id, seq)
 );
 
--- Their number and bytes: the sum over a principal's rows. Several rows, so that submits do not wait for each other.
+-- Their number and bytes: the sum over a principal's counters. Several, so that submits do not wait for each other; each
+-- moves like the counters of slots. Slot 0 is what sweeps take off, and says when and how far the last one looked.
 create table laneway.queue_usage (
     principal_id uuid not null,
     slot         smallint not null,
+    place        bigint not null default 0,
+    changes      smallint not null default 0,
     jobs         bigint not null default 0,
     bytes        bigint not null default 0,
     swept_at     timestamptz,
-    primary key (principal_id, slot)
+    swept_to     bigint not null default 0,
+    pause_s      real not null default 1,
+    primary key (principal_id, slot, place)
 ) with (fillfactor = 50);
 
 -- Job types that nobody had published when a principal submitted them.
