@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -73,6 +74,31 @@ def test_kept_text_means_what_an_encoded_value_means(value: object) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "0.1",
+        "-0.0",
+        "0.00001",
+        "1.50",
+        "123456789.12345678901",
+        "12345678901234567.25",
+        "0.10000000000000001",
+        "0.1234567890123456789",
+        "1234567890123456789012",
+    ],
+)
+def test_number_is_stored_alike_from_small_and_large_bodies(number: str) -> None:
+    text = f'{{"a": [{number}, "1.50"]}}'
+    kept = keep_text(text, json.loads(text), limits=DEFAULT_LIMITS, field="payload")
+    assert numeric(kept) == numeric(encode(json.loads(text)))
+
+
+def numeric(text: str) -> object:
+    """The numbers as PostgreSQL keeps them: their digits, and how many are in the fraction."""
+    return json.loads(text, parse_float=lambda digits: Decimal(digits).as_tuple())
+
+
 def outcome(make: Callable[[], str]) -> object:
     try:
         return decode(make())
@@ -103,10 +129,16 @@ def test_endless_depth_and_numbers_are_not_passed_on() -> None:
     filler = ", ".join(["[]"] * LARGE)
     hidden = '["' + "]" * 80 + '", '
     deep = hidden + "[" * 300 + "]" * 300 + ', "' + "[" * 80 + '"]'
+    # Each string takes the openings before it back.
+    stepwise = '["]", ' * 300 + "0" + ', "["]' * 300
+    escaped = stepwise.replace('"]"', '"\\\\\\"]"')
+    for hidden_deep in (stepwise, escaped):
+        assert stored_json(f"[{filler}, {hidden_deep}]") is None
     for text in (f"[{filler}, {deep}]", f"[{filler}, {'1' * 5000}]"):
         assert stored_json(text) is None
     assert isinstance(stored_json(f"[{filler}]"), StoredJson)
     assert isinstance(stored_json(f'["]", {filler}]'), StoredJson)
+    assert isinstance(stored_json(f'["\\\\", "\\"]", {filler}]'), StoredJson)
     assert stored_json("[]") is None
 
 

@@ -18,7 +18,7 @@ from typing import Final, NoReturn
 from pydantic_core import to_jsonable_python
 
 from laneway.domain.json_place import deep_path
-from laneway.domain.json_scan import has_exponent, has_long_number
+from laneway.domain.json_scan import has_long_number, is_rewritten_number
 from laneway.domain.payload_survey import PLAIN, HeavyTree, survey
 from laneway.domain.text import check_text, escape_text, json_path, text_problem
 from laneway.errors import InvalidInput
@@ -104,14 +104,17 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
         text = _encode_json(value)
         # The text tells cheaply when the tree is worth a walk: a NUL is always written as this
         # escape, a long integer needs its digits, and a float beyond 1e16 has an exponent.
-        has_exponent = "e+" in text and (kinds is None or not kinds <= _WITHOUT_FLOATS)
+        is_written_out = "e+" in text and (kinds is None or not kinds <= _WITHOUT_FLOATS)
         if (
-            has_exponent
+            is_written_out
             or "\\u0000" in text
-            or has_long_number(text.encode(errors="replace"), limits.max_digits)
+            or (
+                len(text) > limits.max_digits
+                and has_long_number(text.encode(errors="replace"), limits.max_digits)
+            )
         ):
             _refuse_first_problem(value, limits, field)
-        if has_exponent:
+        if is_written_out:
             text = _EXPONENT.sub(_write_out, text)
         size = len(text)
         if size <= limits.max_bytes and not text.isascii():
@@ -128,12 +131,12 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
 def keep_text(text: str, value: object, *, limits: PayloadLimits, field: str) -> str:
     """The text that a value was read from where nothing in it is rewritten, else as `encode`."""
     data = text.encode()
-    # Without escapes, exponents and what is not JSON it means the same to PostgreSQL.
+    # Without escapes, numbers that `encode` rounds or shortens, and what is not JSON, PostgreSQL
+    # stores the same.
     if (
         len(data) <= limits.max_bytes
         and not any(word in data for word in _REWRITTEN)
-        and not has_exponent(data)
-        and not has_long_number(data, limits.max_digits)
+        and not is_rewritten_number(data)
         and survey(value, limits.max_depth) is not None
     ):
         return text

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from laneway.domain.json_scan import depths, has_long_number
+from laneway.domain.json_scan import depths, has_bracket_in_string, has_long_number
 
 # Smaller values are parsed: that takes less than a millisecond, and programs can use them.
 LARGE: Final = 32 * 1024
 # Longer integers are not read by every parser.
 _MOST_DIGITS: Final = 1000
-# Strings may hide as many levels again; parsers read some two hundred.
+# Parsers read some two hundred.
 _DEEPEST: Final = 90
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)', re.DOTALL)
 
@@ -34,8 +34,6 @@ def stored_json(text: str) -> StoredJson | None:
 
 
 def _is_deep(text: bytes) -> bool:
-    found = depths(text)
-    if min(found, default=0) < 0 or found[-1:] != [0]:
-        # Strings have brackets too.
-        found = depths(_STRING.sub(b"", text))
-    return max(found, default=0) > _DEEPEST
+    if has_bracket_in_string(text):
+        text = _STRING.sub(b"", text)
+    return max(depths(text), default=0) > _DEEPEST
