@@ -9,6 +9,7 @@ LanewayError
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
 │   ├── SchemaMismatch      the schema is missing, older or newer than this code can use
 │   └── UnsuitableDatabase  the database or role is set up so that no retry can help
+├── UnreadableValue         the database holds a value that this code cannot read
 ├── Unauthenticated         nobody is known by what was shown, or nothing was
 ├── Forbidden               the principal may not do this
 ├── RateLimited             too much in too short a time; says when there may be more
@@ -91,6 +92,12 @@ class UnsuitableDatabase(DatabaseUnavailable):
         super().__init__(f"{message}: {cure}")
         self.message = message
         self.cure = cure
+
+
+class UnreadableValue(LanewayError):
+    """The database holds a value that this code cannot read."""
+
+    code = "unreadable_value"
 
 
 class Unauthenticated(LanewayError):

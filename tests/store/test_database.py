@@ -13,9 +13,16 @@ import pytest
 from laneway.config import Settings
 from laneway.control import jobs as control
 from laneway.control import lanes as lane_verbs
-from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, NotFound, Refused
+from laneway.errors import (
+    DatabaseUnavailable,
+    InvalidInput,
+    LanewayError,
+    NotFound,
+    Refused,
+    UnreadableValue,
+)
 from laneway.store import jobs, lanes
-from laneway.store.database import Database
+from laneway.store.database import Database, run_sync
 from laneway.store.statement import Statement, scalar
 
 Act = Callable[[Database], Coroutine[Any, Any, Any]]
@@ -108,3 +115,25 @@ async def test_what_ends_in_the_middle_takes_its_connection_along(database: Data
         await database.run(Text("select pg_terminate_backend(pg_backend_pid())", scalar))
     assert database.idle == 0
     assert await database.run(PID)
+
+
+async def test_value_that_cannot_be_read_is_not_blamed_on_a_payload(
+    database: Database, dsn: str
+) -> None:
+    read = Text("select timestamptz '33715-01-01Z'", scalar)
+    said = r"33715.*a stored value cannot be read .*10K"
+    with pytest.raises(UnreadableValue, match=said):
+        await database.run(read)
+    assert isinstance(await database.run(PID), int)
+    with psycopg.connect(dsn) as conn, pytest.raises(UnreadableValue, match=said):
+        run_sync(conn, read)
+
+
+async def test_refused_value_is_named_payload_only_where_there_is_one(database: Database) -> None:
+    with pytest.raises(InvalidInput, match=r"^value: PostgreSQL refuses it: invalid input syntax"):
+        await database.run(Text("select 'x'::integer", scalar))
+    given = Text("select %(payload)s::text::jsonb", scalar, {"payload": "{"})
+    with pytest.raises(
+        InvalidInput, match=r"^payload: PostgreSQL refuses it: invalid input syntax"
+    ):
+        await database.run(given)

@@ -46,6 +46,7 @@ STATUS: Final[dict[str, HTTPStatus]] = {
     "database_unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "schema_mismatch": HTTPStatus.SERVICE_UNAVAILABLE,
     "unsuitable_database": HTTPStatus.SERVICE_UNAVAILABLE,
+    "unreadable_value": HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 _HEADERS: Final[dict[HTTPStatus, dict[str, str]]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},

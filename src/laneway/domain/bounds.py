@@ -1,4 +1,4 @@
-"""How much a grant allows: the highest priority, and how much of somebody may wait at once."""
+"""How much a grant allows: the highest priority, and how many jobs of a principal may wait."""
 
 from __future__ import annotations
 

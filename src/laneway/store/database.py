@@ -23,7 +23,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
 from laneway.store import bell, pooler, row_security, silence
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.connection_slots import ConnectionSlots
-from laneway.store.failures import translate, translated
+from laneway.store.failures import field_of, reading, translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
 from laneway.store.silence import Watch
 from laneway.store.statement import Row, Statement
@@ -332,8 +332,8 @@ def _was_hung_up(conn: AsyncConn) -> bool:
 
 
 async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
-    """Runs a statement on an async connection, whoever owns it."""
-    with translated():
+    """Runs a statement on an async connection, ours or the caller's."""
+    with translated(field_of(statement.params)):
         return await _answer(await _sent(conn, statement), statement)
 
 
@@ -346,7 +346,8 @@ async def _sent(
 
 
 async def _answer(cursor: AsyncCursor[tuple[Any, ...]], statement: Statement[T]) -> T:
-    rows = await cursor.fetchall() if _has_rows(cursor.pgresult) else []
+    with reading(statement.name):
+        rows = await cursor.fetchall() if _has_rows(cursor.pgresult) else []
     await cursor.close()
     found = cast("list[Row]", rows)
     if statement.may_be_large and _is_large(found):
@@ -365,7 +366,11 @@ def _has_rows(result: PGresult | None) -> bool:
 
 def run_sync(conn: Connection[Any], statement: Statement[T]) -> T:
     """Runs a statement on a sync connection of the caller."""
-    with translated(), conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor:
+    with (
+        translated(field_of(statement.params)),
+        conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor,
+    ):
         cursor.execute(statement.text.encode(), statement.params)
-        rows = cursor.fetchall() if _has_rows(cursor.pgresult) else []
+        with reading(statement.name):
+            rows = cursor.fetchall() if _has_rows(cursor.pgresult) else []
         return statement.decode(cast("list[Row]", rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import psycopg
@@ -14,6 +14,7 @@ from laneway.errors import (
     LanewayError,
     QuotaExceeded,
     SchemaMismatch,
+    UnreadableValue,
 )
 from laneway.store import pooler
 
@@ -27,12 +28,21 @@ TRANSIENT = (
     pg.DuplicatePreparedStatement,
     pg.InvalidSqlStatementName,
 )
-# When there may be room again for somebody whose jobs wait.
+# When there may be room again for a principal at its bound.
 QUOTA_PAUSE_S = 5.0
 MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
 
 
-def translate(error: Exception) -> LanewayError | None:
+# Parameters of statements that hold JSON of the caller.
+_PAYLOADS = frozenset({"payload", "payloads", "requests"})
+
+
+def field_of(params: Mapping[str, object]) -> str:
+    """The field to name where PostgreSQL refuses a value of a statement."""
+    return "value" if _PAYLOADS.isdisjoint(params) else "payload"
+
+
+def translate(error: Exception, field: str = "payload") -> LanewayError | None:
     """The Laneway error for a driver error; None when it is a defect of ours."""
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW001":
         message = error.diag.message_primary or str(error)
@@ -56,7 +66,7 @@ def translate(error: Exception) -> LanewayError | None:
     if isinstance(error, TRANSIENT):
         return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):
-        return InvalidInput("payload", f"PostgreSQL refuses it: {_first_line(error)}")
+        return InvalidInput(field, f"PostgreSQL refuses it: {_first_line(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
         return DatabaseUnavailable(f"{_first_line(error)}: see `laneway db grants`")
     return None
@@ -77,14 +87,25 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Raises driver errors as Laneway errors."""
+def reading(statement: str) -> Iterator[None]:
+    """Names the statement whose rows the driver cannot read."""
+    try:
+        yield
+    except psycopg.DataError as error:
+        raise UnreadableValue(
+            f"{statement}: a stored value cannot be read ({_first_line(error)}): correct it by SQL"
+        ) from error
+
+
+@contextmanager
+def translated(field: str = "payload") -> Iterator[None]:
+    """Raises driver errors as Laneway errors; `field` is named for a value that is refused."""
     try:
         yield
     except LanewayError:
         raise
     except Exception as error:
-        known = translate(error)
+        known = translate(error, field)
         if known is None:
             raise
         raise known from error

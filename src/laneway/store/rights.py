@@ -310,7 +310,7 @@ _WORKER: Final = (
     "schedules/replan_schedule",
     "schedules/stop_schedule",
 )  # fmt: skip
-# Beside what it is otherwise: whoever submits need not be able to approve.
+# Besides its other roles: a program that submits need not be able to approve.
 _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
     "audit/record_act", "control/wake_workers", "jobs/get_attempts", "jobs/get_job",
@@ -324,7 +324,7 @@ OWNERS_STATEMENTS: Final = frozenset(
     {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"}
 )
 
-# What each role runs. The server, and whoever operates by the command line, may do everything
+# What each role runs. The server, and operators at the command line, may do everything
 # that statements do; neither may change the schema.
 ROLES: Final[dict[str, tuple[str, ...]]] = {
     "server": tuple(name for name in STATEMENTS if name not in OWNERS_STATEMENTS),
@@ -334,7 +334,7 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     "approver": _APPROVER,
     "reader": _READER,
 }
-# Every process reads which migrations are applied before it starts; whoever may list jobs may
+# Every process reads which migrations are applied before it starts; roles that may list jobs may
 # also ask the view that is open to people's own SQL.
 EVERYONE: Final = ("select on migrations",)
 PUBLIC_VIEW: Final = ("select on jobs_view",)

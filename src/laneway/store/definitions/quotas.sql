@@ -178,7 +178,7 @@ end $$;
 
 -- Stops counting jobs of a principal that have started or ended since: looks at p_limit rows, from where the last sweep came
 -- to. Answers how many jobs fewer are counted. One at a time, and with a pause of a second and twenty times what the last
--- one took, because somebody at his bound comes often. A sweep of all rows that finds nothing mends the counters.
+-- one took, because a principal at its bound submits often. A sweep of all rows that finds nothing mends the counters.
 create or replace function laneway.sweep_queued(p_principal uuid, p_limit integer default 10000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -38,7 +38,7 @@ end $$;
 create or replace trigger check_schedule before insert or update of payload, workspace, concurrency_key, tags
     on laneway.schedules for each row execute function laneway.check_schedule();
 
--- What decides when a schedule runs has changed, through any door: whoever looks next plans it anew.
+-- What decides when a schedule runs has changed, through any door: the next scheduler that looks plans it again.
 -- A check that runs meanwhile loses its lease, and so its say.
 create or replace function laneway.replan_schedule() returns trigger language plpgsql as $$
 begin
@@ -72,7 +72,7 @@ create or replace trigger tell_schedulers after insert or update or delete on la
     for each statement execute function laneway.tell_schedulers();
 
 -- One slot and its job, in the transaction of the caller, who has locked the schedule's row. False:
--- the slot has had its turn, whoever took it. A slot noted as missed may still have it: the clock was
+-- the slot has had its turn already. A slot noted as missed may still have it: the clock was
 -- ahead then, and was set back. A job that cannot be submitted fails the slot alone. p_by:
 -- who asked for it, whose job it is then; null: the schedule itself.
 create or replace function laneway.take_slot(p laneway.schedules, p_slot timestamptz, p_manual boolean,
