@@ -446,6 +446,7 @@ def play_control(cast: Cast) -> None:
 
 def play_schedules(cast: Cast) -> None:
     assert cast.run(schedules.change("hourly", {"cron": "1 * * * *"}, "me", DEFAULT_LIMITS))
+    cast.run(schedules.places())
     assert cast.run(schedules.run_now("hourly", "me", check=False))
     cast.run(schedules.run_now("broken", "me", check=False))
     assert cast.run(schedules.run_now("full", "me", check=True))
@@ -498,6 +499,7 @@ def play_streams(cast: Cast, job_id: UUID) -> None:
     cast.run(events.between(start))
     assert cast.run(events.of_job(seq, None)).events
     assert cast.run(events.jobs([seq])).keys() == {seq}
+    assert cast.run(events.jobs([seq], values=False)).keys() == {seq}
     assert cast.run(access.review([b"x"], 60.0)) == {}
 
 

@@ -77,6 +77,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "execute on log_identity",
     ),
     "events/read_jobs": _READ_JOB,
+    "events/read_jobs_without_values": _READ_JOB,
     "events/reconcile_watches": ("execute on reconcile",),
     "events/take_snapshot": ("execute on seen_log", "execute on log_identity"),
     "freeze/freeze_lanes": ("execute on freeze",),
@@ -241,6 +242,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "schedules/find_ahead": ("select on schedules", "select on schedule_state"),
     "schedules/fire_slots": ("execute on fire",),
+    "schedules/list_places": ("select on schedules",),
     "schedules/list_slots": ("select on schedule_slots",),
     "schedules/plan_schedule": ("select on schedules", "select update on schedule_state"),
     "schedules/read_schedules": (
