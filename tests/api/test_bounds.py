@@ -245,3 +245,115 @@ async def test_nobody_grants_wider_bounds_than_its_own(ask: Ask, people: People)
     wide = {**grant, "max_priority": USUAL.max_priority + 1}
     assert (await ask(keeper, "POST", "/admin/grants", json=wide)).status_code == 403
     assert (await ask(keeper, "POST", "/admin/grants", json=grant)).status_code == 201
+
+
+async def test_bounds_that_are_not_given_stay_until_the_word_usual(
+    ask: Ask, people: People
+) -> None:
+    root = people.new("root", "platform_admin")
+    people.new("ann")
+    grant = {"principal": "ann", "role": "submitter", "scope": "own"}
+    first = {**grant, "max_priority": 5, "max_queued": 7}
+    assert (await ask(root, "POST", "/admin/grants", json=first)).status_code == 201
+    changed = (await ask(root, "POST", "/admin/grants", json={**grant, "max_types": 3})).json()
+    assert (changed["max_priority"], changed["max_queued"], changed["max_types"]) == (5, 7, 3)
+    assert (await ask(root, "POST", "/admin/grants", json=grant)).status_code == 409
+    null = {**grant, "max_priority": None}
+    assert (await ask(root, "POST", "/admin/grants", json=null)).status_code == 409
+    usual = {**grant, "max_priority": "usual"}
+    cleared = (await ask(root, "POST", "/admin/grants", json=usual)).json()
+    assert (cleared["max_priority"], cleared["max_queued"]) == (None, 7)
+
+
+async def test_bounds_that_stay_count_as_granted(ask: Ask, people: People) -> None:
+    keeper = people.new("keeper", people.role("keeper", "access:manage", "jobs:submit"))
+    writes = people.role("writes", "jobs:submit")
+    ann = people.new("ann")
+    people.grant(ann.id, writes, scope="own", max_priority=500)
+    grant = {"principal": "ann", "role": writes, "scope": "own", "max_queued": 5}
+    assert (await ask(keeper, "POST", "/admin/grants", json=grant)).status_code == 403
+    narrow = {**grant, "max_priority": "usual"}
+    assert (await ask(keeper, "POST", "/admin/grants", json=narrow)).status_code == 201
+
+
+async def test_last_unbound_platform_admin_gets_no_bounds(ask: Ask, people: People) -> None:
+    root = people.new("root", "platform_admin")
+    grant = {"principal": "root", "role": "platform_admin", "scope": "all", "max_queued": 1}
+    answer = await ask(root, "POST", "/admin/grants", json=grant)
+    assert answer.status_code == 409
+    assert "last platform_admin" in answer.json()["detail"]
+    people.new("other", "platform_admin")
+    answer = await ask(root, "POST", "/admin/grants", json=grant)
+    assert answer.status_code == 201, answer.text
+    # The other one is the last that can take the bounds off again.
+    change = {"name": "other", "disabled": True}
+    assert (await ask(root, "PATCH", "/admin/principals", json=change)).status_code == 409
+
+
+async def bulk(ask: Ask, who: Any, **order: Any) -> dict[str, Any]:
+    begun = await ask(who, "POST", "/jobs/bulk", json={"all": True, **order})
+    assert begun.status_code == 202, begun.text
+    run: dict[str, Any] = begun.json()
+    deadline = time.monotonic() + 60
+    while run["state"] == "running" and time.monotonic() < deadline:
+        run = (await ask(who, "GET", begun.headers["Location"])).json()
+    return run
+
+
+async def test_bulk_retry_refuses_jobs_that_a_retry_refuses(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_types=1)
+    scene.failed("greet", created_by="ann", priority=101)
+    scene.failed("unheard", created_by="ann")
+    scene.failed("unknown", created_by="ann")
+    run = await bulk(ask, ann, verb="retry")
+    assert (run["state"], run["done"]) == ("done", 1)
+    assert run["refused"] == {
+        "its priority is higher than the grants allow": 1,
+        "no worker has published its job type, and the grants allow no more of those": 1,
+    }
+
+
+async def test_bulk_verb_on_nothing_in_reach_does_nothing(ask: Ask, people: People) -> None:
+    ann = people.new("ann", people.role("blind", "jobs:cancel"))
+    for verb in ("cancel", "retry"):
+        run = await bulk(ask, ann, verb=verb)
+        assert (run["state"], run["done"]) == ("done", 0)
+
+
+async def test_every_use_of_a_schedule_checks_its_priority(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    root = people.new("root", "operator")
+    planner = people.new("planner", people.role("planner", "schedules:manage", "schedules:view"))
+    path = "/admin/schedules"
+    for priority in (500, 50):
+        body = {**CRON, "name": f"at{priority}", "priority": priority}
+        assert (await ask(root, "POST", path, json=body)).status_code == 201
+    payload = {"payload": {"a": 1}}
+    for answer in (
+        await ask(planner, "PATCH", f"{path}/at500", json=payload),
+        await ask(planner, "POST", f"{path}/at500/run"),
+    ):
+        (rule,) = rules(answer)
+        assert rule.startswith("priority: at most 100 by your grants, not 500")
+    stop = await ask(planner, "PATCH", f"{path}/at500", json={"enabled": False})
+    assert stop.status_code == 200
+    for priority in (500, 50):
+        change = {"priority": priority}
+        assert (await ask(root, "PATCH", f"{path}/at50", json=change)).status_code == 200
+    (rule,) = rules(await ask(planner, "POST", f"{path}/at50/rollback", json={}))
+    assert rule.startswith("priority: at most 100 by your grants, not 500")
+    shown = (await ask(planner, "GET", f"{path}/at50")).json()
+    assert shown["priority"] == 50
+
+
+async def test_run_of_a_schedule_counts_like_a_submit(ask: Ask, people: People) -> None:
+    planner = people.new("planner")
+    people.grant(planner.id, people.role("plans", "schedules:manage"), max_queued=1)
+    assert (await ask(planner, "POST", "/admin/schedules", json=CRON)).status_code == 201
+    path = "/admin/schedules/nightly/run"
+    assert (await ask(planner, "POST", path)).status_code == 200
+    assert full(await ask(planner, "POST", path), "max_queued")

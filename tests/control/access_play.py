@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.domain.bounds import GrantBounds
+from laneway.domain.bounds import BoundsChange
 from laneway.domain.token import new_secret
 from laneway.store import access, sessions
 from tests.control.scene import Scene
@@ -19,7 +19,7 @@ def play_access(cast: Scene) -> None:
     assert cast.run(access.hold_role("tuner"))
     cast.run(access.change_role("tuner", ["jobs:submit"], "admin"))
     grant = None
-    for bounds in (GrantBounds(), GrantBounds(max_priority=5)):
+    for bounds in (BoundsChange(), BoundsChange(max_priority=5)):
         given = access.grant_role(first.id, "tuner", "own", None, ["a"], "admin", bounds)
         grant = cast.run(given).grant
     assert grant is not None

@@ -17,7 +17,7 @@ from laneway.domain.access import (
     PRINCIPAL_BYTES,
     TOKEN_LIFE_S,
 )
-from laneway.domain.bounds import GrantBounds
+from laneway.domain.bounds import BoundsChange, Usual
 from laneway.domain.job import PRIORITY_RANGE
 
 Permission = Literal[
@@ -101,34 +101,29 @@ class NewGrant(Request):
     scope: Scope
     workspace: Name | None = Field(default=None, description="Needed by the scope `workspace`")
     lanes: Lanes | None = None
-    max_priority: int | None = Field(
+    max_priority: (
+        Annotated[int, Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1])] | Usual | None
+    ) = Field(
         default=None,
-        ge=PRIORITY_RANGE[0],
-        le=PRIORITY_RANGE[1],
-        description="The highest priority it may give; null: 100, or any with workers:manage",
+        description="The highest priority it may give; null: as before; "
+        "`usual`, also of a new grant: 100, or any with workers:manage",
     )
-    max_queued: int | None = Field(
+    max_queued: Annotated[int, Field(ge=0, le=2**31 - 1)] | Usual | None = Field(
         default=None,
-        ge=0,
-        le=2**31 - 1,
-        description="Jobs of the principal that wait at once; null: 100,000, or any number",
+        description="Jobs of the principal that wait at once; `usual`: 100,000, or any number",
     )
-    max_queued_bytes: int | None = Field(
+    max_queued_bytes: Annotated[int, Field(ge=0, le=2**53 - 1)] | Usual | None = Field(
         default=None,
-        ge=0,
-        le=2**53 - 1,
-        description="Bytes of payloads of those jobs; null: 1 GiB, or any number",
+        description="Bytes of payloads of those jobs; `usual`: 1 GiB, or any number",
     )
-    max_types: int | None = Field(
+    max_types: Annotated[int, Field(ge=0, le=2**31 - 1)] | Usual | None = Field(
         default=None,
-        ge=0,
-        le=2**31 - 1,
-        description="Job types that no worker has published; null: 100, or any number",
+        description="Job types that no worker has published; `usual`: 100, or any number",
     )
 
     @property
-    def bounds(self) -> GrantBounds:
-        return GrantBounds(
+    def bounds(self) -> BoundsChange:
+        return BoundsChange(
             self.max_priority, self.max_queued, self.max_queued_bytes, self.max_types
         )
 

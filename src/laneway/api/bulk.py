@@ -22,15 +22,14 @@ from laneway.api.paging import Request as Sent
 from laneway.api.problems import answers
 from laneway.api.read_slots import ReadSlots
 from laneway.control import bulk as verbs
-from laneway.domain.bounds import check_priority_bound
+from laneway.domain.bounds import UNBOUND, Bounds, check_priority_bound
 from laneway.domain.bulk import Order, Tally, Verb
-from laneway.domain.job import PRIORITY_RANGE
+from laneway.domain.job import PRIORITY_RANGE, Job
 from laneway.domain.permissions import Access, Reach
 from laneway.errors import Forbidden, LanewayError, NotFound, RateLimited
 from laneway.store import bulk as store
 from laneway.store.bulk import BulkRun
 from laneway.store.database import Database
-from laneway.store.quotas import Quota
 
 log = logging.getLogger("laneway.api")
 
@@ -115,11 +114,18 @@ class Orderer:
     permission: str
     reach: Reach
 
-    @property
-    def quota(self) -> Quota | None:
-        """What jobs that wait again are counted against."""
-        bounds = self.reach.least_bounds
-        return Quota(self.principal, bounds) if bounds.counts else None
+    def limits(self, verb: Verb) -> verbs.Limits | None:
+        """How far jobs may wait again; None: they do not, or nothing is bound."""
+        if verb is not Verb.RETRY or self.reach.least_bounds == UNBOUND:
+            return None
+        reach = self.reach
+
+        def bounds(job: Job) -> Bounds:
+            at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
+            # One that has left its lane since is bound as far as any other.
+            return reach.bounds(**at) if reach.covers(**at) else reach.least_bounds
+
+        return verbs.Limits(self.principal, bounds)
 
 
 class BulkRuns:
@@ -154,7 +160,8 @@ class BulkRuns:
     ) -> None:
         tally, state = Tally(order.verb), "running"
         try:
-            run = verbs.run(self._database, order, by=by, upto=upto, quota=orderer.quota)
+            limits = orderer.limits(order.verb)
+            run = verbs.run(self._database, order, by=by, upto=upto, limits=limits)
             async for tally in run:
                 await self._report(run_id, "running", tally)
                 await self._check(orderer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
@@ -94,13 +95,21 @@ async def page_of(
 
 
 async def roll_back(
-    once: Once, kind: str, name: str, order: RollbackOrder | None, by: str
+    once: Once,
+    kind: str,
+    name: str,
+    order: RollbackOrder | None,
+    by: str,
+    check: Callable[[Database], Awaitable[None]] | None = None,
 ) -> Response:
-    """Puts an object back to an earlier state, once."""
+    """Puts an object back to an earlier state, once, unless the check refuses what results."""
     to = None if order is None else order.to
 
     async def act(db: Database) -> Response:
-        change = await history.rollback(db, kind, name, to=to, by=by)
+        async with db.joined() as one:
+            change = await history.rollback(one, kind, name, to=to, by=by)
+            if check is not None:
+                await check(one)
         return Json({"change": None if change is None else change.to_dict()})
 
     return await once.answer(act)

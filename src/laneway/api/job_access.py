@@ -10,13 +10,14 @@ from fastapi import Request
 
 from laneway.api.auth import Caller
 from laneway.api.full_principals import FullPrincipals
+from laneway.control.bulk import outranks
 from laneway.domain.bounds import Bounds, check_priority_bound, narrowest
 from laneway.domain.job import Job
 from laneway.domain.permissions import Access, Reach, Term
 from laneway.domain.review import Review
 from laneway.errors import NotFound, QuotaExceeded
 from laneway.store import jobs as store
-from laneway.store import lanes, quotas, workers
+from laneway.store import lanes, quotas
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
 
@@ -96,7 +97,7 @@ async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
     for job in asked:
         bounds = found[job.workspace, job.job_type]
         check_priority_bound(job.priority, bounds, f"{job.place}priority")
-    return _quota(who, narrowest(found.values())) if found else None
+    return quota_of(who, narrowest(found.values())) if found else None
 
 
 class Wanted(NamedTuple):
@@ -109,20 +110,15 @@ class Wanted(NamedTuple):
 
 
 async def check_retry(who: Caller, job: Job) -> Quota | None:
-    """Refuses a job of a higher priority than the grants allow; answers what it counts for.
-
-    The priority that a worker published for the job type is nobody's to be refused.
-    """
+    """Refuses a job of a higher priority than the grants allow; answers what it counts for."""
     at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
     bounds = who.access.reach("jobs:cancel").bounds(**at)
-    if job.priority > bounds.max_priority:
-        known = (await who.database.run(workers.published([job.job_type]))).get(job.job_type)
-        if known is None or known.priority != job.priority:
-            check_priority_bound(job.priority, bounds)
-    return _quota(who, bounds)
+    if await outranks(who.database, job, bounds):
+        check_priority_bound(job.priority, bounds)
+    return quota_of(who, bounds)
 
 
-def _quota(who: Caller, bounds: Bounds) -> Quota | None:
+def quota_of(who: Caller, bounds: Bounds) -> Quota | None:
     return Quota(who.access.principal_id, bounds) if bounds.counts else None
 
 

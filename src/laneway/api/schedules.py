@@ -11,6 +11,7 @@ from laneway.api.answer import Json, location, told
 from laneway.api.auth import Caller, act_of, needs
 from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
 from laneway.api.idempotency import OnceOnly
+from laneway.api.job_access import quota_of, within_quota
 from laneway.api.paging import Cursor, Limit, Page, by_name
 from laneway.api.portions import Portion, page
 from laneway.api.problems import answers
@@ -25,7 +26,7 @@ from laneway.api.schedule_models import (
     SlotOut,
 )
 from laneway.control import schedules as verbs
-from laneway.domain.bounds import check_priority_bound
+from laneway.domain.bounds import Bounds, check_priority_bound
 from laneway.domain.schedule import Schedule
 from laneway.errors import InvalidInput, NotFound
 from laneway.store import lanes
@@ -110,9 +111,10 @@ async def change_schedule(
     """Changes what is given; slots count from now on. `enabled` stops it and lets it go on."""
     found = await _found(who, request, name, MANAGE)
     given = change.model_dump(exclude_unset=True)
-    if given.keys() & {"workspace", "job_type", "priority"}:
+    # To stop it gives no priority.
+    if given != {"enabled": False}:
         place = (given.get("workspace", found.workspace), given.get("job_type", found.job_type))
-        await _check_place(who, request, name, *place, given.get("priority"))
+        await _check_place(who, request, name, *place, given.get("priority", found.priority))
     return Json((await verbs.put(who.database, name, given, by=who.actor)).to_dict())
 
 
@@ -138,14 +140,16 @@ async def run_schedule(
     who: Manager, request: Request, name: str, once: OnceOnly, order: RunOrder | None = None
 ) -> Response:
     """A slot of its own at once."""
-    await _found(who, request, name, MANAGE)
+    found = await _found(who, request, name, MANAGE)
+    place = (found.workspace, found.job_type)
+    quota = quota_of(who, await _check_place(who, request, name, *place, found.priority))
     check = order is not None and order.check
 
     async def act(db: Database) -> Response:
-        ran = await verbs.run_now(db, name, by=who.actor, check=check)
+        ran = await verbs.run_now(db, name, by=who.actor, check=check, quota=quota)
         return told(RunOut, ran._asdict())
 
-    return await once.answer(act)
+    return await within_quota(request, quota, lambda: once.answer(act))
 
 
 @router.get(
@@ -188,10 +192,22 @@ async def list_schedule_changes(
     responses=answers(404, 409, 413),
 )
 async def roll_back_schedule(
-    who: AllManager, name: str, once: OnceOnly, order: RollbackOrder | None = None
+    who: AllManager,
+    request: Request,
+    name: str,
+    once: OnceOnly,
+    order: RollbackOrder | None = None,
 ) -> Response:
     """Makes the schedule what it was; that may be another workspace's, as its history may."""
-    return await roll_back(once, "schedule", name, order, who.actor)
+
+    async def check(db: Database) -> None:
+        try:
+            found = await verbs.get(db, name)
+        except NotFound:
+            return
+        await _check_place(who, request, name, found.workspace, found.job_type, found.priority)
+
+    return await roll_back(once, "schedule", name, order, who.actor, check)
 
 
 async def _found(who: Caller, request: Request, name: str, permission: str) -> Schedule:
@@ -217,12 +233,15 @@ async def _check_place(
     workspace: str,
     job_type: str,
     priority: int | None,
-) -> None:
+) -> Bounds:
+    """Refuses a schedule out of reach or with too high a priority; answers what is allowed."""
     state = await who.database.run(lanes.read())
     reach, lane = who.access.reach(MANAGE), state.lane_of(job_type)
     if not reach.covers(owner=None, workspace=workspace, lane=lane):
         await who.refuse(f"{MANAGE} there", act_of(request), "schedule", name)
-    check_priority_bound(priority, reach.bounds(owner=None, workspace=workspace, lane=lane))
+    bounds = reach.bounds(owner=None, workspace=workspace, lane=lane)
+    check_priority_bound(priority, bounds)
+    return bounds
 
 
 async def _covers(who: Caller, permission: str, workspace: str, job_type: str) -> bool:

@@ -13,6 +13,7 @@ from uuid import UUID
 import typer
 
 if TYPE_CHECKING:
+    from laneway.domain.bounds import Usual
     from laneway.domain.payload import PayloadLimits
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -102,6 +103,16 @@ def whole_or_none(text: str) -> int | str:
     if not _is_whole(text.removeprefix("-")):
         raise typer.BadParameter(f"{_quoted(text)}: write a whole number, or `none`")
     return int(text)
+
+
+def bound(text: str | None, name: str) -> int | Usual | None:
+    """A bound of a grant: a whole number, or what is usual for its role."""
+    if text is None or text == "usual":
+        return text  # type: ignore[return-value]
+    if len(text) <= _MOST_DIGITS and re.fullmatch(r"-?\d+", text, re.ASCII):
+        return int(text)
+    option = "--" + name.replace("_", "-")
+    raise typer.BadParameter(f"{option}: {_quoted(text)} must be a whole number or usual")
 
 
 def rate(text: str) -> tuple[int | None, float | None]:

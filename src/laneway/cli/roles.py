@@ -106,25 +106,32 @@ def grant(
         str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
     ] = None,
     max_priority: Annotated[
-        int | None, typer.Option(metavar="N", help="The highest priority; 100 by default.")
+        str | None, typer.Option(metavar="N|usual", help="The highest priority; 100 by default.")
     ] = None,
     max_queued: Annotated[
-        int | None, typer.Option(metavar="N", help="Jobs that wait at once; 100000 by default.")
+        str | None,
+        typer.Option(metavar="N|usual", help="Jobs that wait at once; 100000 by default."),
     ] = None,
     max_queued_bytes: Annotated[
-        int | None, typer.Option(metavar="N", help="Bytes that wait at once; 1 GiB by default.")
+        str | None,
+        typer.Option(metavar="N|usual", help="Bytes that wait at once; 1 GiB by default."),
     ] = None,
     max_types: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Job types that no worker published; 100 by default."),
+        str | None,
+        typer.Option(metavar="N|usual", help="Job types that no worker published; 100 by default."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Give a principal a role, or change the bounds of one that it has."""
-    from laneway.domain.bounds import GrantBounds
+    """Give a principal a role, or change the bounds given of one that it has."""
+    from laneway.domain.bounds import BoundsChange
 
     chosen = None if lanes is None else inputs.names(lanes)
-    bounds = GrantBounds(max_priority, max_queued, max_queued_bytes, max_types)
+    bounds = BoundsChange(
+        inputs.bound(max_priority, "max_priority"),
+        inputs.bound(max_queued, "max_queued"),
+        inputs.bound(max_queued_bytes, "max_queued_bytes"),
+        inputs.bound(max_types, "max_types"),
+    )
     made = session.run(
         lambda desk: desk.grant_role(principal, role, scope, workspace, chosen, bounds)
     )

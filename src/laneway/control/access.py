@@ -29,7 +29,7 @@ from laneway.domain.access import (
     check_role_permissions,
     check_token_name,
 )
-from laneway.domain.bounds import NO_BOUNDS, GrantBounds
+from laneway.domain.bounds import NO_BOUNDS, NO_CHANGE, BoundsChange
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import creation, missing
 from laneway.domain.operator import check_page, check_words
@@ -194,12 +194,12 @@ async def grant_role(
     workspace: str | None = None,
     lanes: Iterable[str] | None = None,
     *,
-    bounds: GrantBounds = NO_BOUNDS,
+    bounds: BoundsChange = NO_CHANGE,
     by: str,
 ) -> RoleGrant:
     """Gives a principal a role: for its own jobs, those of a workspace, or all; in some lanes.
 
-    A role that the principal has there gets other bounds.
+    A role that the principal has there gets the bounds that are given.
     """
     bounds.check()
     check_words(by, None)
@@ -212,6 +212,8 @@ async def grant_role(
         if not await deed.run(store.hold_role(role)):
             raise missing("role", role)
         await _check_known(deed, chosen)
+        if role == "platform_admin" and bounds.given != NO_BOUNDS:
+            await _check_last_admin(deed, principal, chosen)
         answer = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by, bounds))
         if answer is None:
             raise Refused(f"{principal} has the role {role} there already")
@@ -219,6 +221,20 @@ async def grant_role(
         deed.workspace, deed.after = made.workspace, made.to_dict()
         deed.before = None if answer.was is None else asdict(answer.was)
     return made
+
+
+async def _check_last_admin(deed: Deed, principal: str, lanes: Collection[str] | None) -> None:
+    """Refuses to bind the last platform_admin that can take bounds off again."""
+    for each in await deed.run(store.list_grants(PAGE, principal=principal, role="platform_admin")):
+        if lanes is not None or each.scope != "all" or each.lanes is not None:
+            continue
+        # Behind the lock that the first look takes, the second sees what others have changed.
+        await deed.run(store.loses_last_admin(grant=each.id))
+        if await deed.run(store.loses_last_admin(grant=each.id)):
+            raise Refused(
+                f"{principal} is the last platform_admin without bounds, and nobody else could"
+                " take them off: grant that role to another principal first"
+            )
 
 
 async def list_grants(

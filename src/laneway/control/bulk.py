@@ -16,6 +16,7 @@ from uuid import UUID
 
 from laneway.control import signals
 from laneway.domain import operator
+from laneway.domain.bounds import Bounds
 from laneway.domain.bulk import STATUSES
 from laneway.domain.bulk import Order as Order
 from laneway.domain.bulk import Preview as Preview
@@ -25,7 +26,7 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.redaction import redact
 from laneway.errors import InvalidInput, QuotaExceeded
-from laneway.store import approvals, audit, quotas
+from laneway.store import approvals, audit, quotas, workers
 from laneway.store import jobs as store
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
@@ -39,8 +40,20 @@ SAMPLE: Final = 5
 
 
 _TOO_MUCH: Final = "more would wait than the grants allow"
+_TOO_HIGH: Final = "its priority is higher than the grants allow"
+_TOO_MANY_TYPES: Final = (
+    "no worker has published its job type, and the grants allow no more of those"
+)
 _GONE: Final = "is no longer there"
 _DUPLICATE: Final = "another job that has not ended holds its unique_key"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Whose retries are counted, and what its grants allow with each job."""
+
+    principal_id: UUID
+    bounds: Callable[[Job], Bounds]
 
 
 async def preview(db: Database, order: Order, *, by: str) -> Preview:
@@ -70,13 +83,13 @@ async def run(
     *,
     by: str,
     upto: int | None = None,
-    quota: Quota | None = None,
+    limits: Limits | None = None,
 ) -> AsyncGenerator[Tally]:
     """Does it; yields the tally after every batch, the same one each time.
 
     With the `upto` of a preview, only to jobs that were there then. The audit keeps the order when
-    it begins, with how many jobs it is for, and not each of them. Jobs that wait again are counted
-    against the quota.
+    it begins, with how many jobs it is for, and not each of them. Jobs that are to wait again are
+    refused and counted by the limits.
     """
     order.check(by)
     if upto is None:
@@ -84,7 +97,7 @@ async def run(
     elif type(upto) is not int or not 0 <= upto < 2**63 - 1:
         raise InvalidInput("upto", "must be what a preview says")
     tally = Tally(order.verb)
-    act = _act(db, order, by, quota)
+    act = _act(db, order, by, limits)
     matched, is_more = 0, False
     for wanted in order.parts:
         counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
@@ -155,7 +168,7 @@ class _Told:
 _Act = Callable[[UUID, _Told], Awaitable[str | None]]
 
 
-def _act(db: Database, order: Order, by: str, quota: Quota | None) -> _Act:
+def _act(db: Database, order: Order, by: str, limits: Limits | None) -> _Act:
     """The verb on one job: None when it was done, else why not."""
     reason, priority = order.reason, order.priority or 0
 
@@ -166,12 +179,9 @@ def _act(db: Database, order: Order, by: str, quota: Quota | None) -> _Act:
         return _refusal(order.verb, met.found_in)
 
     async def retry(job_id: UUID, told: _Told) -> str | None:
-        try:
-            met = await _retry(db, job_id, quota)
-        except QuotaExceeded:
-            if quota is None or not await db.run(quotas.sweep(quota.principal_id)):
-                return _TOO_MUCH
-            met = await _retry(db, job_id, quota)
+        met = await _retry_within(db, job_id, limits)
+        if isinstance(met, str):
+            return met
         refusal = _refusal(order.verb, met.found_in)
         if refusal is None and met.concerns is not None:
             told.job_types.add(met.concerns)
@@ -207,10 +217,47 @@ def _act(db: Database, order: Order, by: str, quota: Quota | None) -> _Act:
     }[order.verb]
 
 
-async def _retry(db: Database, job_id: UUID, quota: Quota | None) -> store.Met:
-    if quota is None:
+async def _retry_within(db: Database, job_id: UUID, limits: Limits | None) -> store.Met | str:
+    """Lets a job wait again if the limits allow it; else says why not."""
+    job = None if limits is None else await db.run(store.get(job_id))
+    if limits is None or job is None:
         return await db.run(store.retry(job_id))
+    bounds = limits.bounds(job)
+    if await outranks(db, job, bounds):
+        return _TOO_HIGH
+    if not bounds.counts:
+        return await db.run(store.retry(job_id))
+    quota = Quota(limits.principal_id, bounds)
+    try:
+        try:
+            return await _retry(db, job, quota)
+        except QuotaExceeded:
+            if not await db.run(quotas.sweep(quota.principal_id)):
+                return _TOO_MUCH
+            return await _retry(db, job, quota)
+    except QuotaExceeded:
+        return _TOO_MUCH
+    except InvalidInput:
+        return _TOO_MANY_TYPES
+
+
+async def outranks(db: Database, job: Job, bounds: Bounds) -> bool:
+    """Whether a job has a higher priority than may be given, and not because of its job type.
+
+    The priority that a worker published for the job type is nobody's to be refused.
+    """
+    if job.priority <= bounds.max_priority:
+        return False
+    known = (await db.run(workers.published([job.job_type]))).get(job.job_type)
+    return known is None or known.priority != job.priority
+
+
+async def _retry(db: Database, job: Job, quota: Quota) -> store.Met:
+    job_id = job.id
+    asked = quotas.Asked(job.workspace, job.job_type, None)
     async with db.transaction() as transaction:
+        if job.status in STATUSES[Verb.RETRY]:
+            await transaction.run(quotas.check(quota, [asked]))
         met = await transaction.run(store.retry(job_id))
         if _refusal(Verb.RETRY, met.found_in) is None:
             await transaction.run(quotas.charge(quota, [job_id]))

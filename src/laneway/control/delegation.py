@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from laneway.control import access
-from laneway.domain.bounds import GrantBounds
+from laneway.domain.access import RoleGrant
+from laneway.domain.bounds import NO_BOUNDS, BoundsChange
 from laneway.domain.delegation import excess
 from laneway.domain.operator import LONGEST_PAGE
 from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope
@@ -24,12 +25,24 @@ async def excess_of_grant(
     scope: Scope,
     workspace: str | None,
     lanes: Iterable[str] | None,
-    bounds: GrantBounds,
+    bounds: BoundsChange,
 ) -> str | None:
-    """A permission that the grant would give beyond what the giver has."""
+    """A permission that the grant would give beyond what the giver has.
+
+    Bounds that are not given stay as they are.
+    """
     permissions = (await _roles(db)).get(role, frozenset())
     chosen = None if lanes is None else frozenset(lanes)
-    grant = Grant(permissions, scope, workspace, chosen, bounds)
+    before = next(
+        (
+            each.bounds
+            for each in await _role_grants(db, principal)
+            if (each.role, each.scope, each.workspace) == (role, scope, workspace)
+            and (None if each.lanes is None else frozenset(each.lanes)) == chosen
+        ),
+        NO_BOUNDS,
+    )
+    grant = Grant(permissions, scope, workspace, chosen, bounds.over(before))
     return excess(giver, _taker(principal, (grant,)))
 
 
@@ -84,14 +97,24 @@ async def _roles(db: Database) -> dict[str, frozenset[str]]:
 
 async def _grants(db: Database, principal: str) -> tuple[Grant, ...]:
     roles = await _roles(db)
-    found: list[Grant] = []
+    return tuple(
+        Grant(
+            roles.get(each.role, frozenset()),
+            each.scope,
+            each.workspace,
+            None if each.lanes is None else frozenset(each.lanes),
+            each.bounds,
+        )
+        for each in await _role_grants(db, principal)
+    )
+
+
+async def _role_grants(db: Database, principal: str) -> list[RoleGrant]:
+    found: list[RoleGrant] = []
     after: UUID | None = None
     while True:
         page = await access.list_grants(db, principal=principal, limit=LONGEST_PAGE, after=after)
-        for each in page:
-            lanes = None if each.lanes is None else frozenset(each.lanes)
-            permissions = roles.get(each.role, frozenset())
-            found.append(Grant(permissions, each.scope, each.workspace, lanes, each.bounds))
+        found += page
         if len(page) < LONGEST_PAGE:
-            return tuple(found)
+            return found
         after = page[-1].id

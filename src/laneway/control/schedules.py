@@ -24,9 +24,10 @@ from laneway.domain.schedule import (
     validate_schedule_change,
 )
 from laneway.errors import InvalidInput, Refused
+from laneway.store import quotas, workers
 from laneway.store import schedules as store
-from laneway.store import workers
 from laneway.store.database import Database, Runner
+from laneway.store.quotas import Quota
 from laneway.store.schedules import Place, Read
 
 log = logging.getLogger("laneway.control")
@@ -144,16 +145,27 @@ async def delete(db: Database, name: str, *, by: str) -> None:
     log.info("schedule %s: deleted by %s", name, by)
 
 
-async def run_now(db: Database, name: str, *, by: str, check: bool = False) -> RunNow:
-    """A slot of its own at once; with `check`, if a worker that knows the check finds it holds."""
+async def run_now(
+    db: Database, name: str, *, by: str, check: bool = False, quota: Quota | None = None
+) -> RunNow:
+    """A slot of its own at once; with `check`, if a worker that knows the check finds it holds.
+
+    Its job is counted against the quota.
+    """
     operator.check_words(by, None)
     check_schedule_name(name)
     async with audited(db, by, "schedule.ran", "schedule", name) as deed:
+        if quota is not None:
+            found = (await _read(deed, name)).schedule
+            asked = quotas.Asked(found.workspace, found.job_type, None)
+            await deed.run(quotas.check(quota, [asked]))
         ran = await deed.run(store.run_now(name, by, check=check))
         if ran is None:
             raise missing("schedule", name)
         if ran.answer == "failed":
             raise Refused(f"the job of the schedule {name} cannot be submitted: {ran.note}")
+        if quota is not None and ran.job_id is not None:
+            await deed.run(quotas.charge(quota, [ran.job_id]))
         deed.workspace = (await _read(deed, name)).schedule.workspace
         deed.after = {"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": ran.job_id}
     log.info("schedule %s: %s to run now by %s", name, ran.answer, by)

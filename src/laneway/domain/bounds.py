@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, fields
-from typing import Final
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Final, Literal
 
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.errors import InvalidInput
@@ -42,6 +42,8 @@ class Bounds:
 
 UNBOUND: Final = Bounds()
 # What a grant allows that says nothing.
+Usual = Literal["usual"]
+USUAL_WORD: Final[Usual] = "usual"
 USUAL: Final = Bounds(max_priority=100, max_queued=100_000, max_queued_bytes=1024**3, max_types=100)
 
 
@@ -78,7 +80,39 @@ class GrantBounds:
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class BoundsChange:
+    """What is said of the bounds of a grant; None leaves one as it is, `usual` takes it off."""
+
+    max_priority: int | Usual | None = None
+    max_queued: int | Usual | None = None
+    max_queued_bytes: int | Usual | None = None
+    max_types: int | Usual | None = None
+
+    @property
+    def given(self) -> GrantBounds:
+        """The bounds that are numbers."""
+        said = {name: value for name, value in asdict(self).items() if value != USUAL_WORD}
+        return GrantBounds(**said)
+
+    @property
+    def cleared(self) -> list[str]:
+        """The names of those that are taken off."""
+        return [name for name, value in asdict(self).items() if value == USUAL_WORD]
+
+    def over(self, before: GrantBounds) -> GrantBounds:
+        """The bounds that result."""
+        said = {name: value for name, value in asdict(self.given).items() if value is not None}
+        return replace(before, **{**dict.fromkeys(self.cleared), **said})
+
+    def check(self) -> BoundsChange:
+        """Refuses a bound that is out of range."""
+        self.given.check()
+        return self
+
+
 NO_BOUNDS: Final = GrantBounds()
+NO_CHANGE: Final = BoundsChange()
 
 
 def widest(several: Iterable[Bounds]) -> Bounds:
@@ -90,8 +124,8 @@ def widest(several: Iterable[Bounds]) -> Bounds:
 
 
 def narrowest(several: Iterable[Bounds]) -> Bounds:
-    """What holds for several jobs at once: of each bound the smallest."""
-    found = list(several)
+    """What holds for several jobs at once: of each bound the smallest; for none there is none."""
+    found = list(several) or [UNBOUND]
     if len(found) == 1:
         return found[0]
     return Bounds(**{f.name: min(getattr(each, f.name) for each in found) for f in fields(Bounds)})

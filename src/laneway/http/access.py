@@ -7,6 +7,7 @@ from uuid import UUID
 
 from laneway.domain.access import TOKEN_LIFE_S, NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import Act, ActFilter
+from laneway.domain.bounds import Usual
 from laneway.domain.lane import check_lane_name
 from laneway.http import decode
 from laneway.http.call import Call, Listing, encoded, in_path, listed, once, said, words
@@ -92,12 +93,15 @@ def grant_role(
     workspace: str | None = None,
     lanes: Iterable[str] | None = None,
     *,
-    max_priority: int | None = None,
-    max_queued: int | None = None,
-    max_queued_bytes: int | None = None,
-    max_types: int | None = None,
+    max_priority: int | Usual | None = None,
+    max_queued: int | Usual | None = None,
+    max_queued_bytes: int | Usual | None = None,
+    max_types: int | Usual | None = None,
 ) -> Call[RoleGrant]:
-    """Gives a principal a role, no further than the caller's own permissions reach."""
+    """Gives a principal a role, no further than the caller's own permissions reach.
+
+    One that it has there gets the bounds that are given; `usual` takes a bound off.
+    """
     body = said(
         {
             "principal": principal,

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from laneway.domain.access import Kind, Principal, Role, RoleGrant, Token
-from laneway.domain.bounds import NO_BOUNDS, GrantBounds
+from laneway.domain.bounds import NO_CHANGE, BoundsChange, GrantBounds
 from laneway.domain.job import new_job_id
 from laneway.domain.permissions import Access, Grant, Scope
 from laneway.store.statement import Row, Statement
@@ -202,7 +202,7 @@ def grant_role(
     workspace: str | None,
     lanes: Sequence[str] | None,
     by: str,
-    bounds: GrantBounds = NO_BOUNDS,
+    bounds: BoundsChange = NO_CHANGE,
 ) -> Statement[Granted | None]:
     """Gives a principal a role, or a role that it has there other bounds; None: it has the same."""
 
@@ -220,7 +220,8 @@ def grant_role(
         "workspace": workspace,
         "lanes": None if lanes is None else list(lanes),
         "by": by,
-        **asdict(bounds),
+        "cleared": bounds.cleared,
+        **asdict(bounds.given),
     }
     return Statement("access/grant_role", decode, params)
 

@@ -28,7 +28,7 @@ from laneway.control import (
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.actor import Actor
 from laneway.domain.audit import Act, ActFilter
-from laneway.domain.bounds import GrantBounds
+from laneway.domain.bounds import BoundsChange
 from laneway.domain.bulk import Order, Preview, Tally
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -293,7 +293,7 @@ class DatabaseDesk:
         scope: str,
         workspace: str | None,
         lanes: Iterable[str] | None,
-        bounds: GrantBounds,
+        bounds: BoundsChange,
     ) -> RoleGrant:
         return await access.grant_role(
             self._db, principal, role, scope, workspace, lanes, bounds=bounds, by=self._by

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import Act, ActFilter
-from laneway.domain.bounds import GrantBounds
+from laneway.domain.bounds import BoundsChange
 from laneway.domain.bulk import Order, Preview, Tally
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -368,7 +368,7 @@ class ServerDesk:
         scope: str,
         workspace: str | None,
         lanes: Iterable[str] | None,
-        bounds: GrantBounds,
+        bounds: BoundsChange,
     ) -> RoleGrant:
         place = (principal, role, scope, workspace, lanes)
         return await self._client.grant_role(*place, **asdict(bounds))

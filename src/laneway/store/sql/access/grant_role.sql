@@ -1,4 +1,5 @@
--- Gives a principal a role, or one that it has there other bounds; its row is to be locked before. With the bounds of before.
+-- Gives a principal a role, or one that it has there other bounds: those that are given, and the usual ones for the names in
+-- `cleared`. Its row is to be locked before. With the bounds of before.
 with given as (
     select %(principal)s::uuid as principal_id, %(role)s::text as role, %(scope)s::text as scope,
            %(workspace)s::text as workspace, %(lanes)s::text[] as lanes, %(max_priority)s::integer as max_priority,
@@ -9,11 +10,18 @@ with given as (
         on g.principal_id = n.principal_id and g.role = n.role and g.scope = n.scope
        and g.workspace is not distinct from n.workspace and g.lanes is not distinct from n.lanes
      order by g.id limit 1
+), wanted as (
+    select case when 'max_priority' <> all (c.names) then coalesce(n.max_priority, k.max_priority) end as max_priority,
+           case when 'max_queued' <> all (c.names) then coalesce(n.max_queued, k.max_queued) end as max_queued,
+           case when 'max_queued_bytes' <> all (c.names) then coalesce(n.max_queued_bytes, k.max_queued_bytes) end
+               as max_queued_bytes,
+           case when 'max_types' <> all (c.names) then coalesce(n.max_types, k.max_types) end as max_types
+      from known k, given n, (select %(cleared)s::text[] as names) c
 ), changed as (
     update laneway.role_grants g
        set max_priority = n.max_priority, max_queued = n.max_queued, max_queued_bytes = n.max_queued_bytes,
            max_types = n.max_types, granted_at = clock_timestamp(), granted_by = %(by)s::text
-      from known k, given n
+      from known k, wanted n
      where g.id = k.id
        and (k.max_priority, k.max_queued, k.max_queued_bytes, k.max_types)
            is distinct from (n.max_priority, n.max_queued, n.max_queued_bytes, n.max_types)
