@@ -52,7 +52,7 @@ class Memory:
 
     def __init__(self, pid: int) -> None:
         self._status = Path(f"/proc/{pid}/status")
-        # The peak begins anew.
+        # Reset the peak.
         Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
         self._before = self._read("VmRSS")
 

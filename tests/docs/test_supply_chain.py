@@ -57,19 +57,30 @@ def test_audit_without_its_database_fails_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "requirements" / "runtime.txt").write_text("")
     script = tmp_path / "scripts" / "audit.sh"
     script.write_text((ROOT / "scripts" / "audit.sh").read_text("utf-8"))
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    for answer, said in (
-        ("ConnectionError: no route", "NOT AUDITED"),
-        ("ERROR: Dependency not found and could not be audited: a (1)", "NOT AUDITED"),
-        ("jinja2 CVE-1", "CVE-1"),
-    ):
-        fails = f"case $2 in pip_audit) echo '{answer}' >&2; exit 1;; esac"
-        python.write_text(f"#!/bin/sh\n{fails}\n")
+    (tmp_path / "requirements" / "other.txt").write_text("")
+    checker, auditor = (tmp_path / name / "bin" / "python" for name in (".venv", ".venv-audit"))
+    for python in (checker, auditor):
+        python.parent.mkdir(parents=True)
+        python.write_text("#!/bin/sh\n")
         python.chmod(0o755)
+    unknown = "Dependency not found and could not be audited: a (1)"
+    for answer, code, said in (
+        ("ConnectionError: no route", 1, ["ConnectionError", "NOT AUDITED"]),
+        (unknown, 0, ["could not be audited", "NOT AUDITED"]),
+        (f"jinja2 CVE-1\n{unknown}", 1, ["jinja2 CVE-1", "could not be audited", "NOT AUDITED"]),
+        ("jinja2 CVE-1", 1, ["jinja2 CVE-1"]),
+    ):
+        answers = f"case $2 in pip_audit) printf '{answer}\\n'; exit {code};; esac"
+        auditor.write_text(f"#!/bin/sh\n{answers}\n")
         done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert said in done.stderr
-    python.write_text("#!/bin/sh\n")
+        # Every lock is looked at, whatever became of the one before.
+        assert all(done.stderr.count(word) == 2 for word in said), done.stderr
+    auditor.write_text("#!/bin/sh\n")
     done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_auditor_is_installed_beside_the_programs_and_not_among_them() -> None:
+    script = (ROOT / "scripts" / "audit.sh").read_text("utf-8")
+    assert not re.search(r'"\$python" -m pip\b', script)
