@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import psycopg
 
-Door = Literal["http", "sse", "mcp", "grpc", "cli", "tls"]
+Door = Literal["http", "sse", "mcp", "grpc", "sql", "tls"]
 # No answer: the server closed the connection.
 CLOSED = 0
 

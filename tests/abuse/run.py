@@ -29,10 +29,10 @@ from tests.abuse.meter import Memory, Watch
 from tests.abuse.target import served
 
 # Each has CASES; a door may be absent.
-MODULES = ("tests.abuse.http", "tests.abuse.reads", "tests.abuse.remote")
+MODULES = ("tests.abuse.http", "tests.abuse.reads", "tests.abuse.doors", "tests.abuse.remote")
 MOST_BLOCK_MS = 250.0
 MOST_GROWTH_MB = 50.0
-# A case counts by the best of so many.
+# A case that exceeds anything is tried so often in all, and counts by one whole try.
 TRIES = 3
 
 
@@ -54,7 +54,7 @@ class Findings:
 
 
 class Cost(NamedTuple):
-    """What one case has cost, at its best."""
+    """What one try of a case has cost."""
 
     blocked_ms: float
     cpu_s: float
@@ -141,15 +141,27 @@ def examine(case: Case, target: Target, probe: Probe, findings: Findings) -> Non
             findings.leaks.append(f"{case.name}: {found}")
         if cost.blocked_ms <= MOST_BLOCK_MS / 2 and not _excess(case, cost):
             break
-    best = Cost(*(min(values) for values in zip(*tries, strict=True)))
+    cost = typical(tries)
     findings.cases += 1
-    findings.longest_block_ms = max(findings.longest_block_ms, best.blocked_ms)
-    findings.over_budget += [f"{case.name}: {one}" for one in _excess(case, best)]
+    findings.longest_block_ms = max(findings.longest_block_ms, cost.blocked_ms)
+    findings.over_budget += [f"{case.name}: {one}" for one in _excess(case, cost)]
     print(
-        f"{best.blocked_ms:7.0f} ms {best.cpu_s:6.2f} s {best.peak_mb:+7.1f} MB peak"
-        f" {best.kept_mb:+7.1f} MB kept  {reply.status}  {case.name}",
+        f"{cost.blocked_ms:7.0f} ms {cost.cpu_s:6.2f} s {cost.peak_mb:+7.1f} MB peak"
+        f" {cost.kept_mb:+7.1f} MB kept  {reply.status}  {case.name}",
         flush=True,
     )
+
+
+def typical(tries: list[Cost]) -> Cost:
+    """The try with the median block, whole, with the memory of the first one.
+
+    The best of each column would hide what happens now and then; memory that is taken once is not
+    taken again.
+    """
+    by_block = sorted(tries, key=lambda one: (one.blocked_ms, one.cpu_s))
+    first = tries[0]
+    median = by_block[len(tries) // 2]
+    return median._replace(peak_mb=first.peak_mb, kept_mb=first.kept_mb)
 
 
 def _excess(case: Case, cost: Cost) -> list[str]:

@@ -80,7 +80,7 @@ def _furnish(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
             )
             conn.execute(
                 "insert into laneway.audit (actor, door, action, kind, name, outcome, after)"
-                " values ('operator', 'sql', 'schedule.created', 'schedule', 'a', 'done', %s)",
+                " values ('operator', 'http', 'schedule.created', 'schedule', 'a', 'done', %s)",
                 (json.dumps({"payload": LISTS}),),
             )
         return tokens, jobs

@@ -15,8 +15,8 @@ from laneway.api.protocol import Protocol
 
 log = logging.getLogger("laneway.api")
 
-# Accepted in one turn of the event loop.
-_AT_ONCE: Final = 100
+# Accepted in one turn of the event loop: one that gives way is closed in the next.
+_AT_ONCE: Final = 16
 # After accept has failed, as it does without descriptors.
 _PAUSE_S: Final = 1.0
 
