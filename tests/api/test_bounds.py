@@ -357,3 +357,23 @@ async def test_run_of_a_schedule_counts_like_a_submit(ask: Ask, people: People) 
     path = "/admin/schedules/nightly/run"
     assert (await ask(planner, "POST", path)).status_code == 200
     assert full(await ask(planner, "POST", path), "max_queued")
+
+
+@pytest.mark.parametrize(
+    "path, body",
+    [
+        ("/jobs", job()),
+        ("/jobs", job(unique_key="k")),
+        ("/jobs/batch", {"jobs": [job(), job()]}),
+    ],
+)
+async def test_refused_submit_writes_no_job(
+    ask: Ask, people: People, scene: Scene, path: str, body: Any
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued=0)
+    number = "select last_value, is_called from laneway.jobs_seq_seq"
+    before = scene.conn.execute(number).fetchone()
+    for _ in range(2):
+        assert full(await ask(ann, "POST", path, json=body), "max_queued")
+    assert scene.conn.execute(number).fetchone() == before
