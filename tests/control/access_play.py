@@ -10,6 +10,7 @@ from tests.control.scene import Scene
 
 def play_access(cast: Scene) -> None:
     first = cast.run(access.create_first("admin", "server"))
+    cast.run(access.lock_admins())
     cast.run(access.loses_last_admin())
     cast.run(access.create_principal("ann", "person", "admin"))
     assert len(cast.run(access.list_principals(10))) == 2

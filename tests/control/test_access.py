@@ -17,6 +17,7 @@ from laneway.domain.actor import Actor
 from laneway.domain.permissions import SEEDED_ROLES
 from laneway.domain.token import new_secret
 from laneway.errors import InvalidInput, NotFound, Refused, Unauthenticated
+from laneway.store import access as store
 from laneway.store.database import Database
 from tests.control.scene import Scene
 
@@ -513,6 +514,28 @@ async def test_last_platform_admin_keeps_its_power(db: Database) -> None:
     await access.enable_principal(db, "bob", by="root")
     await access.revoke_grant(db, grant.id, by="root")
     await access.disable_principal(db, "ann", by="root")
+
+
+async def test_two_admins_cannot_disable_each_other_at_once(db: Database, scene: Scene) -> None:
+    for name in ("ann", "bob"):
+        await access.create_principal(db, name, "person", by="root")
+        await access.grant_role(db, name, "platform_admin", "all", by="root")
+    with scene.conn.transaction():
+        scene.run(store.lock_admins())
+        scene.conn.execute("update laneway.principals set disabled_at = now() where name = 'bob'")
+        disabling = asyncio.create_task(access.disable_principal(db, "ann", by="root"))
+        await until_waiting(scene)
+    with pytest.raises(Refused, match="last platform_admin"):
+        await disabling
+
+
+async def until_waiting(scene: Scene) -> None:
+    """Returns when somebody waits for an advisory lock."""
+    waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    async with asyncio.timeout(60):
+        # The table of locks has no event to wait for.
+        while scene.conn.execute(waiting).fetchall() == [(0,)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def test_audit_says_for_whom_a_token_or_link_was_made(db: Database, scene: Scene) -> None:

@@ -116,11 +116,18 @@ async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Princip
         found = await locked_principal(deed, name)
         if found.is_disabled is not enabled:
             raise Refused(f"{name} is {'enabled' if enabled else 'disabled'} already")
-        if not enabled and await deed.run(store.loses_last_admin(principal=found.id)):
+        if not enabled and await _loses_last_admin(deed, principal=found.id):
             raise Refused(_LAST_ADMIN.format(name))
         changed = await deed.run(store.switch_principal(found.id, enabled=enabled))
         deed.before, deed.after = found.to_dict(), changed.to_dict()
     return changed
+
+
+async def _loses_last_admin(
+    deed: Deed, *, principal: UUID | None = None, grant: UUID | None = None
+) -> bool:
+    await deed.run(store.lock_admins())
+    return await deed.run(store.loses_last_admin(principal=principal, grant=grant))
 
 
 async def locked_principal(deed: Deed, name: str) -> Principal:
@@ -228,9 +235,7 @@ async def _check_last_admin(deed: Deed, principal: str, lanes: Collection[str] |
     for each in await deed.run(store.list_grants(PAGE, principal=principal, role="platform_admin")):
         if lanes is not None or each.scope != "all" or each.lanes is not None:
             continue
-        # Behind the lock that the first look takes, the second sees what others have changed.
-        await deed.run(store.loses_last_admin(grant=each.id))
-        if await deed.run(store.loses_last_admin(grant=each.id)):
+        if await _loses_last_admin(deed, grant=each.id):
             raise Refused(
                 f"{principal} is the last platform_admin without bounds, and nobody else could"
                 " take them off: grant that role to another principal first"
@@ -255,7 +260,7 @@ async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
     """Takes a role away; answers what was granted."""
     check_words(by, None)
     async with audited(db, by, "role.revoked", KIND) as deed:
-        if await deed.run(store.loses_last_admin(grant=grant_id)):
+        if await _loses_last_admin(deed, grant=grant_id):
             raise Refused(_LAST_ADMIN.format("its principal"))
         gone = await deed.run(store.revoke_grant(grant_id))
         if gone is None:

@@ -11,7 +11,7 @@ from laneway.domain.access import Kind, Principal, Role, RoleGrant, Token
 from laneway.domain.bounds import NO_CHANGE, BoundsChange, GrantBounds
 from laneway.domain.job import new_job_id
 from laneway.domain.permissions import Access, Grant, Scope
-from laneway.store.statement import Row, Statement
+from laneway.store.statement import Row, Statement, nothing
 
 T = TypeVar("T")
 
@@ -127,10 +127,15 @@ def _is_last(rows: list[Row]) -> bool:
     return bool(before) and not after
 
 
+def lock_admins() -> Statement[None]:
+    """Waits until nobody else changes who is platform_admin."""
+    return Statement("access/lock_admins", nothing)
+
+
 def loses_last_admin(
     *, principal: UUID | None = None, grant: UUID | None = None
 ) -> Statement[bool]:
-    """Whether nobody could do everything without them; nobody else changes that meanwhile."""
+    """Whether nobody could do everything without them; exact behind `lock_admins`."""
     params = {"principal": principal, "grant": grant}
     return Statement("access/count_admins", _is_last, params)
 

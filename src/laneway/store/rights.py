@@ -38,6 +38,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/list_principals": ("select on principals",),
     "access/list_roles": ("select on roles",),
     "access/list_tokens": ("select on tokens", "select on principals"),
+    "access/lock_admins": (),
     "access/lock_principal": ("select update on principals",),
     "access/lock_role": ("select update on roles",),
     "access/lock_token": ("select update on tokens", "select on principals"),
