@@ -270,6 +270,7 @@ def play_scheduler(cast: Cast) -> None:
     found = {due.name: due for due in cast.run(schedules.find_due(holder, ["is_full"])).due}
     checked, plain = found["full"], found["hourly"]
     cast.run(schedules.find_ahead())
+    assert cast.run(schedules.places())
     cast.run(schedules.replan(plain, long_ago))
     entry = SlotEntry(long_ago, "submitted")
     assert cast.run(schedules.fire(plain, [entry], long_ago, holder, epoch)).taken == 1

@@ -308,9 +308,8 @@ _WORKER: Final = (
     "retention/prune_events", "retention/prune_records", "retention/remove_ended",
     "retention/recount_usage", "retention/sweep_keys",
     "schedules/begin_check", "schedules/create_schedule", "schedules/find_ahead",
-    "schedules/find_due",
-    "schedules/fire_slots", "schedules/plan_schedule", "schedules/release_checks",
-    "schedules/replan_schedule",
+    "schedules/find_due", "schedules/fire_slots", "schedules/list_places",
+    "schedules/plan_schedule", "schedules/release_checks", "schedules/replan_schedule",
     "schedules/stop_schedule",
 )  # fmt: skip
 # Besides its other roles: a program that submits need not be able to approve.
