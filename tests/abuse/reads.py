@@ -64,12 +64,12 @@ def _jobs() -> Iterator[Case]:
 
 def _schedules() -> Iterator[Case]:
     given = {"name": "lists", "job_type": "x", "cron": "0 5 * * *"}
-    for size, status in ((60_000, 201), (340_000, 413)):
+    for size in (60_000, 340_000):
         yield http(
             f"schedule of {size} lists",
             "POST",
             "/admin/schedules",
-            status,
+            201,
             409,
             who="operator",
             body={**given, "payload": {"a": [[]] * size}},

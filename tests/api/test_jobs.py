@@ -356,7 +356,8 @@ async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
 async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
     ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.api.jobs.MOST_BYTES", 40_000)
+    for module in ("jobs", "portions"):
+        monkeypatch.setattr(f"laneway.api.{module}.MOST_BYTES", 40_000)
     viewer = people.new("v", "viewer")
     ids = [str(scene.submit()) for _ in range(30)]
     for limit, pages in ((30, [30]), (29, [29, 1]), (25, [25, 5]), (7, [7, 7, 7, 7, 2])):

@@ -8,7 +8,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.api.bodies import MESSAGE_LIMIT
 from laneway.api.portions import MOST_BYTES
 from laneway.domain.stored_json import LARGE
 from tests.api.conftest import Ask, People
@@ -90,15 +89,6 @@ async def test_large_schedule_is_shown_without_being_parsed(
     shown = await ask(ann, "GET", "/admin/schedules/large-03")
     small_only.undo()
     assert shown.json()["payload"] == PAYLOAD
-
-
-async def test_body_of_a_schedule_is_bounded(ask: Ask, people: People) -> None:
-    ann = people.new("ann", "operator")
-    given = {"name": "a", "job_type": "a", "cron": "0 5 * * *"}
-    for size, status in ((MESSAGE_LIMIT // 2, 201), (MESSAGE_LIMIT, 413)):
-        body = {**given, "payload": {"a": "x" * size}}
-        answer = await ask(ann, "POST", "/admin/schedules", json=body)
-        assert answer.status_code == status
 
 
 def _cursor(text: str) -> str | None:

@@ -78,7 +78,8 @@ def test_every_character_is_judged_alike_in_python_and_sql(
     """Submit and the triggers hold the same list, and so does Python."""
     (body,) = conn.execute(
         "select string_agg(prosrc, '' order by proname desc) from pg_proc"
-        " where pronamespace = 'laneway'::regnamespace and proname in ('submit', 'check_job_types')"
+        " where pronamespace = 'laneway'::regnamespace"
+        " and proname in ('submit_problem', 'check_job_types')"
     ).fetchone() or ("",)
     lists = [part.split("]')")[0].replace("\n", "") for part in body.split("('[")[1:]]
     joined = {"".join(part.split("'")[0::2]).replace(" ", "") for part in lists}

@@ -30,7 +30,7 @@ ANONYMOUS_BODY_LIMIT: Final = 16 * 1024
 PLAIN_BODY_LIMIT: Final = 64 * 1024
 # Lists of names: a lane has up to ten thousand job types.
 NAMES_BODY_LIMIT: Final = 2 * 1024 * 1024
-# Bodies that are parsed on the event loop: messages to /mcp, and schedules.
+# Messages to /mcp are parsed on the event loop.
 MESSAGE_LIMIT: Final = 256 * 1024
 # As \u0000 a character takes three times the bytes of its UTF-8.
 _ESCAPED: Final = 3
@@ -46,7 +46,7 @@ _SMALL: Final = 4 * 1024
 _READ: Final = "laneway.read_body"
 _decode = json.JSONDecoder().raw_decode
 
-_PARSED_AT_ONCE: Final = ("/mcp", "/admin/schedules", "/admin/schedules/{name}")
+_WITH_PAYLOAD: Final = ("/jobs", "/mcp", "/admin/schedules", "/admin/schedules/{name}")
 _WITH_NAMES: Final = (
     "/admin/tokens",
     "/admin/workers/lanes",
@@ -62,10 +62,10 @@ def body_limit(scope: Scope, settings: Settings) -> int:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
     if path == "/jobs/batch":
         return settings.max_batch_bytes
-    if path == "/jobs" or path in _PARSED_AT_ONCE:
+    if path in _WITH_PAYLOAD:
         whole = _ESCAPED * settings.max_payload_bytes + PLAIN_BODY_LIMIT
         most = min(whole, max(settings.max_batch_bytes, PLAIN_BODY_LIMIT))
-        return most if path == "/jobs" else min(most, MESSAGE_LIMIT)
+        return min(most, MESSAGE_LIMIT) if path == "/mcp" else most
     return NAMES_BODY_LIMIT if path in _WITH_NAMES else PLAIN_BODY_LIMIT
 
 
