@@ -278,13 +278,6 @@ def test_plan_of_a_clock_ahead_is_made_again(
     assert replanned(HOURLY, last + HOUR, last, now + changed, now) == expected
 
 
-@pytest.mark.parametrize("missed", ["coalesce", "catch_up"])
-def test_slots_are_made_up_by_policy_after_clock_was_ahead(missed: str) -> None:
-    first, now = utc(2027, 6, 1, 11), utc(2027, 6, 1, 11, 3)
-    turn = decide(HOURLY, missed, 5, first, now, last=now + timedelta(days=1))
-    assert turn.slots == (first,)
-
-
 def test_plan_made_a_little_ahead_starts_from_now() -> None:
     now, last = utc(2027, 6, 1, 2, 59, 30), utc(2027, 6, 1, 3)
     assert replanned(HOURLY, last + HOUR, last, now - HOUR, now) == last

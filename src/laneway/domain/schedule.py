@@ -251,11 +251,10 @@ def decide(
     """What to do at `now` about a schedule whose first slot without an outcome is `first`.
 
     skip: slots at most a minute late. coalesce: the newest. catch_up: the newest `catch_up`.
-    At most `most` at a time; what is left has its turn next. After a clock that was behind, slots
-    up to `last` have passed before: they are made up only if they are at most a minute late. After
-    one that was ahead, `last` is still to come, and each slot has its turn as usual.
+    At most `most` at a time; what is left has its turn next. Slots up to `last` have passed before,
+    by a clock that was set back since: they are made up only if they are at most a minute late.
     """
-    if last is not None and first <= last <= now:
+    if last is not None and first <= last:
         passed = min(now - GRACE, last)
         after = first if first > passed else cron_.next_slot(timing, passed)
         if after is None or after > now:
