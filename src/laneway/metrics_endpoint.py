@@ -105,9 +105,9 @@ def served(
 
 
 def check_host(settings: Settings) -> None:
-    """Refuses to tell a worker's metrics to whoever reaches another address than loopback.
+    """Refuse to serve metrics without a token on an address other than loopback.
 
-    And to tell them to nobody, by a token that no request can bear.
+    Also refuse a token that no request can carry.
     """
     token = settings.metrics_token
     if token is not None and not re.fullmatch(r"[!-~]+", token.get_secret_value()):

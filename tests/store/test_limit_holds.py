@@ -43,7 +43,7 @@ def test_holders_are_named_without_ids_of_jobs(desk: Desk) -> None:
     for job in jobs:
         assert desk.run(calls.acquire(job, {"ollama": 1})).answer == "granted"
     held(desk)
-    # Whoever may hold a limit need not be able to see the jobs of every workspace.
+    # A role that may hold a limit may not see the jobs of every workspace.
     (found,) = desk.run(holds.find_holders(["ollama"]))
     assert found.holders == ["2 jobs of type t", "a process on host"]
 

@@ -82,7 +82,7 @@ describe("A worker", () => {
     assert.ok(warned.includes("the token does not cover dear, secret: no such jobs are sent"));
   });
 
-  it("is told which schemas are refused, and what else is not in force", async () => {
+  it("learns which schemas are refused, and what else is not in force", async () => {
     const server = await aServer();
     server.ignored = [
       { jobType: "odd", fields: ["arguments"], argumentsRefused: "is too large" },

@@ -139,7 +139,7 @@ async def delete_schedule(who: Manager, request: Request, name: str) -> None:
 async def run_schedule(
     who: Manager, request: Request, name: str, once: OnceOnly, order: RunOrder | None = None
 ) -> Response:
-    """A slot of its own at once."""
+    """Run the schedule once, now."""
     found = await _found(who, request, name, MANAGE)
     place = (found.workspace, found.job_type)
     quota = quota_of(who, await _check_place(who, request, name, *place, found.priority))

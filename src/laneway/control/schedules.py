@@ -148,7 +148,7 @@ async def delete(db: Database, name: str, *, by: str) -> None:
 async def run_now(
     db: Database, name: str, *, by: str, check: bool = False, quota: Quota | None = None
 ) -> RunNow:
-    """A slot of its own at once; with `check`, if a worker that knows the check finds it holds.
+    """Run the schedule once, now; with `check`, if a worker that knows the check finds it holds.
 
     Its job is counted against the quota.
     """

@@ -83,7 +83,7 @@ class Watchdog(Service):
         # Something waits for the leader's other duties, as of the last look.
         self.has_duties = False
         # Called whenever what is due may have changed unseen: elected, leading again, or a jump of
-        # the database's clock, whoever leads.
+        # the database's clock, in each process.
         self.on_elected: Callable[[], None] = lambda: None
 
     @property

@@ -40,7 +40,7 @@ def delete_schedule(name: str) -> Call[None]:
 
 
 def run_schedule(name: str, *, check: bool = False) -> Call[RunNow]:
-    """A slot of its own at once; with `check`, if a worker finds that its check holds."""
+    """Run the schedule once, now; with `check`, if a worker finds that its check holds."""
     path, body = f"{_schedule(name)}/run", encoded({"check": check})
     return once(Call("POST", path, decode.body(RunNow), (), body))
 

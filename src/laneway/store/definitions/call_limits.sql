@@ -151,7 +151,7 @@ begin
             perform from laneway.lease l where l.seq = r.seq and l.attempt = r.attempt;
             -- Somebody writes about it: at the next look.
             continue when found;
-            -- Whoever ended the attempt gave its limits back.
+            -- The end of the attempt released its limits.
             delete from laneway.call_holds h where h.seq = r.seq and h.attempt = r.attempt;
             continue;
         end if;
