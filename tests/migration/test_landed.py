@@ -26,6 +26,7 @@ from tests.migration.test_migrate import catalog, run
 from tests.store.approvals import record
 
 APP = Path(__file__).with_name("old_app.py")
+LAST_WITH_PUBLIC_FUNCTIONS = "e29a9c7"
 # They read every column of a view that has one more in the middle since then: no worker does.
 MOVED = {
     "27b4824": {
@@ -60,8 +61,8 @@ class Landed:
     @cached_property
     def _after(self) -> str:
         name = self._template("migrated", self._before)
-        applied = migrate(self.server.dsn_of(name))
-        assert applied, "nothing to migrate"
+        migrate(self.server.dsn_of(name))
+        assert not status(self.server.dsn_of(name)).pending
         return name
 
     def _template(self, kind: str, of: str) -> str:
@@ -234,7 +235,7 @@ def test_rights_granted_by_hand_still_open_the_public_doors(
 ) -> None:
     """They relied on functions that everybody could call, which the upgrade ends."""
     reads, writes = f"lw_{uuid4().hex[:8]}", f"lw_{uuid4().hex[:8]}"
-    with version(LAST).database() as dsn, ExitStack() as stack:
+    with version(LAST_WITH_PUBLIC_FUNCTIONS).database() as dsn, ExitStack() as stack:
         for name in (reads, writes):
             create = SQL("create role {} login password 'pw'").format(Identifier(name))
             postgres.admin.execute(create)
