@@ -130,7 +130,7 @@ async def test_a_request_keeps_its_id_unless_it_is_no_id(ask: Ask) -> None:
     assert kept.headers["x-request-id"] == "abc-1"
     for given in ("a b", "x" * 129, "a\tb"):
         answer = await ask(None, "GET", "/healthz", headers={"X-Request-Id": given})
-        assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["x-request-id"])
+        assert re.fullmatch(r"lw:[0-9a-f]{32}", answer.headers["x-request-id"])
 
 
 async def test_every_answer_has_the_headers_browsers_heed(ask: Ask) -> None:

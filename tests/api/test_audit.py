@@ -22,6 +22,29 @@ async def test_an_act_tells_who_what_whence_and_how_it_ended(ask: Ask, people: P
     assert refused["action"] == "POST /admin/workers/pause"
 
 
+async def test_an_act_marks_what_is_only_the_callers_word(ask: Ask, people: People) -> None:
+    admin = people.new("admin", "platform_admin")
+
+    async def claimed(**headers: str) -> list[str]:
+        asked = {name.replace("_", "-"): value for name, value in headers.items()}
+        await ask(admin, "POST", "/admin/workers/pause", headers=asked)
+        newest, *_ = (await ask(admin, "GET", AUDIT)).json()["items"]
+        assert newest["address"] == "127.0.0.1"
+        words: list[str] = newest["claimed"]
+        return words
+
+    assert await claimed() == []
+    assert await claimed(X_Forwarded_For="203.0.113.9") == []
+    assert await claimed(Laneway_Door="cli") == ["door"]
+    assert await claimed(Laneway_Door="ui", X_Request_Id="r-1") == ["request_id"]
+    assert await claimed(Laneway_Door="mcp", X_Request_Id="r-1") == ["door", "request_id"]
+    # Nobody else can give an id that looks like one of the server's.
+    made = (await ask(None, "GET", "/healthz")).headers["x-request-id"]
+    assert await claimed(X_Request_Id=made) == []
+    newest, *_ = (await ask(admin, "GET", AUDIT)).json()["items"]
+    assert newest["request_id"] != made
+
+
 async def test_a_refusal_is_kept_however_the_object_was_called(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     otto = people.new("otto", "operator", lanes=["interactive"])

@@ -29,6 +29,7 @@ _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _SPAN = re.compile(r"\b\d+(?:\.\d+)?(?:ms|s)\b|(?<=_s\": )\d+\.\d+")
 _SECRET = re.compile(r"\blw[a-z]*_[\w-]+")
 # Only a server has them.
+_CLAIMED = re.compile(r"(?<=  )(actor, )?door$|(?<=\"claimed\": \[)[^\]]*", re.MULTILINE)
 _OF_SERVERS = re.compile(r'"(principal_id|request_id|address)": [^,}]+')
 
 
@@ -63,7 +64,7 @@ class Teller:
         return _UUID.findall(found.stdout)
 
     def _plain(self, text: str) -> str:
-        text = _OF_SERVERS.sub(r'"\1": …', text)
+        text = _OF_SERVERS.sub(r'"\1": …', _CLAIMED.sub("…", text))
         for pattern, word in ((_SECRET, "<secret>"), (_TIME, "<time>"), (_CLOCK, "<clock>")):
             text = pattern.sub(word, text)
         text = _UUID.sub(lambda found: self._name(found[0]), _SPAN.sub("<span>", text))

@@ -389,6 +389,7 @@ async def test_an_accepted_verb_leaves_exactly_one_act(
     assert act.name == object_of(name, known, args)
     assert (act.actor, act.door, act.request_id) == ("ann", "http", "req-1")
     assert (act.principal_id, act.address) == (ANN.principal_id, "192.0.2.7")
+    assert act.claimed == ("request_id",)
     assert part_of(act.before, case.before) == case.before
     assert part_of(act.after, case.after) == case.after
 

@@ -41,7 +41,12 @@ class ActOut(BaseModel):
     before: dict[str, Any] | None = Field(description="null: it was created, or nothing was done")
     after: dict[str, Any] | None = Field(description="null: it is gone, or nothing was done")
     request_id: str | None
-    address: str | None
+    address: str | None = Field(
+        description="Of the connection, or what a proxy in trusted_proxies says"
+    )
+    claimed: list[Literal["actor", "door", "request_id"]] = Field(
+        description="Fields that are the caller's word; the server found out the others"
+    )
 
 
 @router.get(

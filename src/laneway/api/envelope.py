@@ -7,7 +7,6 @@ import re
 import time
 from contextvars import ContextVar
 from typing import Any, Final
-from uuid import uuid4
 
 from fastapi import Request
 from starlette.datastructures import Headers
@@ -19,6 +18,7 @@ from laneway.api.auth import SAFE, admit
 from laneway.api.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
 from laneway.api.problems import printable, refusal, unexpected
 from laneway.config import Settings
+from laneway.domain.actor import REQUEST_ID, new_request_id
 from laneway.errors import LanewayError
 from laneway.store.jobs import large_json_as_text
 from laneway.tally import PROCESS
@@ -60,8 +60,8 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
-        own_id = given if _ID.fullmatch(given) else uuid4().hex
+        # A request of ours within another one has the id of that.
+        own_id = scope.get(REQUEST_ID) or _id_of(headers)
         scope.setdefault("state", {})["request_id"] = own_id
         token = request_id.set(own_id)
         began = time.monotonic()
@@ -116,6 +116,11 @@ class Envelope:
             return message
 
         return receiving
+
+
+def _id_of(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _ID.fullmatch(given) else new_request_id()
 
 
 class _Sending:

@@ -10,7 +10,6 @@ import logging
 import typing
 from collections.abc import Callable
 from typing import Any, Final
-from uuid import uuid4
 from weakref import ref
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -18,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from laneway.api.bodies import UNREAD
 from laneway.api.connections import Connections
 from laneway.api.problems import MEDIA_TYPE, Problem
+from laneway.domain.actor import new_request_id
 
 log = logging.getLogger("laneway.api")
 
@@ -145,7 +145,7 @@ class Protocol(HttpToolsProtocol):
             self._refuse(408, f"The body did not come within {self.body_s:g} s.")
 
     def _refuse(self, status: int, detail: str) -> None:
-        own_id = uuid4().hex
+        own_id = new_request_id()
         log.info("no request was read: %s", detail, extra={"request_id": own_id})
         title, code = _TITLES[status]
         problem = Problem(

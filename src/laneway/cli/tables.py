@@ -292,7 +292,9 @@ def _told(differing: Mapping[str, tuple[object, object]]) -> str:
 
 
 def acts(items: Iterable[Act]) -> Table:
-    table = columns("ID", "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", right=("ID",))
+    table = columns(
+        "ID", "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", "CLAIMED", right=("ID",)
+    )
     for each in items:
         table.add_row(
             str(each.id),
@@ -302,6 +304,7 @@ def acts(items: Iterable[Act]) -> Table:
             visible(each.action) + ("" if each.outcome == "done" else f" ({each.outcome})"),
             visible(each.name or "-"),
             _deed(each),
+            ", ".join(each.claimed) or "-",
         )
     return table
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, Literal, get_args
 from uuid import UUID
 
-from laneway.domain.actor import Door
+from laneway.domain.actor import Door, is_own_request_id
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
@@ -21,6 +21,8 @@ TOO_DEEP: Final = "[too deep]"
 # As deep as a payload may be.
 DEEPEST: Final = 64
 WORD_BYTES: Final = 512
+# Of a token's request, `http` is what it is where the client says nothing of its door.
+_SEEN_DOORS: Final = frozenset({"http", "ui", "grpc"})
 LONGEST_AGE: Final = 100 * 366 * 86400.0
 _SECRET: Final = re.compile(
     r"passw(or)?d|passphrase|secret|token|credential|authorization|cookie"
@@ -48,6 +50,27 @@ class Act:
     request_id: str | None
     address: str | None
 
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """The fields that are the caller's word; the server found out the others.
+
+        Without a principal a program with a login to the database wrote the act. With one, the
+        server knows that a request came by HTTP, gRPC or a browser's session, and no more.
+        """
+        is_seen = self.door in _SEEN_DOORS
+        return tuple(
+            field
+            for field, is_claimed in (
+                ("actor", self.principal_id is None and not is_seen),
+                ("door", not is_seen),
+                (
+                    "request_id",
+                    self.request_id is not None and not is_own_request_id(self.request_id),
+                ),
+            )
+            if is_claimed
+        )
+
     def to_dict(self) -> dict[str, object]:
         return {
             "id": self.id,
@@ -64,6 +87,7 @@ class Act:
             "after": self.after,
             "request_id": self.request_id,
             "address": self.address,
+            "claimed": list(self.claimed),
         }
 
 

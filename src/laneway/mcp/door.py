@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from laneway.domain.actor import REQUEST_ID
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.mcp.unreadable import unreadable
 
@@ -104,12 +105,12 @@ class Inside(httpx2.ASGITransport):
 
     def __init__(self, api: ASGIApp, scope: Scope) -> None:
         address = scope.get("client") or ("127.0.0.1", 0)
-        super().__init__(api, client=tuple(address), root_path=scope.get("root_path", ""))
-        self._request_id = scope["state"]["request_id"]
+        request_id = scope["state"]["request_id"]
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["X-Request-Id"] = self._request_id
-        return await super().handle_async_request(request)
+        async def within(inner: Scope, receive: Receive, send: Send) -> None:
+            await api({**inner, REQUEST_ID: request_id}, receive, send)
+
+        super().__init__(within, client=tuple(address), root_path=scope.get("root_path", ""))
 
 
 def _path(scope: Scope) -> str:
