@@ -9,6 +9,7 @@ LanewayError
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
 │   ├── SchemaMismatch      the schema is missing, older or newer than this code can use
 │   └── UnsuitableDatabase  the database or role is set up so that no retry can help
+│       └── MissingRight    the database role lacks a right
 ├── UnreadableValue         the database holds a value that this code cannot read
 ├── Unauthenticated         nobody is known by what was shown, or nothing was
 ├── Forbidden               the principal may not do this
@@ -92,6 +93,10 @@ class UnsuitableDatabase(DatabaseUnavailable):
         super().__init__(f"{message}: {cure}")
         self.message = message
         self.cure = cure
+
+
+class MissingRight(UnsuitableDatabase):
+    """The database role lacks a right; `cure` names the command that grants it."""
 
 
 class UnreadableValue(LanewayError):

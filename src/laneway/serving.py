@@ -82,7 +82,7 @@ def run_server(
     bound = listen(host, port)
     with bound:
         dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
-        check(dsn, __version__)
+        check(dsn, __version__, role="server")
         worker = None
         if loaded is not None:
             is_off = settings.worker == "off"

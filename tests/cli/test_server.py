@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
+from psycopg.conninfo import make_conninfo
 
 from tests.api.conftest import People
 from tests.cli.conftest import PROGRAM, Run
@@ -160,3 +161,37 @@ def test_a_taken_port_is_said_in_one_line(run: Run) -> None:
 def test_help_does_not_load_the_server() -> None:
     code = "import sys, laneway.cli.main; sys.exit('fastapi' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("command", [("worker", "app:lw"), ("worker", "app:lw", "--processes=2")])
+def test_worker_without_rights_is_refused_with_the_cure(
+    dsn: str, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    code, said = _end_without_rights(dsn, tmp_path, *command)
+    assert code == 4, said
+    assert "lacks rights that a worker needs: " in said
+    assert "laneway db grants --role worker --to pg_monitor" in said
+
+
+def test_server_without_rights_is_refused_with_the_cure(dsn: str, tmp_path: Path) -> None:
+    code, said = _end_without_rights(dsn, tmp_path, "server", "--port=0")
+    assert code == 4, said
+    assert "laneway db grants --role server --to pg_monitor" in said
+
+
+def _end_without_rights(dsn: str, cwd: Path, *command: str) -> tuple[int, str]:
+    """Run a program as a role that may do nothing."""
+    ended = subprocess.run(
+        [*PROGRAM, *command],
+        env={
+            **os.environ,
+            "LANEWAY_DATABASE_URL": make_conninfo(dsn, options="-c role=pg_monitor"),
+        },
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return ended.returncode, ended.stderr

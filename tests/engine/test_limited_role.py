@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from laneway import Analysis, Context, Laneway
+from laneway.errors import MissingRight, UnsuitableDatabase
 from laneway.store.grants import grants
 from tests.engine.workshop import QUICK, Workshop, until
 
@@ -54,4 +56,92 @@ async def test_worker_of_a_limited_role_starts_whatever_its_application_declares
     assert await waiting.wait(60) == 3
     assert shop.rows("select name from laneway.schedules") == [("nightly",)]
     await until(lambda: shop.one("select next_at is not null from laneway.schedule_state"))
+    await lw.close()
+
+
+def role_of(dsn: str) -> str:
+    return dsn.partition("role=")[2].strip("'")
+
+
+@pytest.mark.parametrize(
+    ("lost", "named"),
+    [
+        ("execute on function laneway.claim", "execute on function laneway.claim"),
+        ("delete on laneway.workers", "delete on laneway.workers"),
+        ("select on laneway.migrations", "select on laneway.migrations"),
+        ("usage on schema laneway", "usage on schema laneway"),
+    ],
+)
+async def test_worker_that_lacks_a_right_ends_at_start_and_names_it(
+    shop: Workshop, limited_dsn: str, lost: str, named: str
+) -> None:
+    role = role_of(limited_dsn)
+    shop.do(f"revoke {lost} from {role}")
+    lw = Laneway(limited_dsn, **QUICK)
+    with pytest.raises(MissingRight) as refused:
+        await lw.worker().start()
+    assert f"{role} lacks rights that a worker needs: {named}" in str(refused.value)
+    assert f"laneway db grants --role worker --to {role}" in refused.value.cure
+    await lw.close()
+
+
+async def test_worker_needs_no_right_that_only_the_version_before_needs(
+    shop: Workshop, limited_dsn: str
+) -> None:
+    shop.do(f"revoke all on laneway.slot_usage from {role_of(limited_dsn)}")
+    lw = Laneway(limited_dsn, **QUICK)
+
+    @lw.handler("plain")
+    async def plain(ctx: Context) -> str:
+        return "done"
+
+    await shop.hire(lw)
+    assert await (await lw.submit("plain")).wait(60) == "done"
+    await lw.close()
+
+
+async def test_worker_that_loses_a_right_names_it_and_goes_on_with_it(
+    shop: Workshop, limited_dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    lw = Laneway(limited_dsn, **QUICK)
+    role = role_of(limited_dsn)
+
+    @lw.handler("plain")
+    async def plain(ctx: Context) -> str:
+        shop.do(f"revoke execute on function laneway.step, laneway.settle from {role}")
+        return await ctx.step("read", lambda: "done")
+
+    await shop.hire(lw)
+    job = await lw.submit("plain")
+    await until(lambda: "permission denied for function step" in caplog.text)
+    assert "laneway db grants" in caplog.text
+    shop.do(f"grant execute on function laneway.step to {role}")
+    await until(lambda: "permission denied for function settle" in caplog.text)
+    shop.do(f"grant execute on function laneway.settle to {role}")
+    assert await job.wait(60) == "done"
+    assert (await job.get()).attempt == 1
+    await lw.close()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"password": "wrong"}, {"user": "nobody_here"}, {"dbname": "nowhere"}]
+)
+async def test_worker_whose_login_is_refused_ends_at_start(
+    dsn: str, wrong: dict[str, str]
+) -> None:
+    lw = Laneway(make_conninfo(dsn, **wrong), **QUICK)
+    with pytest.raises(UnsuitableDatabase, match="LANEWAY_DATABASE_URL"):
+        await lw.worker().start()
+    await lw.close()
+
+
+async def test_wait_of_a_role_that_may_not_read_jobs_is_refused_at_once(
+    shop: Workshop, limited_dsn: str
+) -> None:
+    job = await shop.lw.submit("plain")
+    shop.do(f"revoke select on laneway.jobs from {role_of(limited_dsn)}")
+    lw = Laneway(limited_dsn, **QUICK)
+    with pytest.raises(MissingRight, match="permission denied for table jobs"):
+        await lw.wait(job.id)
     await lw.close()

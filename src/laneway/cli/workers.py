@@ -133,7 +133,7 @@ async def _keep_showing(desk: Desk, interval: float) -> None:
     from rich.text import Text
 
     from laneway.cli import tables
-    from laneway.errors import DatabaseUnavailable, ServerUnreachable
+    from laneway.errors import DatabaseUnavailable, ServerUnreachable, UnsuitableDatabase
 
     screen = output.console()
     with Live(console=screen, screen=True, auto_refresh=False) as live:
@@ -142,6 +142,8 @@ async def _keep_showing(desk: Desk, interval: float) -> None:
                 seen = await desk.overview(screen.height)
                 foot = f"every {output.seconds(interval)} · Ctrl-C ends"
                 live.update(Group(tables.overview(seen), Text(f"\n{foot}", "dim")), refresh=True)
+            except UnsuitableDatabase:
+                raise
             except DatabaseUnavailable as error:
                 live.update(Text(f"database unavailable: {error}", "red"), refresh=True)
             except ServerUnreachable as error:

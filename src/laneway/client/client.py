@@ -35,6 +35,7 @@ from laneway.errors import (
     LanewayError,
     NotFound,
     SchemaMismatch,
+    UnsuitableDatabase,
 )
 from laneway.store import bell, jobs, notify
 from laneway.store.batch import Batch, store_batch, submit_batch
@@ -310,7 +311,7 @@ class Client(LimitHolder):
                     raise NotFound(f"no job {wanted}")
                 if Status(seen[0]) in TERMINAL:
                     return self._outcome(wanted, *seen)
-            except SchemaMismatch:
+            except (SchemaMismatch, UnsuitableDatabase):
                 raise
             except DatabaseUnavailable as error:
                 trouble = error
@@ -356,6 +357,8 @@ class Client(LimitHolder):
                 async with self.database.connection() as conn:
                     was_reached = True
                     return await work(conn)
+            except (SchemaMismatch, UnsuitableDatabase):
+                raise
             except DatabaseUnavailable:
                 pause = None if was_reached else next(pauses, None)
                 if pause is None:

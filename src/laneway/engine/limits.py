@@ -14,7 +14,7 @@ from laneway.engine.complaints import Complaints
 from laneway.engine.ledger import Ledger
 from laneway.engine.line import after_finish
 from laneway.engine.run import Run
-from laneway.errors import DatabaseUnavailable
+from laneway.errors import DatabaseUnavailable, SchemaMismatch
 from laneway.store.calls import Grant
 
 FIRST_S = 0.05
@@ -146,7 +146,7 @@ class CallLimits:
             _ = self._spawn(self._undo(run, names, asking))
             raise
         except DatabaseUnavailable as error:
-            if type(error) is not DatabaseUnavailable or run.stop_reason is not None:
+            if isinstance(error, SchemaMismatch) or run.stop_reason is not None:
                 raise
             # The answer may be lost though the write was not: it may be asked again.
             self._complaints.tell("limit", error)

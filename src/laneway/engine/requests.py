@@ -22,7 +22,7 @@ from laneway.engine.limits import CallLimits
 from laneway.engine.line import after_finish
 from laneway.engine.reporter import Reporter
 from laneway.engine.run import Run
-from laneway.errors import DatabaseUnavailable, InvalidInput, StaleAttempt
+from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
 from laneway.store.leases import Answer
 
 BUSY_S = 0.05
@@ -115,7 +115,7 @@ class Requests:
 
     async def _put_off(self, run: Run, error: DatabaseUnavailable, failures: int) -> None:
         """What a step has done is not lost with a connection: again, unless the job should stop."""
-        if type(error) is not DatabaseUnavailable or run.stop_reason is not None:
+        if isinstance(error, SchemaMismatch) or run.stop_reason is not None:
             raise error
         self._complaints.tell("step", error)
         longest = min(LONGEST_BACKOFF_S, 0.05 * 2.0 ** min(failures, 10))

@@ -202,7 +202,7 @@ class Worker:
         log.info("worker %s serves %s", self.name, ", ".join(sorted(self.loops)) or "no lane")
 
     async def _introduce(self) -> None:
-        await asyncio.to_thread(check, self._dsn, __version__)
+        await asyncio.to_thread(check, self._dsn, __version__, role="worker")
         await self.registrar.introduce(self.registry, self.settings)
 
     async def _reach(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 import psycopg
 from psycopg import errors as pg
@@ -12,9 +14,11 @@ from laneway.errors import (
     DatabaseUnavailable,
     InvalidInput,
     LanewayError,
+    MissingRight,
     QuotaExceeded,
     SchemaMismatch,
     UnreadableValue,
+    UnsuitableDatabase,
 )
 from laneway.store import pooler
 
@@ -31,6 +35,21 @@ TRANSIENT = (
 # When there may be room again for a principal at its bound.
 QUOTA_PAUSE_S = 5.0
 MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
+
+# PostgreSQL's reasons to refuse a login that no retry changes. The driver gives no SQLSTATE for a
+# failed login, so they are read from the text; one in another language is retried.
+_REFUSED_LOGIN: Final = re.compile(
+    r"password authentication failed for user|no password supplied|no pg_hba\.conf entry"
+    r'|role "[^\n]*" (does not exist|is not permitted to log in)'
+    r'|database "[^\n]*" does not exist'
+    r"|permission denied for database"
+)
+# One for each address that was tried.
+_LOGIN: Final = re.compile(r"connection to server.*?(?=connection to server|\Z)", re.DOTALL)
+CURE_LOGIN: Final = "correct the user, password or database name in LANEWAY_DATABASE_URL"
+CURE_RIGHT: Final = (
+    "as the schema's owner, run the SQL of `laneway db grants --role ROLE --to DATABASE_ROLE`"
+)
 
 
 # Parameters of statements that hold JSON of the caller.
@@ -63,13 +82,21 @@ def translate(error: Exception, field: str = "payload") -> LanewayError | None:
             f"the schema laneway is missing or of another version "
             f"({(error.diag.message_primary or 'unknown')}): run `laneway db migrate`"
         )
+    if isinstance(error, psycopg.OperationalError) and _is_refused_login(error):
+        return UnsuitableDatabase(_first_line(error), CURE_LOGIN)
     if isinstance(error, TRANSIENT):
         return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):
         return InvalidInput(field, f"PostgreSQL refuses it: {_first_line(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
-        return DatabaseUnavailable(f"{_first_line(error)}: see `laneway db grants`")
+        return MissingRight(_first_line(error), CURE_RIGHT)
     return None
+
+
+def _is_refused_login(error: psycopg.OperationalError) -> bool:
+    """Whether every address refused the login for a reason that stays."""
+    tries = _LOGIN.findall(str(error))
+    return bool(tries) and all(_REFUSED_LOGIN.search(one) for one in tries)
 
 
 def _cause(error: Exception) -> str:

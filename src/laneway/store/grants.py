@@ -14,7 +14,15 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 from laneway.store.function_rights import FUNCTIONS
-from laneway.store.rights import ALL_ROLES, EVERYONE, OWNING_ROLES, PUBLIC_VIEW, ROLES, STATEMENTS
+from laneway.store.rights import (
+    ALL_ROLES,
+    EARLIER,
+    EVERYONE,
+    OWNING_ROLES,
+    PUBLIC_VIEW,
+    ROLES,
+    STATEMENTS,
+)
 
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
@@ -48,6 +56,12 @@ def privileges(role: str) -> frozenset[Privilege]:
     lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
     lines += [*EVERYONE, *(PUBLIC_VIEW if "jobs/list_jobs" in ROLES[role] else ())]
     return frozenset(expand(lines))
+
+
+def needed(role: str) -> frozenset[Privilege]:
+    """What programs of this version need of it: without what only the version before needs."""
+    lines = [line for name in ROLES[role] for line in STATEMENTS[name] if line not in EARLIER]
+    return frozenset(expand([*lines, *EVERYONE]))
 
 
 def expand(lines: Iterable[str]) -> Iterable[Privilege]:

@@ -33,6 +33,7 @@ from laneway.store.migration_files import (
     transaction,
 )
 from laneway.store.migration_files import script as _script
+from laneway.store.missing_rights import refuse_missing_rights
 from laneway.store.server_settings import ENCODING, refuse_unsuitable
 from laneway.store.statement import Statement
 
@@ -313,10 +314,24 @@ def _compared(applied: Applied) -> MigrationStatus:
     )
 
 
-def check(dsn: str, code: str) -> None:
-    """Refuses to go on where the schema is too old for this code, or too new."""
+def check(dsn: str, code: str, *, role: str | None = None) -> None:
+    """Refuses to go on where the schema is too old for this code, or too new.
+
+    With the name of a Laneway role, also where the database role lacks a right of it.
+    """
     with _connected(dsn) as conn:
-        applied = _applied(conn)
+        try:
+            applied = _applied(conn)
+        except pg.InsufficientPrivilege:
+            if role is not None:
+                refuse_missing_rights(conn, role)
+            raise
+        _refuse_misfit(applied, code)
+        if role is not None:
+            refuse_missing_rights(conn, role)
+
+
+def _refuse_misfit(applied: Applied, code: str) -> None:
     missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
     # Their version counts, not their text: functions of newer code answer the calls of this one.
     if not missing and definitions().number not in applied:

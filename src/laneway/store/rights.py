@@ -16,6 +16,8 @@ _EARLIER_BATCH: Final = (
     "usage on jobs_seq_seq", "insert on jobs", "insert on ready", "insert on delayed",
     "select insert on job_keys", "select insert on deadlines", "execute on place",
 )  # fmt: skip
+# What only programs of the version before need.
+EARLIER: Final = frozenset({_EARLIER_SLOTS, *_EARLIER_COUNTERS, *_EARLIER_BATCH})
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
 STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
