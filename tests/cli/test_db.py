@@ -6,12 +6,16 @@ import json
 import os
 import signal
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from laneway.cli import worker
+from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
 from tests.cli.conftest import Run, invoke
+from tests.control.scene import Scene
 
 
 def test_migrate_and_status_tell_what_was_and_is(
@@ -119,6 +123,30 @@ def test_doctor_fails_where_work_cannot_be_done(
     assert told.exit_code == 1
     assert "✘ schema" in told.stdout
     assert "next: laneway db migrate" in told.stdout
+
+
+@pytest.mark.parametrize("role", [None, "reader", "client", "worker"])
+def test_doctor_of_a_limited_role_says_what_it_may_not_check(
+    run: Run, dsn: str, scene: Scene, monkeypatch: pytest.MonkeyPatch, role: str | None
+) -> None:
+    name = f"limited_{uuid4().hex}"
+    scene.conn.execute(f"create role {name} nologin".encode())
+    try:
+        if role is not None:
+            scene.conn.execute(grants([role], name, "nobody").encode())
+        limited = make_conninfo(dsn, options=f"-c role={name}")
+        monkeypatch.setenv("LANEWAY_DATABASE_URL", limited)
+        told = run("doctor", "--json")
+    finally:
+        scene.conn.execute(f"drop owned by {name}".encode())
+        scene.conn.execute(f"drop role {name}".encode())
+    assert told.exit_code == 0, told.stdout
+    checks = {check["name"]: check for check in map(json.loads, told.stdout.splitlines())}
+    assert "examination" not in checks
+    assert checks["jobs"]["message"].startswith(f"not checked: the role {name} lacks a right (")
+    assert "sample_lost" in checks["jobs"]["message"] or role is None
+    assert checks["schema"]["message"].startswith("not checked") == (role is None)
+    assert checks["snapshots"]["finding"] == "ok"
 
 
 def test_bench_points_at_make_bench_in_a_checkout_only(

@@ -127,9 +127,7 @@ async def test_worker_that_loses_a_right_names_it_and_goes_on_with_it(
 @pytest.mark.parametrize(
     "wrong", [{"password": "wrong"}, {"user": "nobody_here"}, {"dbname": "nowhere"}]
 )
-async def test_worker_whose_login_is_refused_ends_at_start(
-    dsn: str, wrong: dict[str, str]
-) -> None:
+async def test_worker_whose_login_is_refused_ends_at_start(dsn: str, wrong: dict[str, str]) -> None:
     lw = Laneway(make_conninfo(dsn, **wrong), **QUICK)
     with pytest.raises(UnsuitableDatabase, match="LANEWAY_DATABASE_URL"):
         await lw.worker().start()

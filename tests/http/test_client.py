@@ -17,6 +17,7 @@ from laneway.errors import (
     InvalidInput,
     LanewayError,
     NotFound,
+    QuotaExceeded,
     RateLimited,
     Refused,
     ServerError,
@@ -180,6 +181,15 @@ def test_who_was_too_quick_is_told_for_how_long(desk: Desk) -> None:
     with pytest.raises(RateLimited) as caught:
         desk.ask(Script(answer(429, retry_after="7")), lambda c: c.get_health(), retries=0)
     assert caught.value.retry_after == 7
+
+
+def test_refusal_by_a_quota_is_raised_at_once(desk: Desk) -> None:
+    full = answer(429, {"code": "quota_exceeded", "detail": "full"}, retry_after="5")
+    script = Script(full)
+    with pytest.raises(QuotaExceeded) as caught:
+        desk.ask(script, lambda c: c.submit("greet"))
+    assert caught.value.retry_after == 5
+    assert len(script.requests) == 1
 
 
 def test_retry_after_is_a_number_or_a_date() -> None:

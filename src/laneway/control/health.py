@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ from laneway.control.audit import audited, listing
 from laneway.domain.audit import ActFilter
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
-from laneway.errors import LanewayError, UnsuitableDatabase
+from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
 from laneway.store import health, job_types, migrate, workers
 from laneway.store.database import Database
 
@@ -85,7 +85,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
     if found.finding is Finding.FAIL:
         return
     try:
-        schema = await check_schema(db)
+        schema = await _allowed(db, "schema", check_schema)
     except UnsuitableDatabase as error:
         yield _fail("schema", error.message, error.cure)
         return
@@ -98,14 +98,31 @@ async def examine(db: Database) -> AsyncIterator[Check]:
     yield await check_settings(db)
     yield await check_clock(db)
     if schema.finding is not Finding.FAIL:
-        yield await check_workers(db)
-        yield await check_leases(db)
-        yield await check_blockers(db)
-        yield await check_lost(db)
-        yield await check_publishers(db)
-        yield await check_remote_tokens(db)
-        yield await check_rights(db)
-    yield await check_snapshots(db)
+        for name, check in (
+            ("workers", check_workers),
+            ("leases", check_leases),
+            ("blockers", check_blockers),
+            ("jobs", check_lost),
+            ("job types", check_publishers),
+            ("remote tokens", check_remote_tokens),
+            ("rights", check_rights),
+        ):
+            yield await _allowed(db, name, check)
+    yield await _allowed(db, "snapshots", check_snapshots)
+
+
+async def _allowed(db: Database, name: str, check: Callable[[Database], Awaitable[Check]]) -> Check:
+    """The check, or that the database role may not run it."""
+    try:
+        return await check(db)
+    except MissingRight as error:
+        role = await db.run(health.current_role())
+        return _warn(
+            name,
+            f"not checked: the role {role} lacks a right ({error.message})",
+            "run `laneway doctor` as the schema's owner, or as a role with the rights of"
+            " `laneway db grants --role server`",
+        )
 
 
 async def check_server(db: Database) -> Check:

@@ -17,7 +17,14 @@ from uuid import UUID
 
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
-from laneway.errors import JobFailed, LanewayError, RateLimited, ServerError, ServerUnreachable
+from laneway.errors import (
+    JobFailed,
+    LanewayError,
+    QuotaExceeded,
+    RateLimited,
+    ServerError,
+    ServerUnreachable,
+)
 from laneway.http import decode
 from laneway.http.call import Answer, Call, in_path
 from laneway.http.models import Event
@@ -146,6 +153,9 @@ def _wait(call: Call[T], reply: Reply, pause: float | None) -> float | None:
     if reply.lost is not None:
         return pause
     told = reply.body if isinstance(reply.body, dict) else {}
+    if told.get("code") == QuotaExceeded.code:
+        # Room comes when jobs end, which may take hours: the caller decides.
+        return None
     if reply.status not in _AGAIN and told.get("code") != _UNDER_WAY:
         return None
     asked = reply.retry_after

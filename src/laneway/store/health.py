@@ -46,6 +46,11 @@ def read_server() -> Statement[ServerState]:
     return Statement("health/read_server", lambda rows: ServerState(*rows[0]))
 
 
+def current_role() -> Statement[str]:
+    """The database role whose rights statements have."""
+    return Statement("health/read_role", scalar)
+
+
 def oldest_snapshot() -> Statement[OldSnapshot | None]:
     return Statement(
         "health/find_oldest_snapshot", lambda rows: OldSnapshot(*rows[0]) if rows else None

@@ -99,6 +99,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/recount_usage": ("execute on recount",),
     "health/read_migrations": ("select on migrations",),
     "health/read_rights": (),
+    "health/read_role": (),
     "health/read_server": (),
     "health/read_settings": (),
     "history/list_changes": ("select on control_history",),

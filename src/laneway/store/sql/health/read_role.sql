@@ -1,0 +1,2 @@
+-- The role whose rights statements have.
+select current_user::text
