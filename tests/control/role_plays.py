@@ -541,6 +541,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(health.oldest_snapshot())
     cast.run(health.find_blockers())
     cast.run(health.read_rights())
+    cast.run(health.current_role())
     cast.run(health.settings_named(["jit"]))
     cast.run(health.find_lost(newest=9, places=2, each=2))
     cast.run(health.look_for_lost(after=0, look=9))

@@ -64,7 +64,7 @@ def role_of(dsn: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("lost", "named"),
+    "lost, named",
     [
         ("execute on function laneway.claim", "execute on function laneway.claim"),
         ("delete on laneway.workers", "delete on laneway.workers"),
