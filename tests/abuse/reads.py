@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tests.abuse.case import Case, Reply, Target, exchange, http, request_bytes
 from tests.abuse.target import LISTS
 
+STOP = {"enabled": False}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
@@ -63,17 +64,35 @@ def _jobs() -> Iterator[Case]:
 
 
 def _schedules() -> Iterator[Case]:
-    given = {"name": "lists", "job_type": "x", "cron": "0 5 * * *"}
-    for size in (60_000, 340_000):
+    given = {"job_type": "x", "cron": "0 5 * * *"}
+    for size in (60_000, 250_000, 340_000):
+        name = f"of-{size}"
+        payload: dict[str, object] = {"a": [[]] * size}
+        path = f"/admin/schedules/{name}"
+        # A case that is tried again finds it there.
         yield http(
             f"schedule of {size} lists",
             "POST",
             "/admin/schedules",
             201,
             409,
+            422,
             who="operator",
-            body={**given, "payload": {"a": [[]] * size}},
+            body={**given, "name": name, "payload": payload},
         )
+        yield http(
+            f"change to {size} lists",
+            "PATCH",
+            path,
+            200,
+            404,
+            422,
+            who="operator",
+            body={"payload": {**payload, "b": 1}},
+        )
+        yield http(f"stop of {size} lists", "PATCH", path, 200, 404, who="operator", body=STOP)
+        yield http(f"roll-back of {size} lists", "POST", f"{path}/rollback", 200, 404, who="admin")
+        yield http(f"deletion of {size} lists", "DELETE", path, 204, 404, who="operator")
     for path in (
         "/admin/schedules?limit=200",
         "/admin/schedules/lists-0/history?limit=200",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import psycopg
@@ -55,6 +56,25 @@ def small_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+@pytest.fixture
+def off_the_loop(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Fail where a large text is parsed, or a large value written, by the thread of the loop."""
+    loads, dumps, is_loop = json.loads, json.dumps, threading.get_ident()
+
+    def read(text: Any, **options: Any) -> Any:
+        assert len(text) <= LARGE or threading.get_ident() != is_loop, "a large text is parsed"
+        return loads(text, **options)
+
+    def write(value: Any, **options: Any) -> str:
+        text = dumps(value, **options)
+        assert len(text) <= LARGE or threading.get_ident() != is_loop, "a large value is written"
+        return text
+
+    monkeypatch.setattr(json, "loads", read)
+    monkeypatch.setattr(json, "dumps", write)
+    return monkeypatch
+
+
 @pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
 async def test_large_lists_come_in_pages_of_bounded_bytes(
     ask: Ask, people: People, large: None, small_only: pytest.MonkeyPatch, path: str
@@ -89,6 +109,50 @@ async def test_large_schedule_is_shown_without_being_parsed(
     shown = await ask(ann, "GET", "/admin/schedules/large-03")
     small_only.undo()
     assert shown.json()["payload"] == PAYLOAD
+
+
+async def test_large_schedule_is_written_without_being_parsed_on_the_loop(
+    ask: Ask, people: People, off_the_loop: pytest.MonkeyPatch
+) -> None:
+    ann = people.new("ann", "platform_admin")
+    first, second = ({"a": [[]] * size, "b": {"api_key": "k"}} for size in (40_000, 41_000))
+    new = {"name": "lists", "job_type": "a", "cron": "0 5 * * *"}
+    path = "/admin/schedules/lists"
+    answers = [
+        await ask(ann, "POST", "/admin/schedules", **_sent({**new, "payload": first})),
+        await ask(ann, "PATCH", path, **_sent({"payload": second})),
+        # What is so already leaves an act too.
+        await ask(ann, "PATCH", path, **_sent({"payload": second})),
+        await ask(ann, "PATCH", path, json={"job_type": "b"}),
+        await ask(ann, "PATCH", path, json={"enabled": False}),
+        await ask(ann, "POST", f"{path}/run"),
+        await ask(ann, "POST", f"{path}/rollback"),
+        await ask(ann, "DELETE", path),
+    ]
+    refused = await ask(ann, "PATCH", path, **_sent({"payload": [second]}))
+    small = await ask(ann, "PATCH", path, json={"payload": []})
+    listed = await ask(ann, "GET", "/admin/audit?kind=schedule")
+    off_the_loop.undo()
+    assert [answer.status_code for answer in answers] == [201, *[200] * 6, 204]
+    assert (refused.status_code, small.status_code) == (422, 422)
+    assert refused.json()["errors"] == small.json()["errors"]
+    assert answers[0].json()["payload"] == first
+    assert answers[1].json()["payload"] == second
+    acts = {act["action"]: act for act in reversed(listed.json()["items"])}
+    assert {act["workspace"] for act in acts.values()} == {"default"}
+    kept = {**second, "b": {"api_key": "[redacted]"}}
+    for action in ("schedule.changed", "schedule.rolled_back", "schedule.deleted"):
+        assert acts[action]["before"]["payload"] == kept
+    created = acts["schedule.created"]["after"]["payload"]
+    assert created == {**first, "b": {"api_key": "[redacted]"}}
+
+
+def _sent(body: object) -> dict[str, Any]:
+    """A body in the text that other clients write, without a reader on the way."""
+    return {
+        "content": json.JSONEncoder().encode(body),
+        "headers": {"Content-Type": "application/json"},
+    }
 
 
 def _cursor(text: str) -> str | None:

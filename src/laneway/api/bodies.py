@@ -19,9 +19,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Message, Scope
 
-from laneway.client import JsonText
 from laneway.config import Settings
-from laneway.domain.payload import PayloadLimits, keep_text
+from laneway.domain.payload import JsonText, PayloadLimits, keep_text
 from laneway.errors import InvalidInput
 
 # All that anonymous callers have to say is a form with a link.

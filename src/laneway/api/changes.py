@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
-from laneway.api.answer import Json
+from laneway.api.answer import render
 from laneway.api.auth import Caller
 from laneway.api.idempotency import Once
 from laneway.api.paging import LARGEST_ID, Cursor, Limit, Page, Request, id_of
@@ -107,9 +107,10 @@ async def roll_back(
 
     async def act(db: Database) -> Response:
         async with db.joined() as one:
-            change = await history.rollback(one, kind, name, to=to, by=by)
+            change = await history.rollback(one, kind, name, to=to, by=by, as_text=True)
             if check is not None:
                 await check(one)
-        return Json({"change": None if change is None else change.to_dict()})
+        told = render(None if change is None else change.to_dict())
+        return Response(b'{"change":%b}' % told, media_type="application/json")
 
     return await once.answer(act)

@@ -6,15 +6,33 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    Field,
+    StringConstraints,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from laneway.api.lane_models import JobType, LaneName
 from laneway.api.paging import UNCHANGED, Request
 from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE
+from laneway.domain.payload import JsonText
 from laneway.domain.schedule import CATCH_UP_RANGE, CHECK_NAME_BYTES
 
 Cron = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
-Payload = Annotated[dict[str, Any], Field(description="Of every job it submits")]
+
+
+def _object_or_text(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """An object; that of a large body is text already."""
+    if isinstance(value, JsonText) and value.startswith("{"):
+        return value
+    return validate(value)
+
+
+Payload = Annotated[
+    dict[str, Any], WrapValidator(_object_or_text), Field(description="Of every job it submits")
+]
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Missed = Annotated[
     Literal["skip", "coalesce", "catch_up"],
@@ -58,6 +76,10 @@ class NewSchedule(Request):
     tags: Tags = Field(default_factory=list)
     enabled: bool = True
 
+    def settings(self) -> dict[str, Any]:
+        """All but the name."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
+
 
 class ScheduleChange(Request):
     """What to change of a schedule; what is not given stays."""
@@ -75,6 +97,10 @@ class ScheduleChange(Request):
     workspace: Workspace = UNCHANGED
     tags: Tags = UNCHANGED
     enabled: bool = UNCHANGED
+
+    def settings(self) -> dict[str, Any]:
+        """What is given."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class SlotOut(BaseModel):

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response, status
 
 from laneway.api.answer import Json, location, told
 from laneway.api.auth import Caller, act_of, needs
+from laneway.api.bodies import JobBodyRoute
 from laneway.api.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import quota_of, within_quota
@@ -36,7 +37,7 @@ PREFIX = "/admin/schedules"
 VIEW = "schedules:view"
 MANAGE = "schedules:manage"
 
-router = APIRouter(prefix=PREFIX, tags=["schedules"])
+router = APIRouter(prefix=PREFIX, tags=["schedules"], route_class=JobBodyRoute)
 
 Viewer = Annotated[Caller, Depends(needs(VIEW))]
 Manager = Annotated[Caller, Depends(needs(MANAGE))]
@@ -83,8 +84,8 @@ async def create_schedule(
     await _check_place(who, request, new.name, new.workspace, new.job_type, new.priority)
 
     async def act(db: Database) -> Response:
-        given = new.model_dump(exclude={"name"})
-        made = await verbs.put(db, new.name, given, by=who.actor, is_new=True)
+        given = new.settings()
+        made = await verbs.put(db, new.name, given, by=who.actor, is_new=True, as_text=True)
         headers = {"Location": location(request, f"{PREFIX}/{made.name}")}
         return Json(made.to_dict(), 201, headers)
 
@@ -110,12 +111,13 @@ async def change_schedule(
 ) -> Response:
     """Changes what is given; slots count from now on. `enabled` stops it and lets it go on."""
     found = await _found(who, request, name, MANAGE)
-    given = change.model_dump(exclude_unset=True)
+    given = change.settings()
     # To stop it gives no priority.
     if given != {"enabled": False}:
         place = (given.get("workspace", found.workspace), given.get("job_type", found.job_type))
         await _check_place(who, request, name, *place, given.get("priority", found.priority))
-    return Json((await verbs.put(who.database, name, given, by=who.actor)).to_dict())
+    changed = await verbs.put(who.database, name, given, by=who.actor, as_text=True)
+    return Json(changed.to_dict())
 
 
 @router.delete(
@@ -202,7 +204,7 @@ async def roll_back_schedule(
 
     async def check(db: Database) -> None:
         try:
-            found = await verbs.get(db, name)
+            found = await verbs.get(db, name, as_text=True)
         except NotFound:
             return
         await _check_place(who, request, name, found.workspace, found.job_type, found.priority)

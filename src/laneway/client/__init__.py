@@ -15,8 +15,9 @@ from __future__ import annotations
 from laneway.client.catalog import KnownHandler, KnownHandlers
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
-from laneway.client.spec import JsonText, NewJobSpec
+from laneway.client.spec import NewJobSpec
 from laneway.client.sync import SyncClient
+from laneway.domain.payload import JsonText
 
 __all__ = [
     "Client",

@@ -15,7 +15,7 @@ from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
-from laneway.domain.payload import PayloadLimits, encode
+from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.errors import InvalidInput
 from laneway.store.batch import Entry
 
@@ -47,12 +47,6 @@ _OPTIONS: Final = tuple(field.name for field in fields(NewJobSpec))[2:]
 Request: TypeAlias = tuple[str, object, Mapping[str, Any]]
 
 _PLAIN: Final[Mapping[str, Any]] = {}
-
-
-class JsonText(str):
-    """A payload that `domain.payload.encode` has checked and written already."""
-
-    __slots__ = ()
 
 
 # Larger ones are parsed and checked in a thread where others wait for the event loop.

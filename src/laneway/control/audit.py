@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from laneway.domain import operator
 from laneway.domain.audit import WORD_BYTES, Act, ActFilter
 from laneway.domain.change import Change
 from laneway.domain.page import Page
+from laneway.domain.stored_json import StoredJson
 from laneway.domain.text import escape_text
 from laneway.errors import NotFound, Refused
 from laneway.store import audit as store
@@ -19,6 +22,8 @@ from laneway.store.database import Database, Transaction
 from laneway.store.statement import Statement
 
 T = TypeVar("T")
+
+State: TypeAlias = Mapping[str, object] | StoredJson | None
 
 
 @dataclass(slots=True)
@@ -32,8 +37,8 @@ class Deed:
     action: str
     name: str | None
     workspace: str | None = None
-    before: Mapping[str, object] | None = None
-    after: Mapping[str, object] | None = None
+    before: State = None
+    after: State = None
     is_act: bool = True
 
     async def run(self, statement: Statement[T]) -> T:
@@ -43,9 +48,10 @@ class Deed:
         """What this deed has changed of a kind, as the triggers of the history saw it."""
         return await self.run(history.own(kind))
 
-    async def compare(self, kind: str, name: str, asked: Mapping[str, object]) -> None:
+    async def compare(self, kind: str, name: str, asked: State) -> None:
         """Takes before and after from the history; what was so already is both."""
-        for change in reversed(await self.changes(kind)):
+        made = await self.run(history.own(kind, as_text=True))
+        for change in reversed(made):
             if change.name == name:
                 self.before, self.after = change.before, change.after
                 return
@@ -68,19 +74,26 @@ async def audited(
             refusal = error
         else:
             if deed.is_act:
-                await deed.run(
-                    store.record(
-                        by,
-                        deed.action,
-                        kind,
-                        deed.name,
-                        workspace=deed.workspace,
-                        before=deed.before,
-                        after=deed.after,
-                    )
-                )
+                await deed.run(await _act_of(deed, by, kind))
     if refusal is not None:
         raise refusal
+
+
+async def _act_of(deed: Deed, by: str, kind: str) -> Statement[None]:
+    """The act of a deed; large states are looked through while others are served."""
+    write = partial(
+        store.record,
+        by,
+        deed.action,
+        kind,
+        deed.name,
+        workspace=deed.workspace,
+        before=deed.before,
+        after=deed.after,
+    )
+    if isinstance(deed.before, StoredJson) or isinstance(deed.after, StoredJson):
+        return await asyncio.to_thread(write)
+    return write()
 
 
 async def refuse(db: Database, by: str, action: str, kind: str, name: str | None = None) -> None:

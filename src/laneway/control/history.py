@@ -5,14 +5,17 @@ Triggers keep every change of lanes, limits, schedules and the pause gate, plain
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from laneway.control import signals
 from laneway.control.audit import Deed, audited
 from laneway.domain.change import KINDS, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
 from laneway.domain.operator import check_page, check_words
+from laneway.domain.stored_json import StoredJson
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import history as store
 from laneway.store.database import Database
@@ -45,12 +48,13 @@ async def history(
 
 
 async def rollback(
-    db: Database, kind: str, name: str, *, to: int | None = None, by: str
+    db: Database, kind: str, name: str, *, to: int | None = None, by: str, as_text: bool = False
 ) -> Change | None:
     """Puts an object back to what it was before its newest change, or right after the change `to`.
 
     `to=0` means before the first change that is kept. What was created is deleted, what was deleted
     is there again. It is a change like any other, answered here; None when it was so already.
+    With `as_text`, its large states are `StoredJson`.
     """
     check_words(by, None)
     _check_kind(kind, RESTORABLE)
@@ -59,7 +63,7 @@ async def rollback(
         _check_id(to, "to")
     try:
         async with audited(db, by, f"{kind}.rolled_back", kind, name) as deed:
-            change = await _roll_back(deed, kind, name, to, by)
+            change = await _roll_back(deed, kind, name, to, by, as_text=as_text)
     except InvalidInput as error:
         # The state was valid once; what the rules of today have against it is a fact, not an input.
         raise Refused(f"the {kind} {name} cannot be rolled back: {error}") from error
@@ -71,7 +75,9 @@ async def rollback(
     return change
 
 
-async def _roll_back(deed: Deed, kind: str, name: str, to: int | None, by: str) -> Change | None:
+async def _roll_back(
+    deed: Deed, kind: str, name: str, to: int | None, by: str, *, as_text: bool
+) -> Change | None:
     answer = await deed.run(store.roll_back(kind, name, to, by))
     if answer.answer == "no_object":
         message = f"no {kind} {name}, and no change of it is kept"
@@ -87,11 +93,21 @@ async def _roll_back(deed: Deed, kind: str, name: str, to: int | None, by: str) 
     if answer.id is None:
         deed.is_act = False
         return None
-    (change,) = await deed.run(store.listing([kind], limit=1, before=answer.id + 1))
+    (change,) = await deed.run(
+        store.listing([kind], limit=1, before=answer.id + 1, as_text=as_text)
+    )
     deed.before, deed.after = change.before, change.after
-    place = (change.after or change.before or {}).get("workspace")
+    place = (await _parsed(change.after or change.before or {})).get("workspace")
     deed.workspace = None if place is None else str(place)
     return change
+
+
+async def _parsed(state: Mapping[str, object] | StoredJson) -> Mapping[str, object]:
+    """The state; a large one is read while others are served."""
+    if isinstance(state, StoredJson):
+        read: dict[str, object] = await asyncio.to_thread(json.loads, state.text)
+        return read
+    return state
 
 
 def _check_kind(kind: str, known: tuple[str, ...]) -> None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from laneway.control import signals
 from laneway.control.audit import Deed, audited
 from laneway.domain import cron, operator
 from laneway.domain.arguments import validate_against_schema
 from laneway.domain.missing import missing
-from laneway.domain.payload import PayloadLimits
+from laneway.domain.payload import JsonText, PayloadLimits
 from laneway.domain.schedule import (
     RunNow,
     Schedule,
@@ -23,6 +25,7 @@ from laneway.domain.schedule import (
     encode_payload,
     validate_schedule_change,
 )
+from laneway.domain.stored_json import StoredJson
 from laneway.errors import InvalidInput, Refused
 from laneway.store import quotas, workers
 from laneway.store import schedules as store
@@ -34,6 +37,10 @@ log = logging.getLogger("laneway.control")
 
 # Refuses a payload that is no arguments of the job type; None: this process has no handler of it.
 KnownTypes = Callable[[str], Callable[[object], object] | None]
+
+
+# Larger payloads are parsed and checked in a thread.
+_LARGE: Final = 8 * 1024
 
 
 def _nothing_known(job_type: str) -> None:
@@ -67,14 +74,18 @@ async def put(
     by: str,
     known: KnownTypes = _nothing_known,
     is_new: bool = False,
+    as_text: bool = False,
 ) -> Schedule:
-    """Creates the schedule, or changes of it what `change` names, unless it must be new."""
+    """Creates the schedule, or changes of it what `change` names, unless it must be new.
+
+    With `as_text`, a large payload of the answer is `StoredJson`.
+    """
     operator.check_words(by, None)
     check_schedule_name(name)
     async with audited(db, by, "schedule.changed", "schedule", name) as deed:
         checked = await _put(deed, name, change, by, known, db.settings.payload_limits, is_new)
-        schedule, is_planned = await _settle(deed, name)
-        await deed.compare("schedule", name, checked)
+        schedule, is_planned = await _settle(deed, name, as_text=as_text)
+        await deed.compare("schedule", name, _as_state(checked))
         deed.workspace = schedule.workspace
     log.info("schedule %s: %s, by %s", name, ", ".join(sorted(checked)), by)
     if is_planned:
@@ -92,7 +103,7 @@ async def _put(
     is_new: bool,
 ) -> dict[str, object]:
     taken = Refused(f"there is a schedule {name} already")
-    found = await deed.run(store.read(name))
+    found = await deed.run(store.read(name, as_text=True))
     if found and is_new:
         raise taken
     if found:
@@ -138,10 +149,10 @@ async def delete(db: Database, name: str, *, by: str) -> None:
     operator.check_words(by, None)
     check_schedule_name(name)
     async with audited(db, by, "schedule.deleted", "schedule", name) as deed:
+        deed.workspace = (await _read(deed, name)).schedule.workspace
         if not await deed.run(store.delete(name, by)):
             raise missing("schedule", name)
         await deed.compare("schedule", name, {"name": name})
-        deed.workspace = str(deed.before["workspace"]) if deed.before else None
     log.info("schedule %s: deleted by %s", name, by)
 
 
@@ -185,16 +196,16 @@ async def slots(
     return await db.run(store.slots(name, limit, before))
 
 
-async def _read(db: Runner, name: str, *, as_text: bool = False) -> Read:
+async def _read(db: Runner, name: str, *, as_text: bool = True) -> Read:
     found = await db.run(store.read(check_schedule_name(name), as_text=as_text))
     if not found:
         raise missing("schedule", name)
     return found[0]
 
 
-async def _settle(deed: Deed, name: str) -> tuple[Schedule, bool]:
+async def _settle(deed: Deed, name: str, *, as_text: bool) -> tuple[Schedule, bool]:
     """Plans a schedule that was changed, so that slots count from now on; and whether it did."""
-    schedule, now = await _read(deed, name)
+    schedule, now = await _read(deed, name, as_text=as_text)
     if schedule.enabled and schedule.next_at is None and schedule.updated_at is not None:
         next_at = cron.next_slot(cron.parse(schedule.cron, schedule.timezone), now)
         if next_at is not None:
@@ -210,9 +221,25 @@ async def _check_arguments(db: Runner, job_type: str, payload: str, known: Known
         published = (await db.run(workers.published([job_type]))).get(job_type)
         if published is None or published.arguments in (None, "null"):
             return
-        validate_against_schema(published.arguments, json.loads(payload))
+        check = partial(validate_against_schema, published.arguments)
+    if len(payload) > _LARGE:
+        await asyncio.to_thread(_check_parsed, check, payload)
     else:
-        check(json.loads(payload))
+        _check_parsed(check, payload)
+
+
+def _check_parsed(check: Callable[[object], object], payload: str) -> None:
+    check(json.loads(payload))
+
+
+def _as_state(checked: Mapping[str, object]) -> Mapping[str, object] | StoredJson:
+    """What was asked for, as the history would show it."""
+    payload = checked.get("payload")
+    if not isinstance(payload, JsonText):
+        return checked
+    others = {name: value for name, value in checked.items() if name != "payload"}
+    said = json.dumps({**others, "payload": None})
+    return StoredJson(f"{said.removesuffix('null}')}{payload}}}".encode())
 
 
 class Schedules:

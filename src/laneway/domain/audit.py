@@ -132,6 +132,11 @@ def _check_time(since: object) -> None:
         raise InvalidInput("since", "must be a time with its zone")
 
 
+def may_hold_secret(text: str) -> bool:
+    """Whether a JSON text, as PostgreSQL writes it, holds a word that sounds secret."""
+    return _SECRET.search(text) is not None
+
+
 def redacted(state: Mapping[str, object]) -> dict[str, object]:
     """The state as JSON can keep it, without what stands under a name that sounds secret."""
     return {str(name): _kept(name, value, 0) for name, value in state.items()}

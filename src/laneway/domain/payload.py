@@ -128,6 +128,12 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
     return text
 
 
+class JsonText(str):
+    """A payload that `encode` has checked and written already."""
+
+    __slots__ = ()
+
+
 def keep_text(text: str, value: object, *, limits: PayloadLimits, field: str) -> str:
     """The text that a value was read from where nothing in it is rewritten, else as `encode`."""
     data = text.encode()

@@ -14,8 +14,9 @@ from laneway.domain.cron_words import words
 from laneway.domain.fires import FIRES, Fire, fire_at, fires_after
 from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE, NewJob
 from laneway.domain.lane import check_job_type, check_lane_name
-from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key, encode
+from laneway.domain.payload import DEFAULT_LIMITS, JsonText, PayloadLimits, check_key, encode
 from laneway.domain.settings import Check, check_flag, check_whole, optional, validate_settings
+from laneway.domain.stored_json import StoredJson
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
@@ -163,7 +164,11 @@ def check_check_name(value: object, field: str = "check_name") -> str:
 
 
 def encode_payload(payload: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
-    """The payload of a schedule's jobs as JSON."""
+    """The payload of a schedule's jobs as JSON; one that is text already was checked."""
+    if isinstance(payload, JsonText):
+        return str(payload)
+    if isinstance(payload, StoredJson):
+        return payload.text.decode()
     return encode({} if payload is None else payload, limits=limits)
 
 
@@ -185,7 +190,7 @@ def validate_schedule_change(
 
 
 def _payload(value: object, limits: PayloadLimits) -> object:
-    if not encode_payload(value, limits).startswith("{"):
+    if not encode_payload(value, limits).lstrip().startswith("{"):
         raise InvalidInput("payload", "must be an object")
     return value
 

@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from laneway.domain.actor import Actor
-from laneway.domain.audit import Act, ActFilter, Outcome, redacted
+from laneway.domain.audit import Act, ActFilter, Outcome, may_hold_secret, redacted
+from laneway.domain.stored_json import StoredJson
 from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
 
@@ -24,8 +25,8 @@ def record(
     *,
     workspace: str | None = None,
     outcome: Outcome = "done",
-    before: Mapping[str, object] | None = None,
-    after: Mapping[str, object] | None = None,
+    before: Mapping[str, object] | StoredJson | None = None,
+    after: Mapping[str, object] | StoredJson | None = None,
 ) -> Statement[None]:
     """Keeps an act, without what sounds like a secret."""
     actor = Actor.of(by)
@@ -49,8 +50,13 @@ def record(
     )
 
 
-def _json(state: Mapping[str, object] | None) -> str | None:
-    return None if state is None else json.dumps(redacted(state), default=str)
+def _json(state: Mapping[str, object] | StoredJson | None) -> str | None:
+    if state is None:
+        return None
+    if not isinstance(state, StoredJson):
+        return json.dumps(redacted(state), default=str)
+    text = state.text.decode()
+    return json.dumps(redacted(json.loads(text))) if may_hold_secret(text) else text
 
 
 def _act(row: Row, *, as_text: bool) -> Act:

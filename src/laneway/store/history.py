@@ -68,8 +68,13 @@ def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[Rollba
     )
 
 
-def own(kind: str) -> Statement[list[Change]]:
-    """The changes that the transaction it runs in has made so far, oldest first."""
+def own(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
+    """The changes that the transaction it runs in has made so far, oldest first.
+
+    With `as_text`, large states are `StoredJson`.
+    """
     return Statement(
-        "history/list_own", lambda rows: [_change(row) for row in rows], {"kind": kind}
+        "history/list_own",
+        lambda rows: [_change(row, as_text=as_text) for row in rows],
+        {"kind": kind},
     )
