@@ -52,6 +52,16 @@ def test_cancel_keeps_who_and_why(run: Run, scene: Scene) -> None:
     assert said == ("ann", "storm")
 
 
+def test_cancel_tells_jobs_that_were_only_asked_to_stop(run: Run, scene: Scene) -> None:
+    for _ in range(2):
+        scene.running()
+    scene.submit()
+    done = run("jobs", "cancel", "--all", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "1 job cancelled, 2 asked to stop\n")
+    again = json.loads(run("jobs", "cancel", "--all", "--yes", "--json").stdout)
+    assert again["asked_to_stop"] == again["done"] == 2
+
+
 def test_approve_and_reject_decide_by_id_and_by_filter(run: Run, scene: Scene) -> None:
     cheap, dear, dearest = (awaiting(scene, cost) for cost in (1.0, 9.0, 99.0))
     cheap_enough = ("--max-cost", 5, "--unit", "EUR")

@@ -109,6 +109,15 @@ def test_ls_filters_and_pages(run: Run, scene: Scene) -> None:
     assert run("jobs", "ls", "--limit", 0).exit_code == 2
 
 
+def test_show_leaves_out_progress_without_values(run: Run, scene: Scene) -> None:
+    claim = scene.running()
+    scene.run(leases.report([Report(claim)], []))
+    shown = run("jobs", "show", claim.job_id).stdout.splitlines()
+    assert [line for line in shown if line.split()[:1] == ["progress"]] == []
+    scene.run(leases.report([Report(claim, message="half")], []))
+    assert "half" in run("jobs", "show", claim.job_id).stdout
+
+
 def test_show_tells_attempts_errors_and_log_without_obeying_them(run: Run, scene: Scene) -> None:
     scene.register(name="host\x1b]0;title\x07")
     claim = scene.running(payload='{"evil": "\\u001b[31mred[bold]"}')

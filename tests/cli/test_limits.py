@@ -37,6 +37,13 @@ def test_limits_are_created_set_listed_and_deleted(run: Run, scene: Scene) -> No
     assert run("limits", "delete", "cpu").exit_code == 3
 
 
+def test_set_without_options_names_them_and_creates_nothing(run: Run, scene: Scene) -> None:
+    refused = run("limits", "set", "zz")
+    assert refused.exit_code == 2
+    assert "--max-concurrent, --rate or --scope" in refused.stderr
+    assert "zz" not in run("limits", "ls").stdout
+
+
 def test_a_limit_that_is_needed_is_refused(run: Run, scene: Scene) -> None:
     scene.conn.execute("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     scene.register(("chat",))

@@ -157,6 +157,9 @@ def bulk(tell: Teller) -> Iterator[Said]:
     for _ in range(3):
         tell.scene.submit("greet")
     tell.scene.failed("bad")
+    tell.scene.running("long")
+    yield tell("jobs", "cancel", "--type", "long", "--yes")
+    yield tell("jobs", "cancel", "--type", "long", "--status", "running", "--yes", "--json")
     yield tell("jobs", "cancel", "--type", "greet", "--dry-run")
     yield tell("jobs", "cancel", "--type", "greet", "--dry-run", "--json")
     yield tell("jobs", "reprioritize", "--type", "greet", "--priority", 3, "--yes", "--json")

@@ -112,7 +112,9 @@ def bound(text: str | None, name: str) -> int | Usual | None:
     if len(text) <= _MOST_DIGITS and re.fullmatch(r"-?\d+", text, re.ASCII):
         return int(text)
     option = "--" + name.replace("_", "-")
-    raise typer.BadParameter(f"{option}: {_quoted(text)} must be a whole number or usual")
+    raise typer.BadParameter(
+        f"{option}: {_quoted(text)} must be a whole number, or usual for the bound of its role"
+    )
 
 
 def rate(text: str) -> tuple[int | None, float | None]:

@@ -57,6 +57,8 @@ def set_(
         change["rate_count"], change["rate_period_s"] = rate
     if scope is not None:
         change["scope"] = scope
+    if not change:
+        raise typer.BadParameter("give --max-concurrent, --rate or --scope")
     tuned = session.run(lambda desk: desk.tune_limit(limit, change))
     if json:
         show_json(tuned.limit.to_dict())

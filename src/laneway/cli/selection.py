@@ -186,11 +186,31 @@ async def _preview(desk: Desk, order: Order, chosen: Chosen) -> Preview:
 
 
 async def _run(desk: Desk, order: Order, found: Preview) -> Tally | None:
+    running = await _count_running(desk, order)
     tally: Tally | None = None
     async for tally in desk.run_bulk(order, found.upto):
         if is_interactive():
             note(f"{tally.done + tally.refused.total():,} of {found.count}")
+    if tally is not None and tally.asked_to_stop is None and running is not None:
+        # A server does not count them: those that ran when the order was given.
+        tally.asked_to_stop = min(running, tally.done)
     return tally
+
+
+async def _count_running(desk: Desk, order: Order) -> int | None:
+    """How many running jobs a cancel is for; None where it is not known."""
+    from dataclasses import replace
+
+    from laneway.domain.bulk import Verb
+    from laneway.domain.states import Status
+
+    if order.verb is not Verb.CANCEL:
+        return None
+    if order.wanted.status not in (None, Status.RUNNING):
+        return 0
+    only = replace(order, wanted=replace(order.wanted, status=Status.RUNNING))
+    found = await desk.preview(only)
+    return None if found.is_more else found.matched
 
 
 def _show_preview(found: Preview, said: str, json: bool) -> None:
@@ -215,10 +235,23 @@ def _show_tally(tally: Tally | None, verb: str, said: str, json: bool) -> ExitCo
     if json:
         show_json(tally.to_dict())
     else:
-        note(f"{tally.done:,} {_jobs(tally.done)} {said}")
+        note(_done(tally, said))
         for reason, count in tally.refused.most_common():
             note(f"{count:,} {_jobs(count)} not: {visible(reason)}")
     return ExitCode.REFUSED if tally.refused else ExitCode.OK
+
+
+def _done(tally: Tally, said: str) -> str:
+    """What was done; a running job of a cancel ends when its worker has stopped it."""
+    told = f"{tally.done:,} {_jobs(tally.done)} {said}"
+    if tally.verb.value != "cancel":
+        return told
+    if tally.asked_to_stop is None:
+        return f"{told} or asked to stop" if tally.done else told
+    if not tally.asked_to_stop:
+        return told
+    at_once = tally.done - tally.asked_to_stop
+    return f"{at_once:,} {_jobs(at_once)} {said}, {tally.asked_to_stop:,} asked to stop"
 
 
 def _jobs(count: int) -> str:

@@ -99,7 +99,9 @@ def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
         if name == "status":
             grid.add_row(name, _status(str(value)))
         elif name == "progress":
-            grid.add_row(name, _progress(shown.progress))
+            # A report without values only says that the work moves.
+            if words := _progress(shown.progress):
+                grid.add_row(name, words)
         else:
             text = value if isinstance(value, str) else to_json(value)
             grid.add_row(name, visible(text))

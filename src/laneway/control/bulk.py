@@ -25,6 +25,7 @@ from laneway.domain.bulk import Verb as Verb
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.redaction import redact
+from laneway.domain.states import Status
 from laneway.errors import InvalidInput, QuotaExceeded
 from laneway.store import approvals, audit, quotas, workers
 from laneway.store import jobs as store
@@ -96,7 +97,7 @@ async def run(
         upto = await db.run(store.newest())
     elif type(upto) is not int or not 0 <= upto < 2**63 - 1:
         raise InvalidInput("upto", "must be what a preview says")
-    tally = Tally(order.verb)
+    tally = Tally(order.verb, asked_to_stop=0 if order.verb is Verb.CANCEL else None)
     act = _act(db, order, by, limits)
     matched, is_more = 0, False
     for wanted in order.parts:
@@ -116,6 +117,8 @@ async def run(
                         tally.done += 1
                     else:
                         tally.refused[refusal] += 1
+                if tally.asked_to_stop is not None:
+                    tally.asked_to_stop += told.asked_to_stop
             finally:
                 await told.tell(db)
             if page.ids:
@@ -157,6 +160,7 @@ class _Told:
 
     workers: set[UUID] = field(default_factory=set)
     job_types: set[str] = field(default_factory=set)
+    asked_to_stop: int = 0
 
     async def tell(self, db: Database) -> None:
         for worker_id in self.workers:
@@ -176,6 +180,8 @@ def _act(db: Database, order: Order, by: str, limits: Limits | None) -> _Act:
         met = await db.run(store.cancel(job_id, by, reason))
         if met.concerns is not None:
             told.workers.add(met.concerns)
+        if met.found_in == Status.RUNNING:
+            told.asked_to_stop += 1
         return _refusal(order.verb, met.found_in)
 
     async def retry(job_id: UUID, told: _Told) -> str | None:

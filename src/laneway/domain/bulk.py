@@ -109,16 +109,23 @@ class Preview:
 
 @dataclass(slots=True)
 class Tally:
-    """What an order has done so far: jobs done, and jobs refused by reason."""
+    """What an order has done so far: jobs done, and jobs refused by reason.
+
+    `asked_to_stop`: how many of the done jobs of a cancel still ran; None where that is not known.
+    """
 
     verb: Verb
     done: int = 0
     refused: Counter[str] = field(default_factory=Counter)
+    asked_to_stop: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        return {
+        told: dict[str, object] = {
             "verb": self.verb.value,
             "dry_run": False,
             "done": self.done,
             "refused": dict(self.refused),
         }
+        if self.asked_to_stop is not None:
+            told["asked_to_stop"] = self.asked_to_stop
+        return told
