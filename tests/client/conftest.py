@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-import psycopg
 import pytest
 
 from laneway.client import Client
@@ -12,6 +11,7 @@ from laneway.config import Settings
 from laneway.store.database import Database
 from tests.conftest import Server
 from tests.store.desk import Desk
+from tests.sweeper import Sweeper
 
 RESET = """
 delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
@@ -27,10 +27,15 @@ def module_dsn(postgres: Server, template_db: str) -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="module")
+def sweeper(module_dsn: str) -> Iterator[Sweeper]:
+    with Sweeper(module_dsn, RESET) as sweeper:
+        yield sweeper
+
+
 @pytest.fixture
-def dsn(module_dsn: str) -> str:
-    with psycopg.connect(module_dsn, autocommit=True) as conn:
-        conn.execute(RESET)
+def dsn(module_dsn: str, sweeper: Sweeper) -> str:
+    sweeper.sweep()
     return module_dsn
 
 

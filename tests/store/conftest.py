@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.store.desk import Desk
+from tests.sweeper import Sweeper
 
 RESET = """
 delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
@@ -53,10 +54,15 @@ def module_dsn(postgres: Server, template_db: str) -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="module")
+def sweeper(module_dsn: str) -> Iterator[Sweeper]:
+    with Sweeper(module_dsn, RESET) as sweeper:
+        yield sweeper
+
+
 @pytest.fixture
-def dsn(module_dsn: str) -> str:
-    with psycopg.connect(module_dsn, autocommit=True) as conn:
-        conn.execute(RESET.encode())
+def dsn(module_dsn: str, sweeper: Sweeper) -> str:
+    sweeper.sweep()
     return module_dsn
 
 

@@ -1,0 +1,46 @@
+"""Empties the database that the tests of a module share, over one connection for all of them."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+
+class Sweeper:
+    """A connection for each test would take longer than the sweep itself."""
+
+    def __init__(self, dsn: str, reset: str) -> None:
+        self._dsn = dsn
+        self._reset = reset.encode()
+        self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def sweep(self) -> None:
+        try:
+            self._connected().execute(self._reset)
+        except psycopg.OperationalError:
+            # The test before ended every connection of the database, this one too.
+            self._leave()
+            self._connected().execute(self._reset)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._conn is None:
+            self._conn = psycopg.connect(self._dsn, autocommit=True, application_name="tests")
+        return self._conn
+
+    def _leave(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
