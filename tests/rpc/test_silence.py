@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 
+from laneway.domain.claim import Claim
 from laneway.rpc import silence as module
 from laneway.rpc.silence import Silence
+
+ONE, OTHER = Claim(1, uuid4(), 1), Claim(2, uuid4(), 1)
 
 
 class Clock:
@@ -25,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def silence(clock: Clock) -> Silence:
     silence = Silence()
-    silence.hold(4.0, begun=clock.now)
+    silence.hold([ONE], 4.0, begun=clock.now)
     clock.now += 3.9
     assert not silence.is_on
     clock.now += 0.2
@@ -34,14 +39,14 @@ def silence(clock: Clock) -> Silence:
 
 
 def test_a_word_ends_it(silence: Silence) -> None:
-    assert silence.heard(in_hand=1)
+    assert silence.heard()
     assert not silence.is_on
 
 
 def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
     silence: Silence, clock: Clock
 ) -> None:
-    assert silence.renewed(clock.now + 3.0)
+    assert silence.renewed_elsewhere(clock.now + 3.0)
     clock.now += 2.9
     assert not silence.is_on
     clock.now += 0.2
@@ -51,20 +56,20 @@ def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
 def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
     silence: Silence, clock: Clock
 ) -> None:
-    silence.renewed(clock.now + 0.01)
+    silence.renewed_elsewhere(clock.now + 0.01)
     clock.now += 0.02
     assert silence.is_on
 
 
 def test_a_lease_that_is_over_changes_nothing(silence: Silence, clock: Clock) -> None:
-    assert not silence.renewed(clock.now - 1.0)
+    assert not silence.renewed_elsewhere(clock.now - 1.0)
     assert silence.is_on
 
 
 def test_whoever_has_nothing_in_hand_is_not_silent(clock: Clock) -> None:
     silence = Silence()
-    silence.hold(4.0, begun=clock.now)
-    silence.emptied()
+    silence.hold([ONE], 4.0, begun=clock.now)
+    silence.ended(ONE)
     clock.now += 60
     assert not silence.is_on
 
@@ -73,12 +78,12 @@ def lapsed_again_and_again(silence: Silence, clock: Clock, times: int) -> list[i
     """How long it was sent nothing each time."""
     lasted = []
     for _ in range(times):
-        silence.emptied()
+        silence.ended(ONE)
         began = clock.now
         while silence.is_on:
             clock.now += 1.0
         lasted.append(round(clock.now - began))
-        silence.hold(4.0, begun=clock.now)
+        silence.hold([ONE], 4.0, begun=clock.now)
         assert not silence.is_on
         clock.now += 4.1
     return lasted
@@ -87,17 +92,66 @@ def lapsed_again_and_again(silence: Silence, clock: Clock, times: int) -> list[i
 def test_whoever_spoke_and_lets_jobs_lapse_is_sent_them_less_and_less_often(
     silence: Silence, clock: Clock
 ) -> None:
-    silence.heard(in_hand=1)
+    silence.heard()
+    silence.renewed([ONE], asked_at=clock.now)
     clock.now += 4.1
     lasted = lapsed_again_and_again(silence, clock, 8)
     assert lasted == [20, 40, 80, 160, 320, 640, 640, 640]
-    assert silence.renewed(clock.now + 1.0)
+    assert silence.renewed_elsewhere(clock.now + 1.0)
     clock.now += 1.1
     assert lapsed_again_and_again(silence, clock, 2) == [20, 40]
-    silence.heard(in_hand=1)
+    silence.heard()
+    silence.renewed([ONE], asked_at=clock.now)
     clock.now += 4.1
     assert lapsed_again_and_again(silence, clock, 1) == [20]
 
 
 def test_of_whoever_speaks_elsewhere_no_more_is_made_of_it(silence: Silence, clock: Clock) -> None:
     assert lapsed_again_and_again(silence, clock, 3) == [20, 20, 20]
+
+
+def test_word_about_one_job_does_not_renew_another(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE, OTHER], 4.0, begun=clock.now)
+    clock.now += 2.0
+    silence.heard()
+    silence.renewed([ONE], asked_at=clock.now)
+    clock.now += 2.1
+    assert silence.is_on, "the other job has lapsed, and would be sent to the same worker"
+    silence.ended(OTHER)
+    assert silence.is_on, "that it was taken back is no word of the worker"
+
+
+def test_word_after_a_lapse_counts_until_the_next_lease_is_over(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE, OTHER], 4.0, begun=clock.now)
+    clock.now += 2.0
+    silence.renewed([ONE], asked_at=clock.now)
+    clock.now += 2.1
+    assert silence.heard()
+    clock.now += 1.8
+    assert not silence.is_on
+    clock.now += 0.2
+    assert silence.is_on
+
+
+def test_worker_that_renews_each_of_its_jobs_in_turn_is_not_silent(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE, OTHER], 4.0, begun=clock.now)
+    for claim in [ONE, OTHER] * 5:
+        clock.now += 1.9
+        assert not silence.is_on
+        silence.heard()
+        silence.renewed([claim], asked_at=clock.now)
+
+
+def test_job_that_ends_in_time_is_not_waited_for(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE], 4.0, begun=clock.now)
+    clock.now += 2.0
+    silence.hold([OTHER], 4.0, begun=clock.now)
+    silence.ended(ONE)
+    clock.now += 3.9
+    assert not silence.is_on
+    clock.now += 0.2
+    assert silence.is_on

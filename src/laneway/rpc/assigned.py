@@ -49,6 +49,9 @@ class Assignments:
         """The job's id as it was sent."""
         return self._by_id.get((job_id, attempt))
 
+    def of(self, claim: Claim) -> Assigned | None:
+        return self._by_seq.get((claim.seq, claim.attempt))
+
     def pop(self, claim: Claim) -> Assigned | None:
         found = self._by_seq.pop((claim.seq, claim.attempt), None)
         if found is not None:

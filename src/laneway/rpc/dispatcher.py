@@ -168,12 +168,12 @@ class Dispatcher:
 
     def heard(self) -> None:
         """Its worker has said something here: it lives."""
-        if self.silence.heard(self.room.in_use):
+        if self.silence.heard():
             self._shared.rotation.has_room()
 
-    def renewed(self, until: float) -> None:
+    def renewed_elsewhere(self, until: float) -> None:
         """Its worker's leases last until then, as the database has it."""
-        if self.silence.renewed(until):
+        if self.silence.renewed_elsewhere(until):
             self._shared.rotation.has_room()
 
     def drain(self, is_drained: bool) -> None:
@@ -194,7 +194,7 @@ class Dispatcher:
 
     def hold(self, claims: list[Claim], lease_s: float, age_s: float) -> None:
         self._lease = lease_s, time.monotonic() - age_s
-        self.silence.hold(*self._lease)
+        self.silence.hold(claims, *self._lease)
 
     def start(self, assignments: Sequence[Assignment], lane: str) -> None:
         """What was claimed goes into the outbox; its room is taken already."""
@@ -230,8 +230,7 @@ class Dispatcher:
         """An attempt of its worker is over: there is room for another."""
         self.room.give_back(one.leased_in, one.isolation)
         self._note_room()
-        if not self.room.in_use:
-            self.silence.emptied()
+        self.silence.ended(one.claim)
 
     def _note_room(self) -> None:
         if self.room.in_use < self.room.total:

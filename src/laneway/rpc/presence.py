@@ -126,7 +126,7 @@ class Presence(Service):
         for dispatcher in doubtful:
             left_s = [one.left_s for one in leases if one.worker_id == dispatcher.worker_id]
             if left_s:
-                dispatcher.renewed(asked_at + min(left_s))
+                dispatcher.renewed_elsewhere(asked_at + min(left_s))
         if ended := [claim for claim in known if claim not in running]:
             self._on_ended(ended)
         if stray := [one.claim for one in leases if one.age_s > STRAY_S and one.claim not in known]:

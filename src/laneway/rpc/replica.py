@@ -244,6 +244,16 @@ class Replica:
         if dispatcher is not None and dispatcher.principal_id == principal_id:
             dispatcher.heard()
 
+    def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
+        """The leases of these attempts were renewed for calls that came then."""
+        by_stream: dict[Dispatcher, list[Claim]] = {}
+        for claim in claims:
+            one = self.assignments.of(claim)
+            if one is not None:
+                by_stream.setdefault(one.dispatcher, []).append(claim)
+        for dispatcher, ones in by_stream.items():
+            dispatcher.silence.renewed(ones, asked_at)
+
     def lost(self, claims: Iterable[Claim]) -> None:
         """These attempts are over: their room is free."""
         found = [one for one in map(self.assignments.pop, claims) if one is not None]

@@ -54,6 +54,7 @@ REPORTS_BURST_S: Final = 10.0
 _MARGIN_S: Final = 0.05
 _STOPS: Final = "this server stops: connect to another one, or again in a moment"
 _NOBODY: Final = Claim(0, UUID(int=0), 0)
+_RENEWED: Final = ("accepted", "cancel_requested")
 _FENCED: Final = Answer(0, 0, "fenced")
 _FENCED_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_FENCED)
 _AGAIN_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_UNSPECIFIED)
@@ -192,7 +193,11 @@ class Service:
             found = await self._find(call, request.worker_id, request.claims, "claims[{}]")
             self._replica.weigh(UUID(request.worker_id), call.caller.principal_id, memory)
             claims = [one.claim for one in found if one is not None]
+            asked_at = time.monotonic()
             told = await self._writes.beats.ask(claims, min(call.left_s, BUSY_S))
+        self._replica.renewed(
+            [claim for claim, said in zip(claims, told, strict=True) if said in _RENEWED], asked_at
+        )
         self._lose(claims, told)
         answers = iter(told)
         return pb.HeartbeatResponse(
