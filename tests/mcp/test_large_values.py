@@ -8,10 +8,11 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+from mcp.shared.exceptions import MCPError
 
-from laneway.api.bodies import MESSAGE_LIMIT
 from laneway.domain.stored_json import LARGE
 from laneway.mcp import door
+from laneway.mcp.large_payload import MESSAGE_LIMIT
 from tests.api.conftest import People
 from tests.control.scene import Scene
 from tests.mcp.test_http import ACCEPT, HOME, asked_by
@@ -83,4 +84,32 @@ async def test_message_above_its_limit_is_refused(api: FastAPI, people: People) 
         body = b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"x" * MESSAGE_LIMIT + b'"}'
         answer = await http.post(f"{HOME}/mcp", content=body, headers={**ann.headers, **ACCEPT})
     assert answer.status_code == 413
-    assert answer.json()["detail"] == f"body: at most {MESSAGE_LIMIT} bytes"
+    assert f"at most {MESSAGE_LIMIT} bytes beside the payload" in answer.json()["detail"]
+
+
+async def test_payload_of_the_largest_size_is_submitted_over_mcp(
+    api: FastAPI, people: People, scene: Scene
+) -> None:
+    payload = {"a": [[]] * 340_000, "text": 'é"]}\\'}
+    async with asked_by(api, people.new("ann", "operator")) as ann:
+        made = await ann.call_tool("submit_job", {"job_type": "a", "payload": payload})
+        assert made.structured_content["status"] == "approved"
+        with pytest.raises(MCPError, match="payload: is at least 1048584 bytes of JSON"):
+            await ann.call_tool("submit_job", {"job_type": "a", "payload": {"a": "x" * 2**20}})
+    (stored,) = scene.conn.execute("select payload from laneway.jobs").fetchall()
+    assert stored[0] == payload
+
+
+async def test_large_payload_is_refused_by_place_and_rule(api: FastAPI, people: People) -> None:
+    ann = people.new("ann", "operator")
+    deep = '{"a": ' + "[" * 70 + "]" * 70 + ', "b": "' + "x" * MESSAGE_LIMIT + '"}'
+    call = f'{{"name": "submit_job", "arguments": {{"job_type": "a", "payload": {deep}}}}}'
+    message = f'{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {call}}}'
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(api)) as http:
+        answer = await http.post(
+            f"{HOME}/mcp", content=message.encode(), headers={**ann.headers, **ACCEPT}
+        )
+    assert (answer.status_code, answer.json()["id"]) == (400, 1)
+    said = answer.json()["error"]["message"]
+    assert said.startswith("invalid_input: params.arguments.payload.a")
+    assert said.endswith("is nested deeper than 64 levels")

@@ -29,8 +29,6 @@ ANONYMOUS_BODY_LIMIT: Final = 16 * 1024
 PLAIN_BODY_LIMIT: Final = 64 * 1024
 # Lists of names: a lane has up to ten thousand job types.
 NAMES_BODY_LIMIT: Final = 2 * 1024 * 1024
-# Messages to /mcp are parsed on the event loop.
-MESSAGE_LIMIT: Final = 256 * 1024
 # As \u0000 a character takes three times the bytes of its UTF-8.
 _ESCAPED: Final = 3
 # In the scope of a request to our server: whether some of its body has not come yet.
@@ -63,8 +61,7 @@ def body_limit(scope: Scope, settings: Settings) -> int:
         return settings.max_batch_bytes
     if path in _WITH_PAYLOAD:
         whole = _ESCAPED * settings.max_payload_bytes + PLAIN_BODY_LIMIT
-        most = min(whole, max(settings.max_batch_bytes, PLAIN_BODY_LIMIT))
-        return min(most, MESSAGE_LIMIT) if path == "/mcp" else most
+        return min(whole, max(settings.max_batch_bytes, PLAIN_BODY_LIMIT))
     return NAMES_BODY_LIMIT if path in _WITH_NAMES else PLAIN_BODY_LIMIT
 
 

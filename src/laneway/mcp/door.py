@@ -19,11 +19,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from laneway.config import Settings
 from laneway.domain.actor import REQUEST_ID
-from laneway.domain.payload import DEFAULT_LIMITS
-from laneway.mcp.unreadable import unreadable
+from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits
+from laneway.errors import InvalidInput
+from laneway.mcp.large_payload import CUT, FIELD, MESSAGE_LIMIT, Cut, cut_payload
+from laneway.mcp.unreadable import refusal, unreadable
 
 PATH: Final = "/mcp"
+# Of a large message, where its id is looked for.
+_HEAD: Final = 4096
 # Of a refusal, what its reader needs.
 _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 
@@ -58,6 +63,16 @@ class McpDoor:
         if self._server is None:
             self._server = exchange.make(self._api)
         body = await Request(scope, receive).body()
+        if len(body) > MESSAGE_LIMIT:
+            try:
+                cut = await asyncio.to_thread(cut_payload, body, _limits(scope))
+            except InvalidInput as error:
+                await _refused(scope, body, error)(scope, receive, send)
+                return
+            except (ValueError, RecursionError):
+                pass  # said below
+            else:
+                body, scope = cut.message, {**scope, CUT: cut}
         unreadable = await asyncio.to_thread(_unreadable, scope, body)
         if unreadable is not None:
             await unreadable(scope, receive, send)
@@ -93,10 +108,20 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return again
 
 
+def _refused(scope: Scope, message: bytes, error: InvalidInput) -> Response:
+    if error.field.startswith(FIELD):
+        return JSONResponse(refusal(message[:_HEAD], error), HTTPStatus.BAD_REQUEST)
+    too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return _problem(scope, too_large, "too_large", f"{error}: use POST /jobs")
+
+
+def _limits(scope: Scope) -> PayloadLimits:
+    settings: Settings | None = getattr(scope["app"].state, "settings", None)
+    return DEFAULT_LIMITS if settings is None else settings.payload_limits
+
+
 def _unreadable(scope: Scope, body: bytes) -> Response | None:
-    settings = getattr(scope["app"].state, "settings", None)
-    limits = DEFAULT_LIMITS if settings is None else settings.payload_limits
-    said = unreadable(body, limits)
+    said = unreadable(body, _limits(scope))
     return None if said is None else JSONResponse(said, HTTPStatus.BAD_REQUEST)
 
 
@@ -111,6 +136,17 @@ class Inside(httpx2.ASGITransport):
             await api({**inner, REQUEST_ID: request_id}, receive, send)
 
         super().__init__(within, client=tuple(address), root_path=scope.get("root_path", ""))
+        self._cut: Cut | None = scope.get(CUT)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        cut = self._cut
+        if cut is None or cut.mark not in (content := await request.aread()):
+            return await super().handle_async_request(request)
+        headers = [each for each in request.headers.raw if each[0].lower() != b"content-length"]
+        whole = content.replace(cut.mark, cut.payload, 1)
+        return await super().handle_async_request(
+            httpx2.Request(request.method, request.url, headers=headers, content=whole)
+        )
 
 
 def _path(scope: Scope) -> str:

@@ -10,8 +10,10 @@ from pydantic_core import from_json
 from laneway.domain.broken_json import broken_rule
 from laneway.domain.json_place import top_value
 from laneway.domain.payload import PayloadLimits
+from laneway.errors import InvalidInput
 
 _PARSE_ERROR: Final = -32700
+_INVALID_PARAMS: Final = -32602
 
 
 def unreadable(message: bytes, limits: PayloadLimits) -> dict[str, Any] | None:
@@ -24,9 +26,14 @@ def unreadable(message: bytes, limits: PayloadLimits) -> dict[str, Any] | None:
     except ValueError:
         # params.arguments.payload
         broken = broken_rule(message, limits, "message", above=3)
-        error = {"code": _PARSE_ERROR, "message": f"{broken.code}: {broken}"}
-        return {"jsonrpc": "2.0", "id": _id_of(message), "error": error}
+        return refusal(message, broken, _PARSE_ERROR)
     return None
+
+
+def refusal(message: bytes, broken: InvalidInput, code: int = _INVALID_PARAMS) -> dict[str, Any]:
+    """A JSON-RPC error with the place and the rule, and the id of the message if it is there."""
+    error = {"code": code, "message": f"{broken.code}: {broken}"}
+    return {"jsonrpc": "2.0", "id": _id_of(message), "error": error}
 
 
 def _id_of(message: bytes) -> str | int | None:
