@@ -48,6 +48,14 @@ def test_application_may_loosen_its_own_policy(desk: Desk) -> None:
     assert desk.run(workers.conflicts()) == []
 
 
+def test_job_that_awaits_approval_keeps_waiting_under_a_loosened_policy(desk: Desk) -> None:
+    start(desk, "shop", approval=ALWAYS)
+    waiting = desk.submit(created_by="ann")
+    start(desk, "shop")
+    assert status(desk, waiting) == "awaiting_approval"
+    assert status(desk, desk.submit(created_by="ann")) == "approved"
+
+
 @pytest.mark.parametrize("unit,kept", [("EUR", 5), ("USD", 9)])
 def test_lower_threshold_of_the_same_unit_stays(desk: Desk, unit: str, kept: int) -> None:
     start(desk, "shop", approval=Approval(below_cost=5, currency=unit), has_analysis=True)

@@ -9,6 +9,7 @@ import typer
 
 from laneway.cli import session
 from laneway.cli.output import line
+from laneway.cli.worker_options import App
 
 Host = Annotated[
     str | None,
@@ -100,7 +101,7 @@ def server(
 
 
 def up(
-    app: Annotated[str, typer.Argument(metavar="APP", help="Where the handlers are: module:name.")],
+    app: App,
     host: Host = None,
     port: Port = None,
     grpc: Grpc = False,

@@ -393,4 +393,5 @@ def _outcome(outcome: str) -> Text:
 
 
 def _moment(at: datetime | None) -> str:
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "-"
+    """A time of a schedule, which may have another zone than the terminal."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "-"

@@ -28,7 +28,12 @@ def _number(setting: str, help_text: str, *, least: int = 1, most: int | None = 
     return typer.Option(min=least, max=most, envvar=f"LANEWAY_{setting}", help=help_text)
 
 
-App = Annotated[str, typer.Argument(metavar="APP", help="Where the handlers are: module:name.")]
+App = Annotated[
+    str,
+    typer.Argument(
+        metavar="APP", help="Where the handlers are: module:name, or module for its `lw`."
+    ),
+]
 Processes = Annotated[
     int | None,
     _number("WORKER_PROCESSES", "Worker processes to run, under a supervisor that restarts them."),
