@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -115,9 +116,10 @@ def assert_shown(code: int, said: str) -> dict[str, float]:
 def test_two_at_once_both_run_to_the_end_and_tell_their_figures(
     place: Path, tmp_path: Path
 ) -> None:
+    """As root, the other is of an ordinary user: each run of it takes long."""
     (tmp_path / "bench").mkdir()
     first = Demo(place, "--once", cwd=tmp_path)
-    second = Demo(place, "--once", cwd=place)
+    second = Demo(place, "--once", cwd=place, **_ordinary())
     told = assert_shown(*first.end())
     assert_shown(*second.end())
     kept = json.loads((tmp_path / "bench" / "latest" / "demo.json").read_text())
@@ -143,13 +145,13 @@ def test_a_killed_demo_takes_everything_with_it_and_the_next_one_clears_up(place
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_an_ordinary_user_can_run_it(place: Path) -> None:
+def _ordinary() -> dict[str, Any]:
+    """How to start it as an ordinary user, which all but root are already."""
+    if os.geteuid() != 0:
+        return {}
     account = pwd.getpwnam("nobody")
     become = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    demo = Demo(place, "--once", python=_python_for(become), cwd=place, **become)
-    assert_shown(*demo.end())
-    assert list(place.iterdir()) == []
+    return {"python": _python_for(become), **become}
 
 
 def _import_path() -> str:

@@ -254,7 +254,7 @@ def test_limits_and_keys_agree_wherever_a_walk_leads(walker: type[Walk]) -> None
     run_state_machine_as_test(
         walker,
         settings=settings(
-            max_examples=80,
+            max_examples=40,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -23,7 +23,7 @@ from laneway.store.leases import Verdict
 from tests.store import claimer
 from tests.store.desk import Desk
 
-SECONDS = 6.0
+SECONDS = 3.0
 PATIENCE = 60.0
 JOBS = 4000
 KEYS = 40

@@ -24,7 +24,7 @@ from tests.store import claimer
 from tests.store.desk import Desk
 
 LANE = "counted"
-SECONDS = 6.0
+SECONDS = 3.0
 PATIENCE = 60.0
 OBSERVE = """
 select l.max_slots, l.enabled, (select count(*) from laneway.lease where lane = l.name) as leases,
