@@ -25,13 +25,14 @@ from tests.store.desk import Desk, whole
 
 TYPES = [f"type{i}" for i in range(10)]
 LAST = TYPES[-1]
-MILLION = 1_000_000
+# Rows are counted, not timed: more of them would show no more.
+MANY = 200_000
 LEASES = 20_000
-KEYS = 100_000
+KEYS = 50_000
 # Of jobs that wait for ten keys.
-PARKED = 200_000
+PARKED = 100_000
 # Every so many-th job is somebody's own.
-OWN = 10_000
+OWN = 2_000
 BATCH = 300
 RANGES = 2 * len(TYPES)
 # Index entries that rolled-back tests before this one left at the head of a range.
@@ -58,27 +59,27 @@ alter table laneway.key_waiters set (autovacuum_enabled = off);
 FILL = f"""
 insert into laneway.delayed (seq, job_type, rank, run_at)
 select g, 'type' || mod(g, 10), 0, clock_timestamp() + interval '1 day'
-  from generate_series(1, {MILLION}) g;
+  from generate_series(1, {MANY}) g;
 insert into laneway.jobs (seq, id, job_type, payload, created_by)
 select g, ('00000000-0000-0000-0000-' || lpad(to_hex(g), 12, '0'))::uuid,
-       'type' || mod(g / 110000, 10), '{{}}',
+       'type' || mod(g / {MANY * 11 // 100}, 10), '{{}}',
        case when mod(g, {OWN}) = 0 then 'ann' when mod(g, 2) = 0 then 'bob' end
-  from generate_series({MILLION + 1}, {2 * MILLION + LEASES}) g;
+  from generate_series({MANY + 1}, {2 * MANY + LEASES}) g;
 insert into laneway.ready (seq, job_type, rank)
-select seq, job_type, 0 from laneway.jobs where seq between {MILLION + 1} and {2 * MILLION};
+select seq, job_type, 0 from laneway.jobs where seq between {MANY + 1} and {2 * MANY};
 insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries,
                            max_retries, keyed, lease_seconds, claimed_at, lease_until)
 select g, 1, gen_random_uuid(), 'default', 'type0', 'default', 0, 0, 3, false, 30, now(),
        now() + interval '1 h'
-  from generate_series({2 * MILLION + 1}, {2 * MILLION + LEASES}) g;
+  from generate_series({2 * MANY + 1}, {2 * MANY + LEASES}) g;
 insert into laneway.job_keys
 select 'default', 'type0', g::text, g from generate_series(1, {KEYS}) g;
 insert into laneway.key_waiters
 select g, 'default', 'busy ' || mod(g, 10), 0, '{LAST}', 0, 0, false, now()
   from generate_series(1, {PARKED}) g;
 insert into laneway.key_holders
-select 'default', 'busy ' || g, {2 * MILLION + 1} + g from generate_series(0, 9) g;
-select setval('laneway.jobs_seq_seq', {3 * MILLION})
+select 'default', 'busy ' || g, {2 * MANY + 1} + g from generate_series(0, 9) g;
+select setval('laneway.jobs_seq_seq', {3 * MANY})
 """
 SAY_EMPTY = """
 update pg_class set reltuples = 0, relpages = greatest(pg_relation_size(oid) / 8192, 1)
@@ -149,7 +150,7 @@ def go_round(desk: Desk) -> None:
 
 @pytest.fixture(scope="module")
 def filled(postgres: Server, template_db: str) -> Iterator[tuple[str, Desk]]:
-    """Two million waiting jobs, and a session whose plans are older than they are."""
+    """Hundreds of thousands of waiting jobs, and a session whose plans are older than they are."""
     with postgres.database(template_db) as dsn, Desk(dsn, prepare_threshold=0) as early:
         with Desk(dsn) as loader:
             loader.do(ALONE)
@@ -201,7 +202,7 @@ def test_a_claim_of_types_that_have_no_jobs_reads_next_to_nothing(desk: Desk) ->
 
 
 def test_a_claim_from_a_floor_does_not_read_what_lies_below(desk: Desk) -> None:
-    below = 2 * MILLION - 100
+    below = 2 * MANY - 100
     ranges = [r._replace(lo=0, floor=below) if r.fresh else r for r in whole(LAST)]
     used = spent(desk, lambda: desk.claim(BATCH, ranges=ranges))
     assert used["ready"] <= BATCH
@@ -392,7 +393,7 @@ def test_a_page_of_ones_own_reads_nobody_elses_jobs(
         for _ in range(7):
             desk.run(jobs.listing(mine, limit=50))
         used = spent(desk, lambda: desk.run(jobs.listing(mine, limit=50)))
-    own = (MILLION + LEASES) // OWN
+    own = (MANY + LEASES) // OWN
     assert sum(used[t] for t in BIG) <= 2 * own + 20 * 50
 
 
@@ -417,7 +418,7 @@ def test_a_chart_reads_a_bounded_number_of_ends_and_the_jobs_they_are_of(desk: D
             "insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt,"
             " retries, lane, claimed_at)"
             " select g, 'completed', 'default', 'type0', 0, 1, 0, 'default', clock_timestamp()"
-            f" from generate_series({MILLION + 1}, {MILLION + 1000}) g"
+            f" from generate_series({MANY + 1}, {MANY + 1000}) g"
         )
         before = counters(desk)
         assert desk.run(chart).is_capped
@@ -433,7 +434,7 @@ insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt
 select g, case when g = {0} then 'failed' else 'completed' end, 'w' || mod(g, 3), 'type0', 0, 1, 0,
        'default'
   from generate_series({0}, {0} + 5000) g
-""".format(MILLION + 1)
+""".format(MANY + 1)
 CHOICES = {
     "whole": JobFilter(),
     "of a type": JobFilter(job_type=LAST),
@@ -498,7 +499,7 @@ def test_the_oldest_of_ones_own_are_found_without_reading_what_others_wait_for(
             before = counters(desk)
             desk.run(mine)
             after = Spent(before, counters(desk))
-            own = (MILLION + LEASES) // OWN
+            own = (MANY + LEASES) // OWN
             assert after["awaiting"] <= own
             assert after["jobs"] <= 2 * own
 
@@ -526,7 +527,7 @@ def test_failures_are_counted_from_a_bounded_number_of_ends(desk: Desk) -> None:
 
 def _leased(desk: Desk, count: int) -> list[Claim]:
     """Claims on some of the many leases, from the middle."""
-    first = 2 * MILLION + LEASES // 2
+    first = 2 * MANY + LEASES // 2
     rows = desk.rows(
         "select seq, id from laneway.jobs where seq >= %s order by seq limit %s", first, count
     )
