@@ -30,6 +30,7 @@ from laneway.errors import InvalidInput, RateLimited
 from laneway.store.database import Database
 from laneway.store.statement import Statement, scalar
 from tests.api.conftest import Ask, People
+from tests.control.scene import Scene
 
 MIB = 1024 * 1024
 
@@ -312,16 +313,48 @@ async def test_reads_of_one_principal_leave_room_for_others() -> None:
     assert await other == 3
 
 
+DRY_RUN = {"verb": "cancel", "all": True, "dry_run": True}
+EXPENSIVE_READS: list[tuple[str, str, Any]] = [
+    *(
+        ("GET", f"/jobs{rest}", None)
+        for rest in ("", "/counts", "/{job}/attempts", "/{job}/explain")
+    ),
+    *(
+        ("GET", f"/admin/{rest}", None)
+        for rest in ("workers/status", "audit", "changes", "database")
+    ),
+    *(("GET", f"/admin/{rest}", None) for rest in ("stats", "stats/failures", "schedules")),
+    ("GET", "/admin/workers/lanes/default/history", None),
+    ("GET", "/admin/limits/openai/history", None),
+    ("GET", "/admin/schedules/nightly/history", None),
+    ("GET", "/metrics", None),
+    ("POST", "/jobs/bulk", DRY_RUN),
+]
+
+
 async def test_lists_are_read_in_the_line_of_their_caller(
-    ask: Ask, app: FastAPI, people: People
+    ask: Ask, app: FastAPI, people: People, scene: Scene
 ) -> None:
-    ann, bob = people.new("ann", "operator"), people.new("bob", "operator")
+    ann, bob = (people.new(name, "platform_admin") for name in ("ann", "bob"))
+    job_id = scene.submit()
+    nightly = {"name": "nightly", "job_type": "greet", "cron": "0 3 * * *"}
+    assert (await ask(bob, "POST", "/admin/schedules", json=nightly)).status_code == 201
+    slots: ReadSlots = app.state.read_slots
+
+    async def wait_in_line() -> None:
+        async with slots.hold(ann.id):
+            pass
+
     async with AsyncExitStack() as stack:
         for _ in range(app.state.settings.max_reads_per_principal):
-            await stack.enter_async_context(app.state.read_slots.hold(ann.id))
-        for path in ("/jobs", "/jobs/counts", "/admin/workers/status", "/metrics"):
-            waiting = asyncio.create_task(ask(ann, "GET", path))
-            assert (await ask(bob, "GET", path)).status_code == 200
-            assert not waiting.done(), path
-            waiting.cancel()
+            await stack.enter_async_context(slots.hold(ann.id))
+        line = [asyncio.create_task(wait_in_line()) for _ in range(IN_LINE)]
+        await asyncio.sleep(0)
+        for method, place, body in EXPENSIVE_READS:
+            path = place.format(job=job_id)
+            refused = await ask(ann, method, path, json=body)
+            assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited"), path
+            answer = await ask(bob, method, path, json=body)
+            assert answer.status_code == 200, (path, answer.text)
+    await asyncio.gather(*line)
     assert (await ask(ann, "GET", "/jobs")).status_code == 200

@@ -240,3 +240,47 @@ def test_narrowed_server_cannot_submit_into_another_workspace(play: Scene) -> No
         play.submit("t", workspace="ours")
         with pytest.raises(DatabaseUnavailable, match="theirs"), play.conn.transaction():
             play.submit("t", workspace="theirs")
+
+
+BATCH_OF_TWO = b"""
+select * from laneway.submit_batch(
+    array[gen_random_uuid(), gen_random_uuid()], '[{}, {"n": 1}]', '{0, 1}',
+    '[{"job_type": "t", "workspace": "ours"}, {"job_type": "t", "workspace": "theirs"}]')
+"""
+
+
+def test_narrowed_batch_names_the_job_in_another_workspace(play: Scene) -> None:
+    """The function has the rights of its owner, whom row-level security does not bind."""
+    refused = r"jobs\[1\]\.workspace theirs is outside of laneway\.workspaces"
+    with acting(play, "client", "server"):
+        play.conn.execute("select set_config('laneway.workspaces', '{ours}', true)")
+        with (
+            pytest.raises(psycopg.errors.InsufficientPrivilege, match=refused),
+            play.conn.transaction(),
+        ):
+            play.conn.execute(BATCH_OF_TWO)
+        play.conn.execute("select set_config('laneway.workspaces', '{ours,theirs}', true)")
+        assert len(play.conn.execute(BATCH_OF_TWO).fetchall()) == 2
+    stored = play.conn.execute("select count(*) from laneway.jobs").fetchone()
+    assert stored == (2,)
+
+
+DROPS_ROWS = """
+create function public.drop_row() returns trigger language plpgsql as
+    $$ begin if new.payload ? 'n' then return null; end if; return new; end $$;
+create trigger drop_row before insert on laneway.jobs
+    for each row execute function public.drop_row();
+"""
+
+
+def test_batch_is_refused_where_the_table_does_not_take_every_job(play: Scene) -> None:
+    play.conn.execute(DROPS_ROWS)
+    with (
+        acting(play, "client"),
+        pytest.raises(psycopg.errors.RaiseException, match="only 1 jobs of the batch were stored"),
+        play.conn.transaction(),
+    ):
+        play.conn.execute(BATCH_OF_TWO)
+    for table in ("jobs", "ready"):
+        count = play.conn.execute(f"select count(*) from laneway.{table}".encode()).fetchone()
+        assert count == (0,)

@@ -188,14 +188,15 @@ def test_migration_bounds_itself_on_the_server(dsn: str, monkeypatch: pytest.Mon
     names = (
         "idle_in_transaction_session_timeout",
         "statement_timeout",
+        "client_connection_check_interval",
         "lock_timeout",
     )
     saved = ", ".join(f"current_setting('{name}')::interval" for name in names)
     add(monkeypatch, f"create table public.bounds as select array[{saved}] as got")
     migrating.migrate(dsn)
     [(got,)] = run(dsn, "select got from public.bounds")
-    idle, statement, lock = (bound.total_seconds() for bound in got)
-    assert (idle, statement) == (5, 3600)
+    idle, statement, check, lock = (bound.total_seconds() for bound in got)
+    assert (idle, statement, check) == (5, 3600, 2)
     assert 0 < lock <= 0.3
     text = transaction(definitions())
     assert text.index("tcp_user_timeout") < text.index("pg_advisory_xact_lock")
