@@ -61,6 +61,16 @@ async def test_odd_exception_of_async_handler_ends_its_job_only(
         assert error["type"]
         assert 0 < len(error["message"]) <= 4000
         assert len(error.get("traceback", "")) <= 17_000
+    for how, kind, broken in (
+        ("text exits", "Exits", "SystemExit"),
+        ("text cancels", "Cancels", "CancelledError"),
+    ):
+        error = shop.one(
+            "select o.error from laneway.outcome o join laneway.jobs j using (seq)"
+            " where j.payload ->> 'how' = %s",
+            how,
+        )
+        assert (error["type"], error["message"]) == (kind, f"its text cannot be had: {broken}")
     await until(lambda: worker.rooms.in_use == 0)
 
 

@@ -571,6 +571,17 @@ def test_the_seal_is_looked_at_before_every_attempt(desk: Desk) -> None:
     assert status(desk, seq) == "awaiting_approval"
 
 
+@pytest.mark.parametrize("decision", [None, "rejected", "expired"])
+def test_sealed_job_needs_a_decision_that_lets_it_run(desk: Desk, decision: str | None) -> None:
+    """The seal alone is no approval: it fits what waits for a decision, too."""
+    publish(desk, approval=ALWAYS)
+    seq = desk.submit()
+    approve(desk, seq)
+    desk.do("update laneway.approvals set decision = %s where seq = %s", decision, seq)
+    (found,) = desk.claim().assignments
+    assert found.forged
+
+
 def test_an_unchanged_job_is_not_forged_however_odd_its_payload(desk: Desk) -> None:
     publish(desk, approval=ALWAYS)
     for payload in ({"n": 1e300, "t": "é\u2028\\"}, [1, [2]], "x", {"a": None}):
