@@ -37,7 +37,7 @@ _CODES: tuple[tuple[type[errors.LanewayError], ExitCode], ...] = (
     (errors.Unauthenticated, ExitCode.REFUSED),
     (errors.Forbidden, ExitCode.REFUSED),
     (errors.RateLimited, ExitCode.REFUSED),
-    (errors.UnsuitableDatabase, ExitCode.REFUSED),
+    (errors.MissingRight, ExitCode.REFUSED),
     (errors.DatabaseUnavailable, ExitCode.UNREACHABLE),
     (errors.ServerUnreachable, ExitCode.UNREACHABLE),
 )
