@@ -30,7 +30,7 @@ async def test_addresses_take_turns() -> None:
 
 
 async def test_line_is_bounded_and_the_longest_gives_way() -> None:
-    line, done = SuspectLine(at_once=1, most_each=3, most=4), asyncio.Event()
+    line, done = SuspectLine(at_once=1, most=4), asyncio.Event()
 
     async def look(address: str) -> str:
         async with line.turn(address):
@@ -39,7 +39,7 @@ async def test_line_is_bounded_and_the_longest_gives_way() -> None:
 
     looks = [asyncio.create_task(look("guesser")) for _ in range(5)]
     await asyncio.sleep(0)
-    assert len(line) == 3
+    assert len(line) == 4
     looks += [asyncio.create_task(look(other)) for other in ("ann", "bob")]
     await asyncio.sleep(0)
     assert len(line) == 4
@@ -49,8 +49,49 @@ async def test_line_is_bounded_and_the_longest_gives_way() -> None:
     assert sum(isinstance(one, RateLimited) for one in ended) == 2
 
 
+async def test_flood_over_one_connection_gives_way_to_others_of_its_network() -> None:
+    line, done = SuspectLine(at_once=1, most=4), asyncio.Event()
+
+    async def look(peer: str) -> str:
+        async with line.turn("office", peer):
+            await done.wait()
+            return peer
+
+    looks = [asyncio.create_task(look("guesser")) for _ in range(5)]
+    await asyncio.sleep(0)
+    looks += [asyncio.create_task(look(peer)) for peer in ("ann", "bob")]
+    await asyncio.sleep(0)
+    assert len(line) == 4
+    done.set()
+    ended = await asyncio.gather(*looks, return_exceptions=True)
+    assert ended[-2:] == ["ann", "bob"]
+    assert sum(isinstance(one, RateLimited) for one in ended[:5]) == 2
+
+
+async def test_who_has_hung_up_gives_way_first() -> None:
+    line, done, gone = SuspectLine(at_once=1, most=4), asyncio.Event(), set[int]()
+
+    async def look(number: int) -> int:
+        async with line.turn("office", is_gone=lambda: number in gone):
+            await done.wait()
+            return number
+
+    looks = [asyncio.create_task(look(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    gone |= {1, 2, 3}
+    looks += [asyncio.create_task(look(number)) for number in (5, 6, 7)]
+    await asyncio.sleep(0)
+    assert len(line) == 4
+    gone.add(5)
+    done.set()
+    ended = await asyncio.gather(*looks, return_exceptions=True)
+    # Nothing is looked up for who has hung up since.
+    assert [one for one in ended if isinstance(one, int)] == [0, 4, 6, 7]
+    assert len(line) == 0
+
+
 async def test_cancelled_waiter_gives_way_without_an_error_for_the_next() -> None:
-    line, done = SuspectLine(at_once=1, most_each=3, most=3), asyncio.Event()
+    line, done = SuspectLine(at_once=1, most=3), asyncio.Event()
 
     async def look(address: str) -> str:
         async with line.turn(address):
@@ -119,7 +160,7 @@ async def test_line_without_end_is_refused() -> None:
 
     going = [
         asyncio.ensure_future(throttle.check("192.0.2.1", done.wait, is_known=False))
-        for _ in range(2000)
+        for _ in range(2002)
     ]
     await asyncio.sleep(0)
     with pytest.raises(RateLimited):

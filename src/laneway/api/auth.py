@@ -19,6 +19,7 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.types import Scope
 
+from laneway.api.bodies import GONE
 from laneway.api.parameters import check_parameters
 from laneway.control import audit
 from laneway.control.gatekeeper import Gatekeeper, session_key, token_key
@@ -129,7 +130,10 @@ async def _authenticate(request: Request) -> tuple[Access, bool]:
     key = token_key(secret) if is_token else session_key(secret)
     find = gatekeeper.by_token if is_token else gatekeeper.by_session
     access = await throttle.check(
-        address_of(request), lambda: find(secret), is_known=gatekeeper.has_met(key)
+        address_of(request),
+        lambda: find(secret),
+        is_known=gatekeeper.has_met(key),
+        is_gone=request.scope.get(GONE),
     )
     throttle.count(key)
     return access, not is_token

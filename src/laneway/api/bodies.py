@@ -33,6 +33,8 @@ NAMES_BODY_LIMIT: Final = 2 * 1024 * 1024
 _ESCAPED: Final = 3
 # In the scope of a request to our server: whether some of its body has not come yet.
 UNREAD: Final = "laneway.is_unread"
+# Likewise: whether its connection has ended.
+GONE: Final = "laneway.is_gone"
 _MOST_OTHERS: Final = 20
 _SPACE: Final = " \t\n\r"
 _SPACES: Final = re.compile(f"[{_SPACE}]*")

@@ -14,7 +14,7 @@ from weakref import ref
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from laneway.api.bodies import UNREAD
+from laneway.api.bodies import GONE, UNREAD
 from laneway.api.connections import Connections
 from laneway.api.problems import MEDIA_TYPE, Problem
 from laneway.domain.actor import new_request_id
@@ -99,6 +99,7 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         cycle = self.cycle
         self.scope[UNREAD] = _is_unread(cycle)  # type: ignore[typeddict-unknown-key]
+        self.scope[GONE] = _is_gone(cycle)  # type: ignore[typeddict-unknown-key]
         cycle.transport = _Lingering(self)  # type: ignore[assignment]
         self._hurry(self.body_s, self._end_slow_body)
 
@@ -175,6 +176,17 @@ class Protocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def _is_gone(cycle: RequestResponseCycle) -> Callable[[], bool]:
+    """Whether nobody waits for the answer any more, asked without keeping the cycle."""
+    held = ref(cycle)
+
+    def is_gone() -> bool:
+        kept = held()
+        return kept is None or kept.disconnected
+
+    return is_gone
 
 
 def _is_unread(cycle: RequestResponseCycle) -> Callable[[], bool]:

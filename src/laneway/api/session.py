@@ -19,6 +19,7 @@ from laneway.api.auth import (
     cookie_name,
     session_secret,
 )
+from laneway.api.bodies import GONE
 from laneway.api.problems import answers, refusals
 from laneway.control import sessions as verbs
 from laneway.control.throttle import Throttle
@@ -103,6 +104,7 @@ async def log_in(request: Request) -> Response:
         address,
         lambda: verbs.open_session(database, link, by=actor, replaces=had),
         is_known=False,
+        is_gone=request.scope.get(GONE),
     )
     if had is not None:
         request.app.state.gatekeeper.forget_session(had)

@@ -87,19 +87,25 @@ class Throttle:
             raise RateLimited("too many requests with this token or session", wait)
 
     async def check(
-        self, address: str | None, look_up: Callable[[], Awaitable[T]], *, is_known: bool
+        self,
+        address: str | None,
+        look_up: Callable[[], Awaitable[T]],
+        *,
+        is_known: bool,
+        peer: Hashable | None = None,
+        is_gone: Callable[[], bool] | None = None,
     ) -> T:
         """Look up a secret; a valid one waits where many were wrong before, and is not refused.
 
-        Then two that are not known yet are looked up at once, and networks take turns. One case is
-        left: the line is bounded in memory, so a valid secret that is not known yet gets 429 while
-        500 others of its network wait, or as the newest of the longest line while 2,000 wait.
+        Then two that are not known yet are looked up at once, and networks take turns. The line is
+        as long as a server may hold connections, and calls that share a connection (`peer`) give
+        way first. So one that comes over a connection of its own always has a place.
         """
         wait = 0.0 if is_known else self._wait(address)
         try:
             if not wait:
                 return await look_up()
-            async with self._suspects.turn(network_of(address)):
+            async with self._suspects.turn(network_of(address), peer, is_gone):
                 return await look_up()
         except Unauthenticated:
             self.fail(address)

@@ -84,6 +84,7 @@ class Door:
             address,
             lambda: self._gatekeeper.by_token(token),
             is_known=self._gatekeeper.has_met(key),
+            peer=context.peer(),
         )
         self._throttle.count(key)
         try:
