@@ -37,6 +37,15 @@ def test_limits_are_created_set_listed_and_deleted(run: Run, scene: Scene) -> No
     assert run("limits", "delete", "cpu").exit_code == 3
 
 
+def test_ls_names_who_holds_a_limit(run: Run, scene: Scene) -> None:
+    scene.publish("draw", limits=("openai",))
+    scene.running("draw")
+    listed = {each["name"]: each for each in lines(run("limits", "ls", "--json"))}
+    assert listed["openai"]["holders"] == ["a job of type draw"]
+    assert listed["ollama"]["holders"] == []
+    assert "a job of type draw" in run("limits", "ls").stdout
+
+
 def test_set_without_options_names_them_and_creates_nothing(run: Run, scene: Scene) -> None:
     refused = run("limits", "set", "zz")
     assert refused.exit_code == 2

@@ -79,7 +79,7 @@ SCHEMAS: dict[str, Told] = {
     "PublishedTypeOut": told(PublishedType),
     "StorageOut": told(Storage, models.DatabaseState, own="storage"),
     "TableOut": told(TableSize),
-    "LimitOut": told(Limit, made="running busiest waiting waiting_is_capped"),
+    "LimitOut": told(Limit, made="running busiest waiting waiting_is_capped holders"),
     "ScheduleOut": told(Schedule, made="words next_fires"),
     "FireOut": told(Fire),
     "SlotOut": told(Slot),

@@ -58,6 +58,7 @@ class LimitOut(BaseModel):
     busiest: int = Field(description="Held by the site with the most")
     waiting: int
     waiting_is_capped: bool = Field(description="There are more than `waiting`")
+    holders: list[str] = Field(description="Some that hold it: jobs by type, processes by host")
 
 
 @router.get("", operation_id="list_limits", response_model=Page[LimitOut], responses=answers())

@@ -253,7 +253,7 @@ def overview(seen: Overview) -> RenderableType:
 
 def limits(items: Iterable[LimitStatus]) -> Table:
     table = columns(
-        "LIMIT", "RUNNING", "AT ONCE", "RATE", "COUNTED PER", "WAITING",
+        "LIMIT", "RUNNING", "AT ONCE", "RATE", "COUNTED PER", "WAITING", "HELD BY",
         right=("RUNNING", "AT ONCE", "WAITING"),
     )  # fmt: skip
     for each in items:
@@ -266,6 +266,7 @@ def limits(items: Iterable[LimitStatus]) -> Table:
             f"{limit.rate_count:,} per {seconds(period)}" if period is not None else "-",
             limit.scope,
             depth(each.waiting, each.is_capped),
+            visible(", ".join(each.holders) or "-"),
         )
     return table
 

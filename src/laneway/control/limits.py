@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from laneway.control import signals
@@ -11,7 +11,8 @@ from laneway.control.audit import audited
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name, validate_limit_change
 from laneway.domain.missing import missing
 from laneway.domain.operator import check_words
-from laneway.errors import InvalidInput, Refused
+from laneway.errors import InvalidInput, MissingRight, Refused
+from laneway.store import holds
 from laneway.store import limits as store
 from laneway.store.database import Database
 from laneway.store.limits import LimitLoad
@@ -19,11 +20,15 @@ from laneway.store.limits import LimitLoad
 log = logging.getLogger("laneway.control")
 
 WAITING_BOUND: Final = 10_000
+# As many names as laneway.limit_holders takes.
+HOLDERS_AT_ONCE: Final = 100
 
 
 async def inspect(db: Database) -> list[LimitStatus]:
     """Every limit with its use, by name."""
-    return [_status(load) for load in await db.run(store.read(WAITING_BOUND))]
+    loads = await db.run(store.read(WAITING_BOUND))
+    holders = await _holders(db, loads)
+    return [_status(load, holders) for load in loads]
 
 
 async def get(db: Database, name: str) -> LimitStatus:
@@ -31,12 +36,33 @@ async def get(db: Database, name: str) -> LimitStatus:
     found = await db.run(store.read(WAITING_BOUND, check_limit_name(name)))
     if not found:
         raise missing("limit", name)
-    return _status(found[0])
+    return _status(found[0], await _holders(db, found))
 
 
-def _status(load: LimitLoad) -> LimitStatus:
+def _status(load: LimitLoad, holders: Mapping[str, tuple[str, ...]]) -> LimitStatus:
     waiting = min(load.waiting, WAITING_BOUND)
-    return LimitStatus(load.limit, load.running, load.busiest, waiting, load.waiting > waiting)
+    return LimitStatus(
+        load.limit,
+        load.running,
+        load.busiest,
+        waiting,
+        load.waiting > waiting,
+        holders.get(load.limit.name, ()),
+    )
+
+
+async def _holders(db: Database, loads: Sequence[LimitLoad]) -> dict[str, tuple[str, ...]]:
+    """Some that hold each limit in use; none where the database role may not ask."""
+    used = [load.limit.name for load in loads if load.running]
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        for start in range(0, len(used), HOLDERS_AT_ONCE):
+            names = used[start : start + HOLDERS_AT_ONCE]
+            for each in await db.run(holds.find_holders(names)):
+                found[each.name] = tuple(each.holders)
+    except MissingRight:
+        return {}
+    return found
 
 
 async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Tuned:

@@ -53,6 +53,7 @@ class LimitStatus:
     """A limit, how often it is held now, and how many due jobs of types that need it wait.
 
     `busiest` is what the site with the most holds; `max_concurrent` counts for each site.
+    `holders` names some that hold it: jobs by type, and processes outside of jobs by host.
     """
 
     limit: Limit
@@ -60,6 +61,7 @@ class LimitStatus:
     busiest: int
     waiting: int
     is_capped: bool
+    holders: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -68,6 +70,7 @@ class LimitStatus:
             "busiest": self.busiest,
             "waiting": self.waiting,
             "waiting_is_capped": self.is_capped,
+            "holders": list(self.holders),
         }
 
 

@@ -128,6 +128,8 @@ def limit_status(value: Any) -> LimitStatus:
         value["busiest"],
         value["waiting"],
         value["waiting_is_capped"],
+        # Servers of the version before do not name them.
+        tuple(value.get("holders", ())),
     )
 
 
