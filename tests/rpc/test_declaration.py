@@ -105,6 +105,31 @@ def test_schema_that_is_refused_is_left_out_and_the_rest_is_taken(
     assert reason in found.refused
 
 
+@pytest.mark.parametrize(
+    "schema, reason",
+    [
+        ('{"items": ' * 70 + "{}" + "}" * 70, "nested deeper than 64 levels"),
+        ('{"items": ' * 100_000 + "{}" + "}" * 100_000, "nested deeper than 64 levels"),
+        ('{"maximum": 1' + "0" * 400 + "}", "at most 308 digits"),
+        ('{"title": "\\u0000, \\"}"}', "NUL"),
+    ],
+    ids=["deep", "bottomless", "digits", "nul"],
+)
+def test_schema_that_cannot_be_kept_refuses_no_more_than_itself(schema: str, reason: str) -> None:
+    found = read_declaration(
+        "greet",
+        f'{{"lane": "fast", "arguments": {schema}, "max_retries": 7}}',
+        isolation="async",
+        has_analysis=False,
+        limits=DEFAULT_LIMITS,
+        field="d",
+    )
+    assert (found.record.arguments, found.record.max_retries) == ("null", 7)
+    assert found.record.lane == "fast"
+    assert found.refused is not None
+    assert reason in found.refused
+
+
 def test_patterns_are_left_to_the_worker() -> None:
     """Some take for ever to match, and the server must not be stopped by one."""
     slow = {"type": "string", "pattern": "^(a+)+$"}

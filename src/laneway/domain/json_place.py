@@ -37,6 +37,30 @@ def top_value(text: str, key: str) -> str | None:
     return None
 
 
+def without_value(text: str, key: str) -> str:
+    """The text of an object with null for the value of a key at its top."""
+    depth, last, start = 0, "", 0
+    pieces: list[str] = []
+    is_value = False
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "[" | "{":
+                depth += 1
+            case "," | "]" | "}" as found:
+                depth -= found != ","
+                if is_value and depth <= 1 and (found == "," or depth == 0):
+                    pieces.append("null")
+                    start, is_value = token.start(), False
+            case ":" if depth == 1 and last == f'"{key}"' and not is_value:
+                pieces.append(text[start : token.end()])
+                is_value = True
+            case ":":
+                pass
+            case quoted:
+                last = quoted
+    return "".join(pieces) + text[start:] if not is_value else text
+
+
 def _deep_place(text: str, most: int) -> list[str | int]:
     """Keys and indexes down to the first array or object below `most` levels.
 

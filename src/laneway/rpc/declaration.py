@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from laneway.domain.approval import LONGEST_S, Approval, seconds_of
 from laneway.domain.arguments import check_schema
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
+from laneway.domain.json_place import without_value
 from laneway.domain.lane import check_lane_name
 from laneway.domain.payload import PayloadLimits, decode
 from laneway.domain.retention import Retention
@@ -90,7 +91,15 @@ def read_declaration(
     field: str,
 ) -> Declaration:
     """The job type as declared; InvalidInput names the place below `field`."""
-    said = _object(decode(text, limits, field=field), field)
+    unkept: str | None = None
+    try:
+        value = decode(text, limits, field=field)
+    except InvalidInput as error:
+        if not error.field.startswith(f"{field}.arguments"):
+            raise
+        unkept = error.rule[:_MOST_REASON]
+        value = decode(without_value(text, "arguments"), limits, field=field)
+    said = _object(value, field)
     for key in said:
         if key not in _FIELDS:
             raise InvalidInput(f"{field}.{key[:60]}", f"is none of {', '.join(sorted(_FIELDS))}")
@@ -118,7 +127,7 @@ def read_declaration(
         max_age_s=_duration(said.get("max_age_s"), f"{field}.max_age_s"),
         retention=_parts(said, "retention", field, _RETENTION, _retention),
     )
-    return Declaration(record, refused)
+    return Declaration(record, unkept or refused)
 
 
 def _arguments(schema: object) -> tuple[str, str | None]:
