@@ -89,7 +89,7 @@ SCHEMAS: dict[str, Told] = {
     "RoleOut": told(Role),
     "GrantOut": told(RoleGrant),
     "TokenOut": told(Token),
-    "ActOut": told(Act),
+    "ActOut": told(Act, made="claimed"),
     "HealthOut": told(models.Health),
     "ReadinessOut": told(models.Readiness),
     "MeOut": told(models.Me),
