@@ -423,3 +423,23 @@ async def test_refused_submit_writes_no_job(
     for _ in range(2):
         assert full(await ask(ann, "POST", path, json=body), "max_queued")
     assert scene.conn.execute(number).fetchone() == before
+
+
+@pytest.mark.parametrize("filler", ["", "x" * 70_000])
+async def test_batch_of_too_many_bytes_writes_no_job(
+    ask: Ask, people: People, scene: Scene, filler: str
+) -> None:
+    ann = people.new("ann")
+    most = 1000 + len(filler)
+    people.grant(ann.id, "submitter", max_queued_bytes=most)
+    held = job(payload={"text": filler + "y" * 500}, unique_key="k")
+    assert (await ask(ann, "POST", "/jobs", json=held)).status_code == 202
+    number = "select last_value, is_called from laneway.jobs_seq_seq"
+    before = scene.conn.execute(number).fetchone()
+    jobs = [job(payload={"text": "x" * 300}), job(payload={"text": "x" * 300})]
+    batch = {"jobs": [held, *jobs]}
+    assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued_bytes")
+    assert scene.conn.execute(number).fetchone() == before
+    # One that is there already takes no bytes.
+    answer = await ask(ann, "POST", "/jobs/batch", json={"jobs": [held, jobs[0]]})
+    assert answer.status_code == 202

@@ -16,7 +16,6 @@ from laneway import tracing
 from laneway.api.answer import Json, location
 from laneway.api.auth import Caller, identify, needs
 from laneway.api.bodies import JobBodyRoute, forget_read, read_once
-from laneway.api.full_principals import FullPrincipals
 from laneway.api.idempotency import OnceOnly
 from laneway.api.job_access import Wanted, check_submits, covers, shown, within_quota
 from laneway.api.job_models import JobOut, NewJob, NewJobs, SubmittedJobs
@@ -25,6 +24,7 @@ from laneway.api.together import Together
 from laneway.client import Client, JobHandle
 from laneway.control.audit import audited
 from laneway.domain.job import Job
+from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.errors import InvalidInput, Refused
 from laneway.store import jobs as store
 from laneway.store import quotas
@@ -210,12 +210,22 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
 
 
 def _check_room(request: Request, quota: Quota, jobs: Sequence[NewJob]) -> Statement[None]:
-    """Refuses what is too much before it is stored; who was refused before, by the whole body."""
-    full: FullPrincipals = request.app.state.full_principals
-    body = request.headers.get("content-length", "")
-    size = int(body) if quota.principal_id in full and body.isdecimal() else 0
-    asked = [quotas.Asked(job.workspace, job.job_type, job.unique_key) for job in jobs]
-    return quotas.check(quota, asked, size if len(jobs) > 1 else 0)
+    """Refuses what is too much before it is stored."""
+    limits = request.app.state.settings.payload_limits
+    asked = [
+        quotas.Asked(job.workspace, job.job_type, job.unique_key, _least_bytes(job.payload, limits))
+        for job in jobs
+    ]
+    return quotas.check(quota, asked)
+
+
+def _least_bytes(payload: object, limits: PayloadLimits) -> int:
+    """How many bytes PostgreSQL writes for a payload, spaces not counted."""
+    try:
+        text = payload if isinstance(payload, JsonText) else encode(payload, limits=limits)
+    except InvalidInput:
+        return 0  # refused when it is stored
+    return len(text.encode()) - sum(map(text.count, " \t\n\r"))
 
 
 async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:
