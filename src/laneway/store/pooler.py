@@ -7,6 +7,7 @@ making, and many refuse our startup options; either gives it away.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -57,18 +58,26 @@ def note(dsn: str, *, quietly: bool = False) -> None:
     known[dsn] = True
 
 
+async def _connect(dsn: str, options: Mapping[str, Any]) -> AsyncConnection[Any]:
+    try:
+        return await AsyncConnection.connect(dsn, **options)
+    except asyncio.CancelledError as error:
+        # Its traceback holds the connection that is half made, which closes when nothing does.
+        raise error.with_traceback(None)  # noqa: B904 - the same one
+
+
 async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> AsyncConnection[Any]:
     """A connection with these options, or without what a pooler that is met cannot keep."""
     if may_ask and known.get(dsn):
         options = without_session(options)
     may_ask = may_ask and dsn not in known
     try:
-        conn = await AsyncConnection.connect(dsn, **options)
+        conn = await _connect(dsn, options)
     except psycopg.OperationalError as error:
         if not (may_ask and shows(error)):
             raise
         note(dsn)
-        return await AsyncConnection.connect(dsn, **without_session(options))
+        return await _connect(dsn, without_session(options))
     if may_ask:
         try:
             cursor = await conn.execute(WHICH_PROCESS, prepare=False)
