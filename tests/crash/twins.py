@@ -235,7 +235,9 @@ TWINS = (
         "run before anyone approves",
         "C16",
         "I15",
+        # The claim would send them back to be approved.
         patches={
+            "claim": (("and (t.approval <> 'never' or t.has_analysis)", "and false"),),
             "admit": (
                 (
                     (
@@ -244,7 +246,7 @@ TWINS = (
                     ),
                     "true",
                 ),
-            )
+            ),
         },
     ),
     Twin(
@@ -326,20 +328,19 @@ TWINS = (
         setup="""
         create function laneway.twin_forget() returns trigger language plpgsql as $$
         begin
-            update laneway.lease set lease_until = clock_timestamp() - interval '1 s'
-             where worker_id = new.id;
+            perform from (
+                select array_agg(l.seq) as seqs, array_agg(l.attempt) as attempts,
+                       array_agg('lost'::text) as verdicts,
+                       array_agg('{"type": "WorkerLost", "message": "reconnected"}'::text) as errors
+                  from laneway.lease l where l.worker_id = new.id having count(*) > 0
+            ) held
+            cross join lateral laneway.settle(
+                held.seqs, held.attempts, held.verdicts, null, held.errors, null, null) s;
             return null;
         end $$;
         create trigger twin_forget after update of session on laneway.workers
             for each row when (old.session is distinct from new.session)
             execute function laneway.twin_forget();
-        -- Or a heartbeat might be quicker than the watchdog.
-        create function laneway.twin_keep() returns trigger language plpgsql as $$
-        begin return null; end $$;
-        create trigger twin_keep before update of lease_until on laneway.lease
-            for each row
-            when (old.lease_until < clock_timestamp() and new.lease_until > old.lease_until)
-            execute function laneway.twin_keep();
         """,
     ),
     Twin(
