@@ -30,8 +30,10 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 # Each name that the pattern finds holds one of them.
+_KEYS: Final = ("api", "access", "private", "signing", "encryption")
 _STEMS: Final = frozenset(
-    {"passw", "passphrase", "secret", "token", "credential", "authorization", "cookie", "key"}
+    {"passw", "passphrase", "secret", "token", "credential", "authorization", "cookie"}
+    | {f"{kind}{joint}key" for kind in _KEYS for joint in ("", "-", "_", " ")}
 )
 
 
