@@ -94,4 +94,5 @@ def listing(
         "audit/list_acts",
         decode,
         {**params, "limit": limit, "before_id": before, "look": look or LOOK},
+        may_be_large=True,
     )

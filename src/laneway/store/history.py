@@ -48,6 +48,7 @@ def listing(
         "history/list_changes",
         lambda rows: [_change(row, as_text=as_text) for row in rows],
         {"kinds": list(kinds), "name": name, "limit": limit, "before": before},
+        may_be_large=True,
     )
 
 
@@ -77,4 +78,5 @@ def own(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
         "history/list_own",
         lambda rows: [_change(row, as_text=as_text) for row in rows],
         {"kind": kind},
+        may_be_large=True,
     )
