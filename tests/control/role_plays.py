@@ -423,7 +423,10 @@ def prepare_control(cast: Cast) -> None:
 
 def play_control(cast: Cast) -> None:
     def undo(kind: str, name: str, to: int | None = None) -> None:
-        assert cast.run(history.roll_back(kind, name, to, "me")).answer == "done"
+        rolled = cast.run(history.roll_back(kind, name, to, "me"))
+        assert rolled.answer == "done"
+        assert rolled.id is not None
+        cast.run(history.workspace_of(rolled.id))
 
     assert cast.run(limits.create(Limit("gpu"), "me")) is not None
     assert cast.run(limits.tune("gpu", {"max_concurrent": 2}, "me")) is not None

@@ -441,7 +441,7 @@ def test_every_walk_stays_within_the_transition_table(walker: type[Walk]) -> Non
     run_state_machine_as_test(
         walker,
         settings=settings(
-            max_examples=75,
+            max_examples=150,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

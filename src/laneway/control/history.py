@@ -5,17 +5,14 @@ Triggers keep every change of lanes, limits, schedules and the pause gate, plain
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from laneway.control import signals
 from laneway.control.audit import Deed, audited
 from laneway.domain.change import KINDS, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
 from laneway.domain.operator import check_page, check_words
-from laneway.domain.stored_json import StoredJson
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import history as store
 from laneway.store.database import Database
@@ -97,17 +94,8 @@ async def _roll_back(
         store.listing([kind], limit=1, before=answer.id + 1, as_text=as_text)
     )
     deed.before, deed.after = change.before, change.after
-    place = (await _parsed(change.after or change.before or {})).get("workspace")
-    deed.workspace = None if place is None else str(place)
+    deed.workspace = await deed.run(store.workspace_of(change.id))
     return change
-
-
-async def _parsed(state: Mapping[str, object] | StoredJson) -> Mapping[str, object]:
-    """The state; a large one is read while others are served."""
-    if isinstance(state, StoredJson):
-        read: dict[str, object] = await asyncio.to_thread(json.loads, state.text)
-        return read
-    return state
 
 
 def _check_kind(kind: str, known: tuple[str, ...]) -> None:

@@ -69,6 +69,11 @@ def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[Rollba
     )
 
 
+def workspace_of(change: int) -> Statement[str | None]:
+    """The workspace of the object that a change is about, without reading its whole state."""
+    return Statement("history/read_workspace", lambda rows: rows[0][0], {"id": change})
+
+
 def own(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
     """The changes that the transaction it runs in has made so far, oldest first.
 

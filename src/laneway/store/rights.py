@@ -104,6 +104,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/read_settings": (),
     "history/list_changes": ("select on control_history",),
     "history/list_own": ("select on control_history",),
+    "history/read_workspace": ("select on control_history",),
     "history/restore_state": ("execute on roll_back",),
     "idempotency/await_key": (),
     "idempotency/forget_begun": ("select delete on idempotency",),
