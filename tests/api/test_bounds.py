@@ -425,21 +425,43 @@ async def test_refused_submit_writes_no_job(
     assert scene.conn.execute(number).fetchone() == before
 
 
-@pytest.mark.parametrize("filler", ["", "x" * 70_000])
-async def test_batch_of_too_many_bytes_writes_no_job(
-    ask: Ask, people: People, scene: Scene, filler: str
+@pytest.mark.parametrize("bounds", [{"max_queued_bytes": 1000}, {"max_queued": 1}])
+async def test_unique_key_twice_in_a_batch_counts_once(
+    ask: Ask, people: People, bounds: Any
 ) -> None:
     ann = people.new("ann")
-    most = 1000 + len(filler)
-    people.grant(ann.id, "submitter", max_queued_bytes=most)
-    held = job(payload={"text": filler + "y" * 500}, unique_key="k")
+    people.grant(ann.id, "submitter", **bounds)
+    one = job(payload={"text": "x" * 600}, unique_key="k")
+    answer = await ask(ann, "POST", "/jobs/batch", json={"jobs": [one, one]})
+    assert answer.status_code == 202, answer.text
+    assert [each["duplicate"] for each in answer.json()["items"]] == [False, True]
+
+
+@pytest.mark.parametrize("body", ['{{"jobs": [{}]}}', "{}"])
+async def test_large_payload_counts_as_it_is_stored(ask: Ask, people: People, body: str) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued_bytes=1000)
+    # PostgreSQL keeps the last value of a key that is there twice.
+    payload = f'{{"a": "{"x" * 70_000}", "a": 1}}'
+    one = f'{{"job_type": "greet", "unique_key": "k", "payload": {payload}}}'
+    path = "/jobs/batch" if "jobs" in body else "/jobs"
+    sent = {"Content-Type": "application/json"}
+    answer = await ask(ann, "POST", path, content=body.format(one), headers=sent)
+    assert answer.status_code == 202, answer.text
+
+
+async def test_batch_of_too_many_bytes_leaves_no_job(
+    ask: Ask, people: People, scene: Scene
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued_bytes=1000)
+    held = job(payload={"text": "y" * 500}, unique_key="k")
     assert (await ask(ann, "POST", "/jobs", json=held)).status_code == 202
-    number = "select last_value, is_called from laneway.jobs_seq_seq"
-    before = scene.conn.execute(number).fetchone()
     jobs = [job(payload={"text": "x" * 300}), job(payload={"text": "x" * 300})]
     batch = {"jobs": [held, *jobs]}
-    assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued_bytes")
-    assert scene.conn.execute(number).fetchone() == before
-    # One that is there already takes no bytes.
+    for _ in range(2):
+        assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued_bytes")
+    assert scene.conn.execute("select count(*) from laneway.jobs").fetchone() == (1,)
+    # A job that is there already takes no bytes.
     answer = await ask(ann, "POST", "/jobs/batch", json={"jobs": [held, jobs[0]]})
     assert answer.status_code == 202

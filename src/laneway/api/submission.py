@@ -24,7 +24,6 @@ from laneway.api.together import Together
 from laneway.client import Client, JobHandle
 from laneway.control.audit import audited
 from laneway.domain.job import Job
-from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.errors import InvalidInput, Refused
 from laneway.store import jobs as store
 from laneway.store import quotas
@@ -127,7 +126,7 @@ async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOn
             one.connection() as conn,
         ):
             if quota is not None:
-                await one.run(_check_room(request, quota, [job]))
+                await one.run(_check_room(quota, [job]))
             handle = await client.submit(job.job_type, job.payload, conn=conn, **options)
             made[:] = [handle]
             if quota is not None and not handle.duplicate:
@@ -182,7 +181,7 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
             one.connection() as conn,
         ):
             if quota is not None:
-                await one.run(_check_room(request, quota, batch.jobs))
+                await one.run(_check_room(quota, batch.jobs))
             made[:] = await client.submit_many(new, conn=conn)
             fresh = [handle for handle in made if not handle.duplicate]
             if quota is not None and fresh:
@@ -209,23 +208,11 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
     return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
 
 
-def _check_room(request: Request, quota: Quota, jobs: Sequence[NewJob]) -> Statement[None]:
-    """Refuses what is too much before it is stored."""
-    limits = request.app.state.settings.payload_limits
-    asked = [
-        quotas.Asked(job.workspace, job.job_type, job.unique_key, _least_bytes(job.payload, limits))
-        for job in jobs
-    ]
-    return quotas.check(quota, asked)
-
-
-def _least_bytes(payload: object, limits: PayloadLimits) -> int:
-    """How many bytes PostgreSQL writes for a payload, spaces not counted."""
-    try:
-        text = payload if isinstance(payload, JsonText) else encode(payload, limits=limits)
-    except InvalidInput:
-        return 0  # refused when it is stored
-    return len(text.encode()) - sum(map(text.count, " \t\n\r"))
+def _check_room(quota: Quota, jobs: Sequence[NewJob]) -> Statement[None]:
+    """Refuse too many jobs before they are stored."""
+    return quotas.check(
+        quota, [quotas.Asked(job.workspace, job.job_type, job.unique_key) for job in jobs]
+    )
 
 
 async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:

@@ -36,22 +36,23 @@ def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:
 
 
 class Asked(NamedTuple):
-    """Of a job that is to be stored, what it is known by, and how many bytes it has at least."""
+    """A job that is to be stored: what decides whether it is a new one."""
 
     workspace: str
     job_type: str
     unique_key: str | None
-    least_bytes: int = 0
 
 
 def check(quota: Quota, asked: Sequence[Asked]) -> Statement[None]:
-    """Refuses jobs that are too many, before anything is written; `charge` decides."""
+    """Refuse too many jobs before anything is written; `charge` decides, also on their bytes.
+
+    PostgreSQL drops duplicate keys: how many bytes there are is known when they are stored.
+    """
     params = {
         "principal": quota.principal_id,
         "workspaces": [job.workspace for job in asked],
         "job_types": [job.job_type for job in asked],
         "keys": [job.unique_key for job in asked],
-        "bytes": [job.least_bytes for job in asked],
     }
     return Statement("access/check_queue", nothing, {**params, **quota.params()})
 
