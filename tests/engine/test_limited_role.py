@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -12,7 +14,10 @@ from psycopg.conninfo import make_conninfo
 from laneway import Analysis, Context, Laneway
 from laneway.errors import MissingRight, UnsuitableDatabase
 from laneway.store.grants import grants
+from tests.engine.crew import Crew
 from tests.engine.workshop import QUICK, Workshop, until
+
+WORKER = "laneway worker"
 
 
 @pytest.fixture
@@ -83,6 +88,36 @@ async def test_worker_that_lacks_a_right_ends_at_start_and_names_it(
     assert f"{role} lacks rights that a worker needs: {named}" in str(refused.value)
     assert f"laneway db grants --role worker --to {role}" in refused.value.cure
     await lw.close()
+
+
+async def test_refused_replacement_leaves_the_other_children_at_work(
+    shop: Workshop, limited_dsn: str
+) -> None:
+    role = role_of(limited_dsn)
+    with Crew(limited_dsn, "--processes=2") as crew:
+        job = await shop.lw.submit("wait")
+        await until(lambda: shop.one("select count(*) from laneway.workers") == 2)
+        await shop.running(job)
+        busy = shop.one(
+            "select w.pid from laneway.lease l join laneway.workers w on w.id = l.worker_id"
+        )
+        first = {child.pid for child in crew.of(WORKER)}
+        shop.do(f"revoke delete on laneway.limit_starts from {role}")
+        (idle,) = first - {busy}
+        os.kill(idle, signal.SIGKILL)
+        (refused,) = await until(lambda: {child.pid for child in crew.of(WORKER)} - first)
+        await until(lambda: refused not in {child.pid for child in crew.of(WORKER)})
+        shop.do(f"grant delete on laneway.limit_starts to {role}")
+        await until(
+            lambda: (
+                crew.process.poll() is not None
+                or shop.one("select count(*) from laneway.workers where pid <> all(%s)", [*first])
+            )
+        )
+        assert crew.process.poll() is None
+        assert (await job.get()).attempt == 1
+        assert shop.status(job) == "running"
+        await until(crew.is_sent_away)
 
 
 async def test_worker_needs_no_right_that_only_the_version_before_needs(

@@ -174,3 +174,51 @@ async def test_child_that_ends_before_it_works_is_not_replaced_at_once(tmp_path:
             supervisor.terminate()
     first, second, *_ = map(float, starts.read_text().splitlines())
     assert second - first > 0.9
+
+
+# Works until it is signalled, unless the file named first exists: then it cannot start.
+WORKS_OR_EXITS = """
+import json, os, pathlib, signal, sys, uuid
+refused, starts, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+is_refused = refused.exists()
+if not is_refused:
+    out = int(os.environ["LANEWAY_LEASH"].split(",")[0])
+    os.write(out, json.dumps({"worker": str(uuid.uuid4())}).encode() + b"\\n")
+with open(starts, "a") as file:
+    file.write(f"{os.getpid()} {'refused' if is_refused else 'works'}\\n")
+if is_refused:
+    sys.exit(code)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("code", [2, 4, 5])
+async def test_child_that_is_refused_ends_no_child_that_works(tmp_path: Path, code: int) -> None:
+    refused, starts = tmp_path / "refused", tmp_path / "starts"
+    starts.touch()
+    child = [sys.executable, "-c", WORKS_OR_EXITS, str(refused), str(starts), str(code)]
+    two = SUPERVISES.replace(", 1, ", ", 2, ")
+
+    def started(how: str) -> list[int]:
+        lines = [line.split() for line in starts.read_text().splitlines()]
+        return [int(pid) for pid, word in lines if word == how]
+
+    with subprocess.Popen(
+        [sys.executable, "-c", two, *child], stderr=subprocess.PIPE, text=True
+    ) as supervisor:
+        try:
+            await until(lambda: len(started("works")) == 2)
+            kept, killed = started("works")
+            refused.touch()
+            os.kill(killed, signal.SIGKILL)
+            await until(lambda: started("refused"))
+            refused.unlink()
+            await until(lambda: supervisor.poll() is not None or len(started("works")) == 3)
+            assert supervisor.poll() is None
+            assert psutil.pid_exists(kept)
+        finally:
+            supervisor.terminate()
+            _, said = supervisor.communicate()
+    assert f"exit code {code}" in said
+    assert "the next try is in" in said
+    assert supervisor.returncode == 0

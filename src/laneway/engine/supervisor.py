@@ -36,9 +36,11 @@ LONGEST_PAUSE_S = 30.0
 # A child that was told to stop ends by itself within its grace and EXIT_S, unless its interpreter
 # is stuck.
 KILL_S = EXIT_S + 5.0
-# Wrong usage, a token that is refused, or a schema that this code cannot use: a database or a
-# server that is not there is waited for.
-HOPELESS = (2, 4, 5)
+# Exit codes of a child that is refused: wrong usage, a token or right that is missing, a refused
+# login, or a schema that this code cannot use. A database or a server that is away is waited for.
+# The first children show that the supervisor was started wrongly. Once a child has worked,
+# somebody has changed something that can be changed back, and the other children still work.
+REFUSED = (2, 4, 5)
 
 
 @dataclass(slots=True)
@@ -88,6 +90,7 @@ class Supervisor:
         self._resume_at = 0.0
         self._selector = selectors.DefaultSelector()
         self._exit_code = 0
+        self._has_worked = False
 
     def run(self) -> int:
         """Serves until it is told to stop; the exit code is 0 unless no child could start."""
@@ -188,6 +191,7 @@ class Supervisor:
         for line in data.split(b"\n"):
             if line:
                 child.worker_id = UUID(json.loads(line)["worker"])
+                self._has_worked = True
 
     def _look_after(self) -> None:
         for child in list(self._children):
@@ -226,18 +230,31 @@ class Supervisor:
         elif not self._signals:
             log.error("worker process %s %s", child.process.pid, _how(code))
         self._bury(child)
-        if code in HOPELESS and child.worker_id is None:
-            # It could not even start, and would not the next time either.
+        has_started = child.worker_id is not None
+        is_refused = code in REFUSED and not has_started
+        if is_refused and not self._has_worked:
+            # It would not start the next time either.
             self._exit_code = code
             for other in self._children:
                 other.process.terminate()
                 other.until = time.monotonic() + KILL_S + self._grace_s
         # One that has run all the jobs it may is replaced at once, however quick they were.
-        is_spent = code == 0 and child.worker_id is not None
-        if time.monotonic() - child.started < YOUNG_S and not child.killed and not is_spent:
+        is_spent = code == 0 and has_started
+        is_young = time.monotonic() - child.started < YOUNG_S
+        if (is_young or not has_started) and not child.killed and not is_spent:
             self._failures += 1
             pause = min(LONGEST_PAUSE_S, 0.5 * 2 ** min(self._failures, 10))
             self._resume_at = time.monotonic() + pause
+            if is_refused and not (self._exit_code or self._signals):
+                log.error(
+                    "worker process %s was refused at start (exit code %s, its last message says"
+                    " why): the next try is in %.0f s, %s of %s processes keep working",
+                    child.process.pid,
+                    code,
+                    pause,
+                    len(self._children),
+                    self._count,
+                )
         else:
             self._failures = 0
 
