@@ -167,3 +167,71 @@ async def test_line_without_end_is_refused() -> None:
         await throttle.check("192.0.2.1", done.wait, is_known=False)
     done.set()
     await asyncio.gather(*going, return_exceptions=True)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_few_calls_of_one_connection_are_not_a_flood(is_shared: bool) -> None:
+    line, done = SuspectLine(at_once=1), asyncio.Event()
+
+    async def look(address: str, peer: str) -> str:
+        async with line.turn(address, peer):
+            await done.wait()
+            return peer
+
+    def check(number: int) -> asyncio.Task[str]:
+        address = "office" if is_shared else f"192.0.2.{number}"
+        return asyncio.create_task(look(address, f"peer {number}"))
+
+    first = [asyncio.create_task(look("other", "worker")) for _ in range(3)]
+    going = [check(number) for number in range(1998)]
+    await asyncio.sleep(0)
+    assert len(line) == 2000
+    going += [check(number) for number in range(1998, 2010)]
+    await asyncio.sleep(0)
+    done.set()
+    assert await asyncio.gather(*first) == ["worker"] * 3
+    ended = await asyncio.gather(*going, return_exceptions=True)
+    assert sum(isinstance(one, RateLimited) for one in ended) == 12
+
+
+async def test_full_line_of_small_holders_refuses_the_newest() -> None:
+    line, done = SuspectLine(at_once=1), asyncio.Event()
+
+    async def look(number: int) -> None:
+        async with line.turn(number, number):
+            await done.wait()
+
+    going = [asyncio.create_task(look(number)) for number in range(2001)]
+    await asyncio.sleep(0)
+    with pytest.raises(RateLimited):
+        await look(2001)
+    going[7].cancel()
+    await asyncio.sleep(0)
+    assert len(line) == 1999
+    done.set()
+    ended = await asyncio.gather(*going, return_exceptions=True)
+    assert ended.count(None) == 2000
+    assert len(line) == 0
+
+
+async def test_refusals_look_at_few_of_those_who_wait() -> None:
+    line, done, looks = SuspectLine(at_once=1), asyncio.Event(), list[int]()
+
+    async def look(number: int) -> None:
+        def is_gone() -> bool:
+            looks.append(number)
+            return False
+
+        async with line.turn("office", is_gone=is_gone):
+            await done.wait()
+
+    going = [asyncio.create_task(look(number)) for number in range(2001)]
+    await asyncio.sleep(0)
+    for number in range(100):
+        with pytest.raises(RateLimited):
+            await look(number)
+    assert len(looks) <= 100 * 50
+    # Each has its turn to be looked at.
+    assert len(set(looks)) == 2000
+    done.set()
+    await asyncio.gather(*going)

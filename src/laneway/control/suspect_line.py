@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -12,18 +12,26 @@ from laneway.errors import RateLimited
 
 # Looked up at once; the pool has ten connections.
 AT_ONCE: Final = 2
-# As many as one server may hold connections: only calls that share one ever meet this bound.
+# As many as one server may hold connections.
 MOST: Final = 2_000
+# A holder of more than this part of the line may lose a place: of 2,000 more than four. A worker
+# makes two or three calls at once.
+_FAIR_PART: Final = 500
+# A refusal costs the same however long the line is.
+_LOOKED_AT: Final = 32
 
 _REFUSAL: Final = "too many tokens or links of this address wait to be looked up"
 
 
 class _Waiter:
-    """One that waits: by which connection it came, and whether that has ended."""
+    """One that waits: by which address and connection it came, and whether that has ended."""
 
-    __slots__ = ("is_gone", "peer", "turn")
+    __slots__ = ("address", "is_gone", "peer", "turn")
 
-    def __init__(self, peer: Hashable | None, is_gone: Callable[[], bool] | None) -> None:
+    def __init__(
+        self, address: Hashable, peer: Hashable | None, is_gone: Callable[[], bool] | None
+    ) -> None:
+        self.address = address
         self.peer = self if peer is None else peer
         self.is_gone = is_gone
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -38,23 +46,74 @@ class _Waiter:
         return self.turn.done() or (self.is_gone is not None and self.is_gone())
 
 
+class _Holders:
+    """Waiters by holder, an address or a connection, and which holder has most places."""
+
+    def __init__(self) -> None:
+        # In the order of their turns.
+        self._held: OrderedDict[Hashable, OrderedDict[_Waiter, None]] = OrderedDict()
+        self._by_count: dict[int, dict[Hashable, None]] = {}
+        self._most = 0
+
+    def count(self, holder: Hashable) -> int:
+        return len(self._held.get(holder, ()))
+
+    def add(self, holder: Hashable, one: _Waiter) -> None:
+        held = self._held.setdefault(holder, OrderedDict())
+        held[one] = None
+        self._moved(holder, len(held) - 1, len(held))
+
+    def remove(self, holder: Hashable, one: _Waiter) -> None:
+        held = self._held[holder]
+        del held[one]
+        self._moved(holder, len(held) + 1, len(held))
+        if not held:
+            del self._held[holder]
+
+    def _moved(self, holder: Hashable, before: int, after: int) -> None:
+        if before:
+            del self._by_count[before][holder]
+            if not self._by_count[before]:
+                del self._by_count[before]
+        if after:
+            self._by_count.setdefault(after, {})[holder] = None
+        # Counts change by one, so does the highest.
+        if after > self._most or self._most not in self._by_count:
+            self._most = after
+
+    def newest_of_largest(self, above: int) -> _Waiter | None:
+        """The newest waiter of the largest holder; None: none has more places than `above`."""
+        if self._most <= above:
+            return None
+        largest = next(iter(self._by_count[self._most]))
+        return next(reversed(self._held[largest]))
+
+    def next_in_turn(self) -> _Waiter:
+        """The oldest waiter of the holder whose turn it is; the holder goes to the end."""
+        holder = next(iter(self._held))
+        self._held.move_to_end(holder)
+        return next(iter(self._held[holder]))
+
+
 class SuspectLine:
     """Takes turns between addresses, so that one that guesses delays itself and not others.
 
-    It is bounded in all. Where all places are taken, those give way who have hung up; then the
-    newest one of the connection that has most places, if it has several; then the newest one of
-    the address that has most.
+    It is bounded in all. Where all places are taken, one gives way that has hung up; then the
+    newest one of the connection that has most places; then the newest one of the address that
+    has most. Who has no more than its fair part keeps its places: then the new one is refused.
     """
 
     def __init__(self, at_once: int = AT_ONCE, most: int = MOST) -> None:
         self._free = at_once
         self._most = most
-        # By address, in the order of their turns.
-        self._lines: OrderedDict[Hashable, deque[_Waiter]] = OrderedDict()
-        self._waiting = 0
+        self._fair = max(1, most // _FAIR_PART)
+        # Those that were looked at last are at the end.
+        self._waiting: OrderedDict[_Waiter, None] = OrderedDict()
+        self._addresses = _Holders()
+        self._peers = _Holders()
 
     def __len__(self) -> int:
-        return self._waiting
+        return len(self._waiting)
 
     @asynccontextmanager
     async def turn(
@@ -70,72 +129,60 @@ class SuspectLine:
         if self._free:
             self._free -= 1
         else:
-            await self._wait(address, _Waiter(peer, is_gone))
+            await self._wait(_Waiter(address, peer, is_gone))
         try:
             yield
         finally:
             self._pass_on()
 
-    async def _wait(self, address: Hashable, mine: _Waiter) -> None:
-        if self._waiting >= self._most:
-            self._drop_gone()
-        if self._waiting >= self._most:
-            self._make_room(address, mine.peer)
-        self._lines.setdefault(address, deque()).append(mine)
-        self._waiting += 1
+    async def _wait(self, mine: _Waiter) -> None:
+        if len(self._waiting) >= self._most:
+            last = self._find_gone() or self._find_largest(mine)
+            if last is None:
+                raise RateLimited(_REFUSAL, 1.0)
+            self._leave(last)
+            last.drop()
+        self._waiting[mine] = None
+        self._addresses.add(mine.address, mine)
+        self._peers.add(mine.peer, mine)
         try:
             await mine.turn
         except asyncio.CancelledError:
             if mine.turn.cancelled():
-                self._leave(address, mine)
+                self._leave(mine)
             elif mine.turn.exception() is None:
                 # Its turn came at the same moment.
                 self._pass_on()
             raise
 
-    def _drop_gone(self) -> None:
-        gone = [
-            (address, one) for address, line in self._lines.items() for one in line if one.has_left
-        ]
-        for address, one in gone:
-            self._leave(address, one)
-            one.drop()
+    def _find_gone(self) -> _Waiter | None:
+        for _ in range(min(_LOOKED_AT, len(self._waiting))):
+            one = next(iter(self._waiting))
+            if one.has_left:
+                return one
+            self._waiting.move_to_end(one)
+        return None
 
-    def _make_room(self, address: Hashable, peer: Hashable) -> None:
-        places = Counter(one.peer for line in self._lines.values() for one in line)
-        flooding, most = places.most_common(1)[0]
-        if most > 1 and most > places[peer]:
-            longest, last = next(
-                (where, one)
-                for where, line in self._lines.items()
-                for one in reversed(line)
-                if one.peer == flooding
-            )
-        else:
-            longest = max(self._lines, key=lambda one: len(self._lines[one]))
-            if len(self._lines[longest]) <= len(self._lines.get(address, ())) + 1:
-                raise RateLimited(_REFUSAL, 1.0)
-            last = self._lines[longest][-1]
-        self._leave(longest, last)
-        last.drop()
+    def _find_largest(self, mine: _Waiter) -> _Waiter | None:
+        above = max(self._fair, self._peers.count(mine.peer))
+        found = self._peers.newest_of_largest(above)
+        if found is None:
+            above = max(self._fair, self._addresses.count(mine.address) + 1)
+            found = self._addresses.newest_of_largest(above)
+        return found
 
-    def _leave(self, address: Hashable, one: _Waiter) -> None:
-        line = self._lines.get(address, deque())
-        if one not in line:
+    def _leave(self, one: _Waiter) -> None:
+        if one not in self._waiting:
             return
-        line.remove(one)
-        self._waiting -= 1
-        if not line:
-            del self._lines[address]
+        del self._waiting[one]
+        self._addresses.remove(one.address, one)
+        self._peers.remove(one.peer, one)
 
     def _pass_on(self) -> None:
         """Give the turn to the next address, or keep it free."""
-        while self._lines:
-            address, line = self._lines.popitem(last=False)
-            following = line.popleft()
-            self._waiting -= 1
-            if line:
-                self._lines[address] = line
+        while self._waiting:
+            following = self._addresses.next_in_turn()
+            self._leave(following)
             if following.has_left:
                 following.drop()
                 continue

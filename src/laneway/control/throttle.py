@@ -98,8 +98,8 @@ class Throttle:
         """Look up a secret; a valid one waits where many were wrong before, and is not refused.
 
         Then two that are not known yet are looked up at once, and networks take turns. The line is
-        as long as a server may hold connections, and calls that share a connection (`peer`) give
-        way first. So one that comes over a connection of its own always has a place.
+        as long as a server may hold connections. Where it is full, the connection (`peer`) with
+        most calls gives way first, then the network with most; a few calls each keep their places.
         """
         wait = 0.0 if is_known else self._wait(address)
         try:
