@@ -46,7 +46,7 @@ def test_a_word_ends_it(silence: Silence) -> None:
 def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
     silence: Silence, clock: Clock
 ) -> None:
-    assert silence.renewed_elsewhere(clock.now + 3.0)
+    assert silence.renewed_elsewhere({ONE: clock.now + 3.0})
     clock.now += 2.9
     assert not silence.is_on
     clock.now += 0.2
@@ -56,17 +56,17 @@ def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
 def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
     silence: Silence, clock: Clock
 ) -> None:
-    silence.renewed_elsewhere(clock.now + 0.01)
+    silence.renewed_elsewhere({ONE: clock.now + 0.01})
     clock.now += 0.02
     assert silence.is_on
 
 
 def test_a_lease_that_is_over_changes_nothing(silence: Silence, clock: Clock) -> None:
-    assert not silence.renewed_elsewhere(clock.now - 1.0)
+    assert not silence.renewed_elsewhere({ONE: clock.now - 1.0})
     assert silence.is_on
 
 
-def test_whoever_has_nothing_in_hand_is_not_silent(clock: Clock) -> None:
+def test_worker_that_holds_nothing_is_not_silent(clock: Clock) -> None:
     silence = Silence()
     silence.hold([ONE], 4.0, begun=clock.now)
     silence.ended(ONE)
@@ -89,7 +89,7 @@ def lapsed_again_and_again(silence: Silence, clock: Clock, times: int) -> list[i
     return lasted
 
 
-def test_whoever_spoke_and_lets_jobs_lapse_is_sent_them_less_and_less_often(
+def test_worker_that_called_and_lets_jobs_lapse_gets_them_less_often(
     silence: Silence, clock: Clock
 ) -> None:
     silence.heard()
@@ -97,7 +97,7 @@ def test_whoever_spoke_and_lets_jobs_lapse_is_sent_them_less_and_less_often(
     clock.now += 4.1
     lasted = lapsed_again_and_again(silence, clock, 8)
     assert lasted == [20, 40, 80, 160, 320, 640, 640, 640]
-    assert silence.renewed_elsewhere(clock.now + 1.0)
+    assert silence.renewed_elsewhere({ONE: clock.now + 1.0})
     clock.now += 1.1
     assert lapsed_again_and_again(silence, clock, 2) == [20, 40]
     silence.heard()
@@ -106,7 +106,9 @@ def test_whoever_spoke_and_lets_jobs_lapse_is_sent_them_less_and_less_often(
     assert lapsed_again_and_again(silence, clock, 1) == [20]
 
 
-def test_of_whoever_speaks_elsewhere_no_more_is_made_of_it(silence: Silence, clock: Clock) -> None:
+def test_silence_of_worker_that_calls_elsewhere_does_not_grow(
+    silence: Silence, clock: Clock
+) -> None:
     assert lapsed_again_and_again(silence, clock, 3) == [20, 20, 20]
 
 
@@ -154,4 +156,40 @@ def test_job_that_ends_in_time_is_not_waited_for(clock: Clock) -> None:
     clock.now += 3.9
     assert not silence.is_on
     clock.now += 0.2
+    assert silence.is_on
+
+
+def test_lease_that_lasts_does_not_end_the_silence_for_another(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE, OTHER], 4.0, begun=clock.now)
+    clock.now += 2.0
+    renewed_until = clock.now + 4.0
+    clock.now += 2.1
+    silence.ended(OTHER)
+    assert not silence.renewed_elsewhere({ONE: renewed_until})
+    assert silence.is_on, "it was renewed before the other lapsed"
+    assert silence.renewed_elsewhere({ONE: clock.now + 4.0})
+    assert not silence.is_on
+
+
+def test_late_renewal_ends_the_silence_where_nothing_lapsed(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE], 4.0, begun=clock.now)
+    clock.now += 3.9
+    silence.heard()
+    asked_at = clock.now
+    clock.now += 0.2
+    assert silence.is_on
+    silence.renewed([ONE], asked_at)
+    assert not silence.is_on
+    clock.now += 3.9
+    assert silence.is_on
+
+
+def test_lease_that_ended_before_the_stream_began_is_not_waited_for(clock: Clock) -> None:
+    silence = Silence()
+    silence.hold([ONE], 4.0, begun=clock.now - 5.0)
+    assert not silence.is_on
+    silence.renewed([ONE], asked_at=clock.now)
+    clock.now += 4.1
     assert silence.is_on

@@ -171,9 +171,9 @@ class Dispatcher:
         if self.silence.heard():
             self._shared.rotation.has_room()
 
-    def renewed_elsewhere(self, until: float) -> None:
-        """Its worker's leases last until then, as the database has it."""
-        if self.silence.renewed_elsewhere(until):
+    def renewed_elsewhere(self, ends: Mapping[Claim, float]) -> None:
+        """Note when renewed leases of its worker end, as read from the database."""
+        if self.silence.renewed_elsewhere(ends):
             self._shared.rotation.has_room()
 
     def drain(self, is_drained: bool) -> None:
@@ -216,6 +216,12 @@ class Dispatcher:
             assigned = self._assign(one.claim, one.lane, one.job_type)
             self.room.take(one.lane, assigned.isolation, 1)
         self._note_room()
+
+    def keep(self, leases: Iterable[Lease], read_at: float) -> None:
+        """Expect its worker to renew these leases, which it still holds."""
+        for one in leases:
+            renewed_at = read_at + one.left_s - one.lease_s
+            self.silence.hold([one.claim], one.lease_s, renewed_at)
 
     def _assign(self, claim: Claim, lane: str, job_type: str) -> Assigned:
         own = lane

@@ -124,9 +124,13 @@ class Presence(Service):
         leases = await self._database.run(remote.read_leases([one.worker_id for one in doubtful]))
         running = {lease.claim for lease in leases}
         for dispatcher in doubtful:
-            left_s = [one.left_s for one in leases if one.worker_id == dispatcher.worker_id]
-            if left_s:
-                dispatcher.renewed_elsewhere(asked_at + min(left_s))
+            dispatcher.renewed_elsewhere(
+                {
+                    one.claim: asked_at + one.left_s
+                    for one in leases
+                    if one.worker_id == dispatcher.worker_id and one.is_renewed
+                }
+            )
         if ended := [claim for claim in known if claim not in running]:
             self._on_ended(ended)
         if stray := [one.claim for one in leases if one.age_s > STRAY_S and one.claim not in known]:

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -207,10 +208,12 @@ class Replica:
 
     async def _take_over(self, hello: Hello, dispatcher: Dispatcher) -> None:
         """What the worker holds goes on; what else it was assigned got lost on the way."""
+        read_at = time.monotonic()
         leases = await self.database.run(remote.read_leases([hello.worker_id]))
         dispatcher.adopt(leases)
-        claims = [one.claim for one in leases]
-        self._release([one for one in claims if (one.job_id, one.attempt) not in hello.holds])
+        kept = [one for one in leases if (one.claim.job_id, one.claim.attempt) in hello.holds]
+        dispatcher.keep(kept, read_at)
+        self._release({one.claim for one in leases} - {one.claim for one in kept})
 
     def _on_closed(self, dispatcher: Dispatcher) -> None:
         if self._dispatchers.get(dispatcher.worker_id) is dispatcher:

@@ -1,98 +1,120 @@
-"""Whether a worker has let a lease lapse without a word: then it is sent nothing."""
+"""Whether a worker has let a lease lapse without a call: then it is sent nothing."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from laneway.domain.claim import Claim
 
-# Whoever was stopped has lost its stream by then, for it answers no ping; and whoever lives may
-# have nothing to say.
+# A process that was stopped has lost its stream by then, because it answers no ping. A process
+# that lives may have no call to make.
 SHORTEST_S: Final = 20.0
-# But gRPC answers pings also in a process whose event loop hangs: each time that jobs have lapsed
-# without a word of one who used to speak here, it lasts twice as long.
+# gRPC also answers pings in a process whose event loop hangs. The silence doubles each time that
+# jobs lapse at a worker whose calls used to come to this server.
 LONGEST_S: Final = 640.0
 
 
 class Silence:
-    """A worker that hangs would be sent its own jobs anew, each time at a charge.
+    """Keeps a worker that hangs from getting its lapsed jobs again, each time at a charge.
 
     Each lease counts by itself: a worker that renewed one and stopped lets another lapse first.
     """
 
     def __init__(self) -> None:
-        # By what is in the worker's hands: how long its lease is, and when it is over.
+        # The length of each lease that the worker holds, and when it ends.
         self._held: dict[Claim, tuple[float, float]] = {}
-        # When the first of them is over that was not before the worker's last word.
+        # When the first lease ended that the worker let lapse since its last call.
+        self._lapsed_at = math.inf
+        # When the first of all these leases ends; earlier than that while it is outdated.
         self._due_at = math.inf
-        # What was due then may have ended in time.
         self._is_outdated = False
-        self._heard_at = -math.inf
+        # The worker's last call, here or at another server. It has just opened its stream.
+        self._heard_at = time.monotonic()
         self._lasts_s = SHORTEST_S
-        # Else its calls may all go to another replica.
-        self._has_spoken = False
+        # Otherwise all its calls may go to another server.
+        self._has_called = False
 
     @property
     def is_on(self) -> bool:
         now = time.monotonic()
-        if self._is_outdated and self._due_at < now:
-            self._find_due()
-        return self._due_at < now < self._due_at + self._lasts_s
+        return self._first_due(now) < now < self._due_at + self._lasts_s
 
     def hold(self, claims: Iterable[Claim], lease_s: float, begun: float) -> None:
-        """The worker was given these leases at that time."""
+        """Note leases that the worker got, or last renewed, at that time."""
         now = time.monotonic()
-        if self._due_at + self._lasts_s <= now:
-            if self._has_spoken:
+        if self._first_due(now) + self._lasts_s <= now:
+            if self._has_called:
                 self._lasts_s = min(LONGEST_S, 2 * self._lasts_s)
             self._held = {one: held for one, held in self._held.items() if held[1] > now}
+            self._lapsed_at = math.inf
             self._find_due()
         due_at = begun + lease_s
         self._held.update((claim, (lease_s, due_at)) for claim in claims)
-        self._due_at = min(self._due_at, due_at)
+        if due_at > self._heard_at:
+            self._due_at = min(self._due_at, due_at)
 
     def heard(self) -> bool:
-        """The worker has said something; whether that was news."""
+        """Note a call of the worker; return whether it ended the silence."""
         was_on = self.is_on
-        self._has_spoken, self._lasts_s = True, SHORTEST_S
-        self._heard_at = time.monotonic()
-        if self._due_at <= self._heard_at:
-            self._find_due()
+        self._has_called, self._lasts_s = True, SHORTEST_S
+        self._note_call(time.monotonic())
         return was_on
 
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
-        """The worker asked here to have these leases renewed, and they were."""
+        """Note leases that a call of the worker to this server renewed."""
         for claim in claims:
             if claim in self._held:
                 lease_s, _ = self._held[claim]
-                self._held[claim] = lease_s, asked_at + lease_s
-        if time.monotonic() < self._due_at:
-            self._find_due()
+                self._renew(claim, lease_s, asked_at + lease_s)
 
-    def renewed_elsewhere(self, until: float) -> bool:
-        """By way of another replica, until then; whether that ended the silence.
+    def renewed_elsewhere(self, ends: Mapping[Claim, float]) -> bool:
+        """Note when renewed leases end in the database; return whether that ended the silence.
 
-        Not a word by itself: a lease that is nearly over was renewed long ago.
+        A lease that lasts proves no call after another has lapsed: its renewal may be older.
         """
         was_on = self.is_on
-        for claim, (lease_s, due_at) in self._held.items():
-            self._held[claim] = lease_s, max(due_at, until)
-        self._due_at = max(self._due_at, until)
+        for claim, ends_at in ends.items():
+            if claim in self._held:
+                lease_s, _ = self._held[claim]
+                self._renew(claim, lease_s, ends_at)
+                self._note_call(ends_at - lease_s)
         has_ended = was_on and not self.is_on
         if has_ended:
             self._lasts_s = SHORTEST_S
         return has_ended
 
     def ended(self, claim: Claim) -> None:
-        """The worker no longer has it in hand; that it has lapsed is no word of the worker."""
-        self._held.pop(claim, None)
-        if time.monotonic() < self._due_at:
-            self._is_outdated = True
+        """Note that the worker no longer holds the lease; a lapse is not a call of the worker."""
+        _, due_at = self._held.pop(claim, (0.0, -math.inf))
+        if self._heard_at < due_at <= time.monotonic():
+            self._lapsed_at = min(self._lapsed_at, due_at)
+        self._is_outdated = True
+
+    def _renew(self, claim: Claim, lease_s: float, due_at: float) -> None:
+        due_at = max(due_at, self._held[claim][1])
+        self._held[claim] = lease_s, due_at
+        self._is_outdated = True
+        if due_at > self._heard_at:
+            # It may not have counted: it ended before the last call.
+            self._due_at = min(self._due_at, due_at)
+
+    def _note_call(self, called_at: float) -> None:
+        if called_at <= self._heard_at:
+            return
+        self._heard_at = called_at
+        if self._lapsed_at <= called_at:
+            self._lapsed_at = math.inf
+        self._is_outdated = True
+
+    def _first_due(self, now: float) -> float:
+        if self._is_outdated and self._due_at < now:
+            self._find_due()
+        return self._due_at
 
     def _find_due(self) -> None:
-        dues = (due_at for _, due_at in self._held.values())
-        self._due_at = min((one for one in dues if one > self._heard_at), default=math.inf)
+        dues = (due_at for _, due_at in self._held.values() if due_at > self._heard_at)
+        self._due_at = min(self._lapsed_at, min(dues, default=math.inf))
         self._is_outdated = False

@@ -102,8 +102,10 @@ class Lease(NamedTuple):
     claim: Claim
     lane: str
     job_type: str
+    lease_s: int
     age_s: float
     left_s: float
+    is_renewed: bool
 
 
 def read_leases(workers: Sequence[UUID]) -> Statement[list[Lease]]:
@@ -111,8 +113,8 @@ def read_leases(workers: Sequence[UUID]) -> Statement[list[Lease]]:
 
     def decode(rows: list[Row]) -> list[Lease]:
         return [
-            Lease(worker, Claim(seq, job_id, attempt), lane, job_type, age_s, left_s)
-            for worker, seq, job_id, attempt, lane, job_type, age_s, left_s in rows
+            Lease(worker, Claim(seq, job_id, attempt), *rest)
+            for worker, seq, job_id, attempt, *rest in rows
         ]
 
     return Statement("remote/read_leases", decode, {"workers": list(workers)})

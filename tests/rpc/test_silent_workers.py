@@ -1,0 +1,112 @@
+"""Remote workers that hang with their stream open: jobs that lapse there go to other workers.
+
+Time passes for the server and in the database by leaps, which no machine is too slow for.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from laneway.rpc import dispatcher, presence, replica, service, silence
+from laneway.rpc._generated import dispatch_pb2 as pb
+from tests.api.conftest import People, Principal
+from tests.control.scene import Scene
+from tests.engine.workshop import until
+from tests.rpc.station import ACCEPTED, Station, assigned, sent
+
+
+class Clock:
+    """The clock of the server, and the leases in the database."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._leapt_s = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._leapt_s
+
+    def leap(self, seconds: float) -> None:
+        self._leapt_s += seconds
+        self._scene.conn.execute(
+            "update laneway.lease set lease_until = lease_until - make_interval(secs => %(s)s),"
+            " claimed_at = claimed_at - make_interval(secs => %(s)s)",
+            {"s": seconds},
+        )
+
+
+@pytest.fixture
+def clock(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock(scene)
+    for module in (dispatcher, presence, replica, service, silence):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def ann(people: People) -> Principal:
+    return people.new("ann", "remote_worker")
+
+
+async def goes_to_another_worker(
+    station: Station, scene: Scene, ann: Principal, job: pb.Assignment
+) -> None:
+    """The watchdog takes the job back; the worker that let it lapse does not get it again."""
+    query = (
+        "select from laneway.attempts a join laneway.jobs j using (seq)"
+        " where j.id = %s and a.attempt = %s and a.outcome = 'lost'"
+    )
+    lost = [job.job_id, job.attempt]
+    await until(lambda: scene.conn.execute(query, lost).fetchone() is not None)
+    station.replica.presence.touch_now()
+    await station.replica.presence.run_once()
+    scene.conn.execute("update laneway.delayed set run_at = clock_timestamp()")
+    await station.replica.poller.run_once()
+    await until(lambda: station.replica.rotation.is_idle)
+    leased = "select from laneway.lease l join laneway.jobs j using (seq) where j.id = %s"
+    assert scene.conn.execute(leased, [job.job_id]).fetchone() is None
+    (again,) = await assigned(await station.call(ann).connected(), 1)
+    assert (again.job_id, again.attempt) == (job.job_id, job.attempt + 1)
+
+
+async def test_lease_renewed_before_another_lapsed_is_no_sign_of_life(
+    station: Station, scene: Scene, ann: Principal, clock: Clock
+) -> None:
+    for _ in range(2):
+        scene.submit()
+    calls = station.call(ann)
+    lapses, renewed = await assigned(await calls.connected(), 2)
+    clock.leap(25.0)
+    assert await calls.beat(renewed) == [ACCEPTED]
+    clock.leap(10.0)
+    await goes_to_another_worker(station, scene, ann, lapses)
+
+
+async def test_lease_kept_over_a_reconnect_that_lapses_is_not_sent_again(
+    station: Station, scene: Scene, ann: Principal, clock: Clock
+) -> None:
+    scene.submit()
+    calls = station.call(ann)
+    (job,) = await assigned(await calls.connected(), 1)
+    await calls.connected(holds=[sent(job)])
+    assert await calls.beat(job) == [ACCEPTED]
+    clock.leap(35.0)
+    await goes_to_another_worker(station, scene, ann, job)
+
+
+async def test_worker_that_renewed_at_another_server_gets_more_jobs(
+    station: Station, scene: Scene, ann: Principal, clock: Clock
+) -> None:
+    for _ in range(2):
+        scene.submit()
+    stream = await station.call(ann).connected()
+    await assigned(stream, 2)
+    clock.leap(25.0)
+    scene.conn.execute(
+        "select laneway.heartbeat(array_agg(seq), array_agg(attempt)) from laneway.lease"
+    )
+    clock.leap(10.0)
+    station.replica.presence.touch_now()
+    scene.submit()
+    await assigned(stream, 1)
