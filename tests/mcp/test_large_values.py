@@ -113,3 +113,38 @@ async def test_large_payload_is_refused_by_place_and_rule(api: FastAPI, people: 
     said = answer.json()["error"]["message"]
     assert said.startswith("invalid_input: params.arguments.payload.a")
     assert said.endswith("is nested deeper than 64 levels")
+
+
+async def test_refusal_has_an_id_that_comes_after_the_payload(api: FastAPI, people: People) -> None:
+    ann = people.new("ann", "operator")
+    deep = '{"id": 2, "a": ' + "[" * 70 + "]" * 70 + ', "b": "' + "x" * MESSAGE_LIMIT + '"}'
+    call = f'{{"name": "submit_job", "arguments": {{"job_type": "a", "payload": {deep}}}}}'
+    message = f'{{"jsonrpc": "2.0", "method": "tools/call", "params": {call}, "id": 7}}'
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(api)) as http:
+        answer = await http.post(
+            f"{HOME}/mcp", content=message.encode(), headers={**ann.headers, **ACCEPT}
+        )
+    assert (answer.status_code, answer.json()["id"]) == (400, 7)
+    assert answer.json()["error"]["message"].endswith("is nested deeper than 64 levels")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params" {"a": "LARGE"}}',
+        '{"jsonrpc": "2.0", "id": 7, "method": "tools/call" "params": {"a": "LARGE"}}',
+        '{"jsonrpc": "2.0", "id": 7, "method": "LARGE", "params": {"a": tru}}',
+        '{"jsonrpc": "2.0", "id": 7, "params": {"arguments": {"payload": {}, "a": "LARGE"}}',
+        '{"jsonrpc": "2.0", "id": 7, "params": {"arguments": {"payload": {"a": "LARGE"}}',
+    ],
+)
+async def test_large_message_that_is_not_json_is_a_parse_error(
+    api: FastAPI, people: People, message: str
+) -> None:
+    ann = people.new("ann", "operator")
+    sent = message.replace("LARGE", "x" * MESSAGE_LIMIT).encode()
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(api)) as http:
+        answer = await http.post(f"{HOME}/mcp", content=sent, headers={**ann.headers, **ACCEPT})
+    assert answer.status_code == 400, answer.text
+    told = answer.json()
+    assert (told["id"], told["error"]["code"]) == (7, -32700)

@@ -23,12 +23,10 @@ from laneway.config import Settings
 from laneway.domain.actor import REQUEST_ID
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits
 from laneway.errors import InvalidInput
-from laneway.mcp.large_payload import CUT, FIELD, MESSAGE_LIMIT, Cut, cut_payload
+from laneway.mcp.large_payload import CUT, MESSAGE_LIMIT, Cut, PayloadRefused, cut_payload
 from laneway.mcp.unreadable import refusal, unreadable
 
 PATH: Final = "/mcp"
-# Of a large message, where its id is looked for.
-_HEAD: Final = 4096
 # Of a refusal, what its reader needs.
 _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 
@@ -51,9 +49,9 @@ class McpDoor:
         if scope["type"] != "http" or _path(scope) != PATH:
             await self._app(scope, receive, send)
             return
-        refusal = await self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
+        turned_away = await self._refusal(scope)
+        if turned_away is not None:
+            await turned_away(scope, receive, send)
             return
         if self._server is None:
             # Most of a second, and many servers are never asked.
@@ -66,8 +64,12 @@ class McpDoor:
         if len(body) > MESSAGE_LIMIT:
             try:
                 cut = await asyncio.to_thread(cut_payload, body, _limits(scope))
+            except PayloadRefused as refused:
+                told = await asyncio.to_thread(refusal, refused.message, refused.error)
+                await JSONResponse(told, HTTPStatus.BAD_REQUEST)(scope, receive, send)
+                return
             except InvalidInput as error:
-                await _refused(scope, body, error)(scope, receive, send)
+                await _too_large(scope, error)(scope, receive, send)
                 return
             except (ValueError, RecursionError):
                 pass  # said below
@@ -108,9 +110,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _refused(scope: Scope, message: bytes, error: InvalidInput) -> Response:
-    if error.field.startswith(FIELD):
-        return JSONResponse(refusal(message[:_HEAD], error), HTTPStatus.BAD_REQUEST)
+def _too_large(scope: Scope, error: InvalidInput) -> Response:
     too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return _problem(scope, too_large, "too_large", f"{error}: use POST /jobs")
 

@@ -12,6 +12,8 @@ import re
 from typing import Final, NamedTuple
 from uuid import uuid4
 
+from pydantic_core import from_json
+
 from laneway.domain.payload import PayloadLimits, keep_text
 from laneway.errors import InvalidInput
 
@@ -34,12 +36,34 @@ class Cut(NamedTuple):
     payload: bytes
 
 
+class PayloadRefused(Exception):
+    """The payload breaks a rule; `message` is the message without it."""
+
+    def __init__(self, error: InvalidInput, message: bytes) -> None:
+        super().__init__(error, message)
+        self.error = error
+        self.message = message
+
+
+class _OtherMessage(Exception):
+    """The large part of the message is not the payload of submit_job."""
+
+
 def cut_payload(message: bytes, limits: PayloadLimits) -> Cut:
     """Cut params.arguments.payload out of a large message, checked as `POST /jobs` does.
 
-    InvalidInput where what is left is too large, or the payload breaks a rule; ValueError where
-    the message is not JSON.
+    InvalidInput where what is left is too large, PayloadRefused where the payload breaks a rule,
+    ValueError where the message is not JSON.
     """
+    try:
+        return _cut(message, limits)
+    except _OtherMessage:
+        # ValueError: it is not JSON, which is said first.
+        from_json(message)
+        raise _too_large(limits) from None
+
+
+def _cut(message: bytes, limits: PayloadLimits) -> Cut:
     text = message.decode()
     spaces = sum(map(text.count, " \t\n\r"))
     if len(text) - spaces - 5 * text.count("\\u") > limits.max_bytes + MESSAGE_LIMIT:
@@ -47,51 +71,54 @@ def cut_payload(message: bytes, limits: PayloadLimits) -> Cut:
     was_on = gc.isenabled()
     gc.disable()
     try:
-        start = _find(text, limits)
+        start = _find(text)
         value, end = _decode(text, start)
-        payload = keep_text(text[start:end], value, limits=limits, field=FIELD)
+        mark = f'"lw-payload-{uuid4().hex}"'
+        left = f"{text[:start]}{mark}{text[end:]}".encode()
+        if len(left) > MESSAGE_LIMIT:
+            raise _OtherMessage
+        try:
+            payload = keep_text(text[start:end], value, limits=limits, field=FIELD)
+        except InvalidInput as error:
+            raise PayloadRefused(error, left) from None
     finally:
         if was_on:
             gc.enable()
-    mark = f'"lw-payload-{uuid4().hex}"'
-    left = f"{text[:start]}{mark}{text[end:]}".encode()
-    if len(left) > MESSAGE_LIMIT:
-        raise _too_large(limits)
     return Cut(left, mark.encode(), payload.encode())
 
 
-def _find(text: str, limits: PayloadLimits) -> int:
+def _find(text: str) -> int:
     """Where the payload begins."""
     at = _next(text, 0)
     for wanted in _PATH:
-        at = _member(text, at, wanted, limits)
+        at = _member(text, at, wanted)
     return at
 
 
-def _member(text: str, at: int, wanted: str, limits: PayloadLimits) -> int:
+def _member(text: str, at: int, wanted: str) -> int:
     """Where the value of a member of the object at this place begins."""
     if text[at : at + 1] != "{":
-        raise _too_large(limits)
+        raise _OtherMessage
     while True:
-        name, at = _small(text, _next(text, at + 1), limits)
+        name, at = _small(text, _next(text, at + 1))
         at = _next(text, at)
         if text[at : at + 1] != ":":
-            raise _too_large(limits)
+            raise _OtherMessage
         at = _next(text, at + 1)
         if name == wanted:
             return at
-        _, at = _small(text, at, limits)
+        _, at = _small(text, at)
         at = _next(text, at)
         if text[at : at + 1] != ",":
-            raise _too_large(limits)
+            raise _OtherMessage
 
 
-def _small(text: str, at: int, limits: PayloadLimits) -> tuple[object, int]:
+def _small(text: str, at: int) -> tuple[object, int]:
     """A value before the payload, and where it ends."""
     try:
         value, used = _decode(text[at : at + MESSAGE_LIMIT])
     except json.JSONDecodeError:
-        raise _too_large(limits) from None
+        raise _OtherMessage from None
     return value, at + used
 
 
