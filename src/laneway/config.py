@@ -36,6 +36,7 @@ from pydantic_settings import (
 
 from laneway.domain.dsn import check_dsn, redact_dsn
 from laneway.domain.lane import Lane
+from laneway.domain.missing import suggest
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import escape_text
 from laneway.errors import ConfigError
@@ -46,7 +47,6 @@ from laneway.setting_sources import (
     ConfigFile,
     PlainVariables,
     SecretFiles,
-    suggest,
 )
 
 _DSN_FIELDS: Final = ("database_url", "listen_dsn")

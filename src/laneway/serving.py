@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,8 @@ def run_server(
     port = settings.server_port if port is None else port
     served = {"server_host": host}
     if settings.grpc == "on":
+        # Before anything is created.
+        check_rpc_packages()
         served["grpc_host"] = settings.grpc_host
     for name, address in served.items():
         if settings.conninfo is None and not is_loopback(address):
@@ -168,15 +171,22 @@ async def _stop_when_told(
     await asyncio.gather(*stops)
 
 
-def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
-    """What serves remote workers, with the guards of the API's door."""
+def check_rpc_packages() -> None:
+    """ConfigError: the packages that serve remote workers are not installed."""
     try:
-        from laneway.rpc.replica import Replica
-        from laneway.rpc.server import RpcServer
+        import_module("laneway.rpc.server")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(("grpc", "google")):
             raise
         raise ConfigError("grpc: needs more packages: pip install 'laneway[grpc]'") from None
+
+
+def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
+    """What serves remote workers, with the guards of the API's door."""
+    check_rpc_packages()
+    from laneway.rpc.replica import Replica
+    from laneway.rpc.server import RpcServer
+
     replica = Replica(dsn, settings)
     state = app.state
     return RpcServer(replica, state.database, settings, state.gatekeeper, state.throttle)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 from pydantic_settings import PydanticBaseSettingsSource
 
+from laneway.domain.missing import suggest
 from laneway.errors import ConfigError
 
 CONFIG_FILE: Final = "laneway.toml"
@@ -83,9 +82,3 @@ class ConfigFile(_Source):
             if name not in known:
                 raise ConfigError(f"{name} in {path}: is no setting{suggest(name, known)}")
         return data
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the setting that a wrong name may stand for."""
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""

@@ -121,3 +121,12 @@ def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], co
     refused = run(*args)
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert len(refused.stderr) > 10
+
+
+def test_command_that_is_named_for_a_missing_role_creates_it(run: Run) -> None:
+    run("principals", "create", "web", "--kind", "service")
+    refused = run("roles", "grant", "web", "submiter", "--scope", "own")
+    assert refused.exit_code == 3
+    named = refused.stderr.split("`laneway ")[1].split("`")[0]
+    assert run(*named.replace("PERMISSIONS", "jobs:submit").split()).exit_code == 0
+    assert run("roles", "grant", "web", "submiter", "--scope", "own").exit_code == 0

@@ -83,3 +83,12 @@ def test_an_audit_without_acts_says_so(run: Run) -> None:
     answer = run("audit", "--kind", "lane")
     assert (answer.exit_code, answer.stdout) == (0, "")
     assert answer.stderr == "the audit has no such act\n"
+
+
+def test_unknown_kind_is_refused_with_those_that_there_are(run: Run) -> None:
+    answer = run("audit", "--kind", "jobs")
+    assert answer.exit_code == 2
+    assert "must be one of job, lane," in answer.stderr
+    assert "did you mean job?" in answer.stderr
+    for kind in ("job", "route", "call", "database"):
+        assert run("audit", "--kind", kind).exit_code == 0

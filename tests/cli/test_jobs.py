@@ -211,6 +211,8 @@ def test_the_exit_code_of_watch_is_the_outcome(run: Run, scene: Scene) -> None:
         watched = run("jobs", "watch", job_id)
         assert watched.exit_code == code
         assert json.loads(watched.stdout)["id"] == str(job_id)
+        # Attempts are not read while a job is followed.
+        assert "attempts" not in json.loads(watched.stdout)
 
 
 def test_explain_names_codes(run: Run, scene: Scene) -> None:

@@ -115,6 +115,20 @@ def test_remote_workers_are_served_beside_if_wanted(dsn: str, tmp_path: Path) ->
     assert "Traceback" not in (tmp_path / "stderr").read_text()
 
 
+def test_missing_packages_are_named_before_anything_is_created(
+    run: Run, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("laneway.rpc.replica", "laneway.rpc.server"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    answer = run("server", "--port", 0, "--grpc")
+    assert answer.exit_code == 2
+    assert "pip install 'laneway[grpc]'" in answer.stderr
+    assert "log in" not in answer.stdout
+    with psycopg.connect(dsn) as conn:
+        assert conn.execute("select count(*) from laneway.principals").fetchone() == (0,)
+
+
 def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run) -> None:
     answer = run("server", "--port", 0, "--grpc", "--grpc-host", ANYWHERE)
     assert answer.exit_code == 2

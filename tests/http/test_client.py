@@ -184,11 +184,13 @@ def test_who_was_too_quick_is_told_for_how_long(desk: Desk) -> None:
 
 
 def test_refusal_by_a_quota_is_raised_at_once(desk: Desk) -> None:
-    full = answer(429, {"code": "quota_exceeded", "detail": "full"}, retry_after="5")
+    told = {"code": "quota_exceeded", "detail": "full", "bound": "max_queued", "limit": 3}
+    full = answer(429, told, retry_after="5")
     script = Script(full)
     with pytest.raises(QuotaExceeded) as caught:
         desk.ask(script, lambda c: c.submit("greet"))
     assert caught.value.retry_after == 5
+    assert (caught.value.bound, caught.value.limit) == ("max_queued", 3)
     assert len(script.requests) == 1
 
 

@@ -20,7 +20,7 @@ def audit(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Only of job, lane, limit, schedule, gate or access."),
+        typer.Option(metavar="KIND", help="Only of this kind, like job, lane or schedule."),
     ] = None,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only of this one: a name, or a job's id.")

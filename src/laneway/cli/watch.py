@@ -22,8 +22,14 @@ def outcome_code(job: Job) -> ExitCode:
 
 
 async def follow_as_json(desk: Desk, job_id: UUID, interval: float) -> Job:
-    """One line per change; answers the job as it ended."""
-    return await _follow(desk, job_id, interval, lambda job: show_json(job.to_dict()))
+    """One line per change, without attempts, which are not read; answers the job as it ended."""
+
+    def tell(job: Job) -> None:
+        told = job.to_dict()
+        del told["attempts"]
+        show_json(told)
+
+    return await _follow(desk, job_id, interval, tell)
 
 
 async def follow_quietly(desk: Desk, job_id: UUID, interval: float) -> Job:

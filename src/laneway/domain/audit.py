@@ -11,11 +11,17 @@ from typing import Final, Literal, get_args
 from uuid import UUID
 
 from laneway.domain.actor import Door, is_own_request_id
+from laneway.domain.missing import suggest
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 Outcome = Literal["done", "refused"]
 
+# What acts are about; of `route` and `call` are refused requests and calls of remote workers.
+KINDS: Final = (
+    "job", "lane", "limit", "schedule", "gate", "access", "worker", "application", "database",
+    "route", "call",
+)  # fmt: skip
 HIDDEN: Final = "[redacted]"
 TOO_DEEP: Final = "[too deep]"
 # As deep as a payload may be.
@@ -120,10 +126,15 @@ class ActFilter:
             value = getattr(self, field)
             if value is not None:
                 check_text(value, field, max_bytes=WORD_BYTES)
-        for field, known in (("door", get_args(Door)), ("outcome", get_args(Outcome))):
+        for field, known in (
+            ("kind", KINDS),
+            ("door", get_args(Door)),
+            ("outcome", get_args(Outcome)),
+        ):
             value = getattr(self, field)
             if value is not None and value not in known:
-                raise InvalidInput(field, f"must be one of {', '.join(known)}")
+                near = suggest(value, known)
+                raise InvalidInput(field, f"must be one of {', '.join(known)}{near}")
         _check_time(self.since)
         age = self.newer_than
         if age is not None and not (type(age) in (int, float) and 0 <= age <= LONGEST_AGE):

@@ -15,10 +15,16 @@ _CREATED_BY: Final = {
     "lane": "laneway lanes create {}",
     "limit": "laneway limits set {} --max-concurrent N",
     "schedule": "laneway schedules set {} --type TYPE --cron CRON",
-    "role": "laneway roles create {} PERMISSIONS",
+    "role": "laneway roles create {} --permissions PERMISSIONS",
     "principal": "laneway principals create {}",
     "worker": "laneway worker APP --name {}",
 }
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message: the known name that a wrong one may stand for."""
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def missing(kind: str, name: str) -> NotFound:

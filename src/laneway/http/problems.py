@@ -47,6 +47,10 @@ def error_of(status: int, body: Any, url: str = "") -> LanewayError:
     else:
         kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or ServerError
         error = ServerError(said) if kind is InvalidInput else kind(said)
+    if isinstance(error, errors.QuotaExceeded):
+        bound, limit = told.get("bound"), told.get("limit")
+        error.bound = bound if isinstance(bound, str) else None
+        error.limit = limit if type(limit) is int else None
     if request_id := told.get("request_id"):
         error.add_note(f"request {request_id}")
     return error
