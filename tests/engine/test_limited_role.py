@@ -8,11 +8,13 @@ import signal
 from collections.abc import Iterator
 from uuid import uuid4
 
+import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from laneway import Analysis, Context, Laneway
-from laneway.errors import MissingRight, UnsuitableDatabase
+from laneway.errors import DatabaseUnavailable, MissingRight, UnsuitableDatabase
+from laneway.store.failures import translated
 from laneway.store.grants import grants
 from tests.engine.crew import Crew
 from tests.engine.workshop import QUICK, Workshop, until
@@ -150,7 +152,8 @@ async def test_worker_that_loses_a_right_names_it_and_goes_on_with_it(
     await shop.hire(lw)
     job = await lw.submit("plain")
     await until(lambda: "permission denied for function step" in caplog.text)
-    assert "laneway db grants" in caplog.text
+    assert "laneway db grants --role ROLE --to" in caplog.text
+    assert "roles that use it: server, worker; repeat --role" in caplog.text
     shop.do(f"grant execute on function laneway.step to {role}")
     await until(lambda: "permission denied for function settle" in caplog.text)
     shop.do(f"grant execute on function laneway.settle to {role}")
@@ -167,6 +170,75 @@ async def test_worker_whose_login_is_refused_ends_at_start(dsn: str, wrong: dict
     with pytest.raises(UnsuitableDatabase, match="LANEWAY_DATABASE_URL"):
         await lw.worker().start()
     await lw.close()
+
+
+async def test_refused_login_is_retried_while_another_host_is_not_resolved(dsn: str) -> None:
+    host = conninfo_to_dict(dsn)["host"]
+    wrong = make_conninfo(dsn, user="nobody_here", host=f"missing.invalid,{host}")
+    lw = Laneway(wrong, **QUICK)
+    with pytest.raises(DatabaseUnavailable) as refused:
+        await lw.submit("plain")
+    assert not isinstance(refused.value, UnsuitableDatabase)
+    await lw.close()
+
+
+async def test_login_that_every_host_refuses_is_not_retried(dsn: str) -> None:
+    given = conninfo_to_dict(dsn)
+    wrong = make_conninfo(
+        dsn,
+        user="nobody_here",
+        host=f"{given['host']},{given['host']}/.",
+        port=f"{given['port']},{given['port']}",
+    )
+    lw = Laneway(wrong, **QUICK)
+    with pytest.raises(UnsuitableDatabase):
+        await lw.submit("plain")
+    await lw.close()
+
+
+async def test_worker_may_hold_rights_on_columns_instead_of_tables(
+    shop: Workshop, limited_dsn: str
+) -> None:
+    role = role_of(limited_dsn)
+    columns = shop.one(
+        "select string_agg(quote_ident(attname), ', ') from pg_attribute"
+        " where attrelid = 'laneway.job_types'::regclass and attnum > 0 and not attisdropped"
+    )
+    shop.do(f"revoke insert, update on laneway.job_types from {role}")
+    shop.do(f"grant insert ({columns}), update ({columns}) on laneway.job_types to {role}")
+    lw = Laneway(limited_dsn, **QUICK)
+
+    @lw.handler("plain")
+    async def plain(ctx: Context) -> str:
+        return "done"
+
+    await shop.hire(lw)
+    assert await (await lw.submit("plain")).wait(60) == "done"
+    await lw.close()
+
+
+async def test_workspace_that_row_level_security_refuses_keeps_its_reason(
+    shop: Workshop, limited_dsn: str
+) -> None:
+    role = role_of(limited_dsn)
+    shop.do("alter table laneway.jobs enable row level security")
+    shop.do("create policy everybody on laneway.jobs using (true) with check (true)")
+    shop.do(
+        f"create policy mine on laneway.jobs as restrictive to {role}"
+        " using (true) with check (workspace = 'mine')"
+    )
+    shop.do(f"grant select, insert on laneway.jobs to {role}")
+    with (
+        psycopg.connect(limited_dsn) as conn,
+        pytest.raises(UnsuitableDatabase, match="violates row-level security") as refused,
+        translated(),
+    ):
+        conn.execute(
+            "insert into laneway.jobs (id, job_type, payload)"
+            " values (gen_random_uuid(), 'plain', '{}')"
+        )
+    assert not isinstance(refused.value, MissingRight)
+    assert "db grants" not in str(refused.value)
 
 
 async def test_wait_of_a_role_that_may_not_read_jobs_is_refused_at_once(

@@ -333,7 +333,7 @@ def _was_hung_up(conn: AsyncConn) -> bool:
 
 async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
     """Runs a statement on an async connection, ours or the caller's."""
-    with translated(field_of(statement.params)):
+    with translated(field_of(statement.params), conn):
         return await _answer(await _sent(conn, statement), statement)
 
 
@@ -367,7 +367,7 @@ def _has_rows(result: PGresult | None) -> bool:
 def run_sync(conn: Connection[Any], statement: Statement[T]) -> T:
     """Runs a statement on a sync connection of the caller."""
     with (
-        translated(field_of(statement.params)),
+        translated(field_of(statement.params), conn),
         conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor,
     ):
         cursor.execute(statement.text.encode(), statement.params)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import psycopg
+from psycopg import AsyncConnection
 from psycopg import errors as pg
+from psycopg.sql import Identifier
 
 from laneway.errors import (
     DatabaseUnavailable,
@@ -21,6 +22,7 @@ from laneway.errors import (
     UnsuitableDatabase,
 )
 from laneway.store import pooler
+from laneway.store.login import RefusedLogin
 
 # The server is there but this session or moment cannot serve: try again on another connection.
 TRANSIENT = (
@@ -36,21 +38,11 @@ TRANSIENT = (
 QUOTA_PAUSE_S = 5.0
 MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
 
-# PostgreSQL's reasons to refuse a login that no retry changes. The driver gives no SQLSTATE for a
-# failed login, so they are read from the text; one in another language is retried.
-_REFUSED_LOGIN: Final = re.compile(
-    r"password authentication failed for user|no password supplied|no pg_hba\.conf entry"
-    r'|role "[^\n]*" (does not exist|is not permitted to log in)'
-    r'|database "[^\n]*" does not exist'
-    r"|permission denied for database"
-)
-# One for each address that was tried.
-_LOGIN: Final = re.compile(r"connection to server.*?(?=connection to server|\Z)", re.DOTALL)
 CURE_LOGIN: Final = "correct the user, password or database name in LANEWAY_DATABASE_URL"
-CURE_RIGHT: Final = (
-    "as the schema's owner, run the SQL of `laneway db grants --role ROLE --to DATABASE_ROLE`"
+CURE_POLICY: Final = (
+    "use a workspace that the row-level security of laneway.jobs opens to this database role,"
+    " or change the policy"
 )
-
 
 # Parameters of statements that hold JSON of the caller.
 _PAYLOADS = frozenset({"payload", "payloads", "requests"})
@@ -61,8 +53,15 @@ def field_of(params: Mapping[str, object]) -> str:
     return "value" if _PAYLOADS.isdisjoint(params) else "payload"
 
 
-def translate(error: Exception, field: str = "payload") -> LanewayError | None:
-    """The Laneway error for a driver error; None when it is a defect of ours."""
+def translate(
+    error: Exception,
+    field: str = "payload",
+    conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None,
+) -> LanewayError | None:
+    """The Laneway error for a driver error; None when it is a defect of ours.
+
+    `conn` is the connection that raised it, where it is known.
+    """
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW001":
         message = error.diag.message_primary or str(error)
         name, _, rule = message.partition(": ")
@@ -82,21 +81,35 @@ def translate(error: Exception, field: str = "payload") -> LanewayError | None:
             f"the schema laneway is missing or of another version "
             f"({(error.diag.message_primary or 'unknown')}): run `laneway db migrate`"
         )
-    if isinstance(error, psycopg.OperationalError) and _is_refused_login(error):
+    if isinstance(error, RefusedLogin):
         return UnsuitableDatabase(_first_line(error), CURE_LOGIN)
     if isinstance(error, TRANSIENT):
         return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):
         return InvalidInput(field, f"PostgreSQL refuses it: {_first_line(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
-        return MissingRight(_first_line(error), CURE_RIGHT)
+        return _refused_right(error, conn)
     return None
 
 
-def _is_refused_login(error: psycopg.OperationalError) -> bool:
-    """Whether every address refused the login for a reason that stays."""
-    tries = _LOGIN.findall(str(error))
-    return bool(tries) and all(_REFUSED_LOGIN.search(one) for one in tries)
+def _refused_right(
+    error: pg.InsufficientPrivilege, conn: psycopg.Connection[Any] | AsyncConnection[Any] | None
+) -> UnsuitableDatabase:
+    message = _first_line(error)
+    if error.diag.source_function == "ExecWithCheckOptions" or "row-level security" in message:
+        return UnsuitableDatabase(message, CURE_POLICY)
+    # The heartbeat process starts sooner without it.
+    from laneway.store.grants import roles_with
+
+    # In every language the message ends with the name.
+    roles = roles_with(message.split()[-1].strip('"'))
+    login = "NAME" if conn is None or conn.closed else Identifier(conn.info.user).as_string(None)
+    with_it = f"roles that use it: {', '.join(roles)}; " if roles else ""
+    return MissingRight(
+        message,
+        f"as the schema's owner, run the SQL of `laneway db grants --role ROLE --to {login}`"
+        f" ({with_it}repeat --role to keep its other roles)",
+    )
 
 
 def _cause(error: Exception) -> str:
@@ -125,14 +138,16 @@ def reading(statement: str) -> Iterator[None]:
 
 
 @contextmanager
-def translated(field: str = "payload") -> Iterator[None]:
+def translated(
+    field: str = "payload", conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None
+) -> Iterator[None]:
     """Raises driver errors as Laneway errors; `field` is named for a value that is refused."""
     try:
         yield
     except LanewayError:
         raise
     except Exception as error:
-        known = translate(error, field)
+        known = translate(error, field, conn)
         if known is None:
             raise
         raise known from error

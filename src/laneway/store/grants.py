@@ -75,6 +75,17 @@ def expand(lines: Iterable[str]) -> Iterable[Privilege]:
             yield from (Privilege(kind, name, right) for right in rights.split())
 
 
+def roles_with(name: str) -> list[str]:
+    """The Laneway roles that hold a right on the table, sequence or function of this name."""
+    every = name == "laneway"
+    return [role for role in ROLES if every or any(p.name == name for p in privileges(role))]
+
+
+def grants_script(roles: Sequence[str], to: str, owner: str) -> str:
+    """The SQL of `grants` in one transaction: programs at work never meet a part of it."""
+    return f"begin;\n{grants(roles, to, owner)}commit;\n"
+
+
 def grants(roles: Sequence[str], to: str, owner: str) -> str:
     """SQL that gives a database role what the named Laneway roles need, and nothing else."""
     for role in roles:
@@ -126,6 +137,10 @@ declare
     thing text;
 begin
     execute format('grant create on database %I to %I', current_database(), {name});
+    -- On an empty database, `laneway db migrate` of the migrator creates it.
+    if to_regnamespace('laneway') is null then
+        return;
+    end if;
     for thing in select format('table laneway.%I', relname) from pg_class
                   where relnamespace = 'laneway'::regnamespace and relkind in ('r', 'v')
                  union all
@@ -136,10 +151,10 @@ begin
                   where pronamespace = 'laneway'::regnamespace loop
         execute format('alter %s owner to %I', thing, {name});
     end loop;
+    alter schema laneway owner to {owner};
+    revoke execute on all functions in schema laneway from public;
 end $owner$;
-alter schema laneway owner to {owner};
 -- Functions are for those they are granted to, those of later migrations too.
-revoke execute on all functions in schema laneway from public;
 alter default privileges for role {owner} revoke execute on functions from public;""")
 
 

@@ -25,6 +25,7 @@ from laneway.errors import ConfigError
 from laneway.store import pooler
 from laneway.store.database import connect, run_on
 from laneway.store.failures import translated
+from laneway.store.login import logging_in
 from laneway.store.server_settings import ENCODING
 from laneway.store.statement import Row, Statement, scalar
 
@@ -191,7 +192,8 @@ def libpq_environment(dsn: str) -> dict[str, str]:
 async def _connected(dsn: str, **options: Any) -> AsyncIterator[AsyncConnection[Any]]:
     check_conninfo(dsn)
     with translated():
-        conn = await AsyncConnection.connect(dsn, **options)
+        with logging_in(dsn):
+            conn = await AsyncConnection.connect(dsn, **options)
         try:
             yield conn
         finally:

@@ -22,9 +22,10 @@ from typing import Any
 import psycopg
 from psycopg import errors as pg
 
-from laneway.errors import DatabaseUnavailable, SchemaMismatch
+from laneway.errors import DatabaseUnavailable, MissingRight, SchemaMismatch
 from laneway.store.failures import translated
 from laneway.store.grants import kept
+from laneway.store.login import logging_in
 from laneway.store.migration_files import (
     LOCK,
     Migration,
@@ -55,6 +56,11 @@ log = logging.getLogger("laneway")
 # How long others are waited for in all, and the pause after each try. While one waits for a lock,
 # everybody who comes later waits behind it: so a try is short and rare.
 PATIENCE_S = 120.0
+CURE_OWNER = (
+    "only the owner of the schema laneway may migrate it, and only a role that may create schemas"
+    " in the database can create it; log in as such a role, or as one that was prepared by the SQL"
+    " of `laneway db grants --role owner` and `laneway db grants --role migrator`"
+)
 PAUSE_S = (0.7, 1.5)
 CALLERS = """
 select a.grantee::regrole::text, array_agg(distinct f.proname::text)
@@ -140,11 +146,9 @@ class MigrationStatus:
     changed: list[str]
 
 
-@contextmanager
-def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    with (
-        translated(),
-        psycopg.connect(
+def _connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
+    with logging_in(dsn):
+        return psycopg.connect(
             dsn,
             autocommit=True,
             application_name="laneway migrate",
@@ -156,7 +160,14 @@ def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
             client_encoding=ENCODING,
             # A pooler may stand between.
             prepare_threshold=None,
-        ) as conn,
+        )
+
+
+@contextmanager
+def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    with (
+        translated(),
+        _connect(dsn) as conn,
     ):
         refuse_unsuitable(conn)
         yield conn
@@ -183,6 +194,9 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
                     f"{diag.message_primary} ({diag.message_detail}): it is of an earlier version;"
                     " drop what depends on it, then run `laneway db migrate` again"
                 ) from error
+            except pg.InsufficientPrivilege as error:
+                message = (error.diag.message_primary or str(error)).strip()
+                raise MissingRight(message, CURE_OWNER) from error
             except psycopg.Error as error:
                 if error.sqlstate != "LW003":
                     raise

@@ -16,6 +16,8 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg import errors as pg
 
+from laneway.store.login import logging_in
+
 if TYPE_CHECKING:
     from laneway.config import Settings
 
@@ -60,7 +62,8 @@ def note(dsn: str, *, quietly: bool = False) -> None:
 
 async def _connect(dsn: str, options: Mapping[str, Any]) -> AsyncConnection[Any]:
     try:
-        return await AsyncConnection.connect(dsn, **options)
+        with logging_in(dsn):
+            return await AsyncConnection.connect(dsn, **options)
     except asyncio.CancelledError as error:
         # Its traceback holds the connection that is half made, which closes when nothing does.
         raise error.with_traceback(None)  # noqa: B904 - the same one
@@ -94,12 +97,14 @@ def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Conn
         options = without_session(options)
     may_ask = may_ask and dsn not in known
     try:
-        conn = psycopg.connect(dsn, **options)
+        with logging_in(dsn):
+            conn = psycopg.connect(dsn, **options)
     except psycopg.OperationalError as error:
         if not (may_ask and shows(error)):
             raise
         note(dsn, quietly=True)
-        return psycopg.connect(dsn, **without_session(options))
+        with logging_in(dsn):
+            return psycopg.connect(dsn, **without_session(options))
     if may_ask:
         try:
             _compare(dsn, conn, conn.execute(WHICH_PROCESS, prepare=False).fetchone(), quietly=True)
