@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from uuid import uuid4
 
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -64,6 +65,62 @@ def test_grants_refuse_what_they_do_not_know(run: Run) -> None:
     assert run("db", "grants", "--role", "worker").exit_code == 2
 
 
+def test_grants_to_a_role_that_does_not_exist_fail_in_psql(program: Run) -> None:
+    printed = program("db", "grants", "--role", "worker", "--to", "nobody_here").stdout
+    applied = program("db", "psql", input=printed)
+    assert applied.returncode == 3
+    assert applied.stderr.count("ERROR") == 1
+
+
+def test_grants_are_given_all_or_none(program: Run, scene: Scene, dsn: str) -> None:
+    """The row-level security of the server comes last, and waits for no lock."""
+    name = f"limited_{uuid4().hex}"
+    scene.conn.execute(f"create role {name} nologin".encode())
+    try:
+        scene.conn.execute(grants(["worker"], name, "nobody").encode())
+        printed = program("db", "grants", "--role", "server", "--to", name).stdout
+        with psycopg.connect(dsn) as reader:
+            reader.execute("select from laneway.jobs")
+            refused = program("db", "psql", input=printed)
+        assert (refused.returncode, "lock timeout" in refused.stderr) == (3, True)
+        rights = "select has_table_privilege(%s, 'laneway.audit', 'insert')"
+        assert scene.conn.execute(rights, [name]).fetchone() == (False,)
+        assert program("db", "psql", input=printed).returncode == 0
+        assert scene.conn.execute(rights, [name]).fetchone() == (True,)
+    finally:
+        scene.conn.execute(f"drop policy if exists {name} on laneway.jobs".encode())
+        scene.conn.execute(f"drop owned by {name}".encode())
+        scene.conn.execute(f"drop role {name}".encode())
+
+
+def test_owner_and_migrator_can_be_prepared_on_an_empty_database(
+    program: Run, empty_dsn: str
+) -> None:
+    owner, migrator = f"owner_{uuid4().hex}", f"migrator_{uuid4().hex}"
+    as_admin = {"LANEWAY_DATABASE_URL": empty_dsn}
+    as_migrator = {
+        "LANEWAY_DATABASE_URL": make_conninfo(empty_dsn, user=migrator, password="swordfish")
+    }
+    with psycopg.connect(empty_dsn, autocommit=True, application_name="tests") as conn:
+        conn.execute(f"create role {owner} nologin".encode())
+        conn.execute(f"create role {migrator} login password 'swordfish'".encode())
+        try:
+            refused = program("db", "migrate", **as_migrator)
+            assert refused.returncode == 4
+            assert "create schemas in the database" in refused.stderr
+            for options in (["owner", "--to", owner], ["migrator", "--to", migrator]):
+                printed = program("db", "grants", "--owner", owner, "--role", *options).stdout
+                assert program("db", "psql", input=printed, **as_admin).returncode == 0
+            migrated = program("db", "migrate", **as_migrator)
+            assert migrated.returncode == 0, migrated.stderr
+            owned = "select nspowner::regrole::text from pg_namespace where nspname = 'laneway'"
+            assert conn.execute(owned).fetchone() == (owner,)
+        finally:
+            for role in (migrator, owner):
+                conn.execute(f"drop owned by {role} cascade".encode())
+                conn.execute(f"drop role {role}".encode())
+
+
 def test_path_is_where_embedded_postgresql_lives(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +158,7 @@ def test_psql_gets_the_password_by_its_environment_only(
     monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://u:s3cret@h/d")
     run("db", "psql", "--", "-c", "select 1")
     ((command, environment),) = ran
-    assert command == [str(tmp_path / "psql"), "-c", "select 1"]
+    assert command == [str(tmp_path / "psql"), "--set=ON_ERROR_STOP=1", "-c", "select 1"]
     assert environment["PGPASSWORD"] == "s3cret"
 
 
@@ -140,13 +197,19 @@ def test_doctor_of_a_limited_role_says_what_it_may_not_check(
     finally:
         scene.conn.execute(f"drop owned by {name}".encode())
         scene.conn.execute(f"drop role {name}".encode())
-    assert told.exit_code == 0, told.stdout
     checks = {check["name"]: check for check in map(json.loads, told.stdout.splitlines())}
     assert "examination" not in checks
-    assert checks["jobs"]["message"].startswith(f"not checked: the role {name} lacks a right (")
-    assert "sample_lost" in checks["jobs"]["message"] or role is None
-    assert checks["schema"]["message"].startswith("not checked") == (role is None)
     assert checks["snapshots"]["finding"] == "ok"
+    not_checked = f"not checked: the role {name} lacks a right ("
+    if role is None:
+        assert told.exit_code == 1, told.stdout
+        assert checks["schema"]["finding"] == "fail"
+        assert checks["schema"]["message"].startswith(not_checked)
+    else:
+        assert told.exit_code == 0, told.stdout
+        assert checks["schema"]["finding"] == "ok"
+        assert checks["jobs"]["message"].startswith(not_checked)
+        assert "sample_lost" in checks["jobs"]["message"]
 
 
 def test_bench_points_at_make_bench_in_a_checkout_only(

@@ -114,9 +114,9 @@ def grants(
     ] = "laneway_owner",
 ) -> None:
     """Print the SQL that gives a database role exactly what its statements need."""
-    from laneway.store.grants import grants as render
+    from laneway.store.grants import grants_script
 
-    line(render(role, to, owner).rstrip())
+    line(grants_script(role, to, owner).rstrip())
 
 
 @app.command()
@@ -125,7 +125,7 @@ def psql(
         list[str] | None, typer.Argument(metavar="[-- ARGS…]", help="Arguments for psql.")
     ] = None,
 ) -> None:
-    """Open psql on the database."""
+    """Open psql on the database; a script at its input ends at its first error."""
     chosen = session.settings()
     program = _find_psql(chosen)
     if program is None:
@@ -135,7 +135,8 @@ def psql(
         )
     from laneway.store.health import libpq_environment
 
-    command = [program, *(arguments or [])]
+    stop = [] if os.isatty(0) else ["--set=ON_ERROR_STOP=1"]
+    command = [program, *stop, *(arguments or [])]
     environment = {**os.environ, **libpq_environment(_dsn())}
     if chosen.conninfo is not None:
         os.execve(program, command, environment)  # noqa: S606 - no shell is wanted

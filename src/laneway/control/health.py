@@ -112,12 +112,13 @@ async def examine(db: Database) -> AsyncIterator[Check]:
 
 
 async def _allowed(db: Database, name: str, check: Callable[[Database], Awaitable[Check]]) -> Check:
-    """The check, or that the database role may not run it."""
+    """The check, or that the role may not run it: that fails where nothing else can be known."""
     try:
         return await check(db)
     except MissingRight as error:
         role = await db.run(health.current_role())
-        return _warn(
+        found = _fail if check is check_schema else _warn
+        return found(
             name,
             f"not checked: the role {role} lacks a right ({error.message})",
             "run `laneway doctor` as the schema's owner, or as a role with the rights of"
