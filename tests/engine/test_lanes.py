@@ -325,6 +325,23 @@ async def test_a_worker_told_a_lane_that_is_not_there_says_so(
     assert "there is no lane defualt: nothing is served there; there is default" in caplog.text
 
 
+async def test_worker_whose_lanes_have_none_of_its_types_warns(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @shop.lw.handler("here", lane="a")
+    async def here(ctx: Context) -> None: ...
+
+    @shop.lw.handler("there", lane="b")
+    async def there(ctx: Context) -> None: ...
+
+    with caplog.at_level(logging.WARNING, "laneway"):
+        await shop.hire(only_lanes=frozenset({"maintenance"}))
+    (record,) = [one for one in caplog.records if "serves no lane" in one.getMessage()]
+    assert record.levelno == logging.WARNING
+    assert "none of its job types is in maintenance" in record.getMessage()
+    assert record.getMessage().endswith("here is in a, there is in b")
+
+
 async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:

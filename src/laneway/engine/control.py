@@ -32,6 +32,20 @@ def served(
     return lanes
 
 
+def warn_of_no_lane(
+    worker: str, job_types: Iterable[str], only: frozenset[str] | None, state: ControlState
+) -> None:
+    """Log why a worker serves no lane: its job types are in other lanes, or it has none."""
+    there = ", ".join(f"{one} is in {state.lane_of(one)}" for one in sorted(job_types))
+    if not there:
+        log.warning("worker %s serves no lane: the application has no handlers", worker)
+        return
+    named = " or ".join(sorted(only or ()))
+    log.warning(
+        "worker %s serves no lane: none of its job types is in %s; %s", worker, named, there
+    )
+
+
 def warn_of_missing(only: frozenset[str] | None, state: ControlState) -> None:
     """Log lanes that a worker is to serve and that do not exist."""
     for lane in sorted((only or frozenset()) - state.lanes.keys()):
