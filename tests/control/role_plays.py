@@ -391,6 +391,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
         cast.run(lookup())
     cast.run(workers.published(["greet"]))
     cast.run(health.count_lapsed())
+    cast.run(health.find_unhandled(most=9))
     cast.run(limits.read(10))
     cast.run(history.listing(["lane"]))
     cast.run(freeze.frozen())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -41,7 +42,7 @@ async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene
     found = await all_checks(db)
     assert list(found) == [
         "database", "schema", "pooler", "listen", "settings", "clock", "workers", "leases",
-        "blockers", "jobs", "job types", "remote tokens", "rights", "snapshots",
+        "blockers", "jobs", "job types", "handlers", "remote tokens", "rights", "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN
@@ -229,3 +230,27 @@ async def test_notifications_lost_in_a_pooler_are_told(
 ) -> None:
     monkeypatch.setattr(probes, "PROBE_S", 0.2)
     assert not await probes.hears_notifications(pooled_dsn, 5)
+
+
+async def test_waiting_jobs_that_no_worker_handles_are_told(db: Database, scene: Scene) -> None:
+    scene.register()
+    scene.submit()
+    assert (await health.check_handlers(db)).finding is Finding.OK
+    for job_type in ("orphan", "stray"):
+        scene.submit(job_type)
+    scene.conn.execute(
+        "update laneway.jobs set created_at = now() - interval '11 minutes', run_at = null"
+    )
+    found = await health.check_handlers(db)
+    assert found.finding is Finding.WARN
+    told = "no live worker handles orphan in its lane default; its first job has waited 66"
+    assert found.message.startswith(told)
+    assert found.message.endswith(" s, and 1 more")
+    assert found.next is not None
+    assert "laneway jobs ls --status approved --type orphan" in found.next
+    scene.worker_id = uuid4()
+    scene.register(job_types=("orphan", "stray"), serves=("interactive",))
+    assert (await health.check_handlers(db)).finding is Finding.WARN
+    scene.worker_id = uuid4()
+    scene.register(job_types=("orphan", "stray"), serves=("interactive", "default"))
+    assert (await health.check_handlers(db)).finding is Finding.OK

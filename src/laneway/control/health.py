@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from shlex import quote
 from typing import Final
 
 from laneway.control import server_settings
@@ -14,6 +15,7 @@ from laneway.control.audit import audited, listing
 from laneway.domain.audit import ActFilter
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
+from laneway.domain.text import visible
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
 from laneway.store import health, job_types, migrate, workers
 from laneway.store.database import Database
@@ -22,6 +24,8 @@ SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
 STALE_SHOWN: Final = 100
+# Job types with due jobs that `doctor` looks at.
+TYPES_LOOK: Final = 10_000
 # What servers audit of remote workers whose tokens lack workers:declare.
 LIMIT_REFUSED: Final = "AcquireLimits"
 DECLARATION_IGNORED: Final = "DeclareTypes"
@@ -104,6 +108,7 @@ async def examine(db: Database) -> AsyncIterator[Check]:
             ("blockers", check_blockers),
             ("jobs", check_lost),
             ("job types", check_publishers),
+            ("handlers", check_handlers),
             ("remote tokens", check_remote_tokens),
             ("rights", check_rights),
         ):
@@ -294,6 +299,22 @@ async def check_publishers(db: Database) -> Check:
         name,
         f"{found[0]}{_more(found)}: the stricter policy is in force",
         f"make the handlers equal; of an application that is gone, {step}",
+    )
+
+
+async def check_handlers(db: Database) -> Check:
+    """A live worker handles every job type that has due jobs, in its lane."""
+    name = "handlers"
+    found = await db.run(health.find_unhandled(most=TYPES_LOOK))
+    if not found:
+        return _ok(name, "live workers handle every job type that waits")
+    first = found[0]
+    return _warn(
+        name,
+        f"no live worker handles {visible(first.job_type)} in its lane {visible(first.lane)};"
+        f" its first job has waited {first.waited_s:.0f} s{_more(found)}",
+        "start a worker that has the handler and serves the lane, or cancel the jobs:"
+        f" `laneway jobs ls --status approved --type {quote(visible(first.job_type))}`",
     )
 
 

@@ -131,6 +131,21 @@ def measure_tables() -> Statement[Sizes]:
     return Statement("health/measure_tables", decode)
 
 
+class UnhandledType(NamedTuple):
+    """A job type that no live worker handles in its lane, and how long its first job has waited."""
+
+    job_type: str
+    lane: str
+    waited_s: float
+
+
+def find_unhandled(*, most: int) -> Statement[list[UnhandledType]]:
+    """Job types that no live worker handles in their lane, among the first `most` with due jobs."""
+    return Statement(
+        "health/find_unhandled", lambda rows: [UnhandledType(*row) for row in rows], {"most": most}
+    )
+
+
 class Lapsed(NamedTuple):
     """Leases over their time that nobody took back yet."""
 

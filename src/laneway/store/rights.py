@@ -93,6 +93,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/end_lost": ("execute on end_lost",),
     "health/find_blockers": (),
     "health/find_lost": ("execute on sample_lost",),
+    "health/find_unhandled": (
+        "select on jobs", "select on ready", "select on workers", "execute on lane_of",
+    ),
     "health/look_for_lost": ("execute on look_for_lost",),
     "health/find_oldest_snapshot": (),
     "health/measure_tables": (),
@@ -136,7 +139,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "execute on lane_of", "execute on standing", "execute on recent_pace",
     ),
     "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
-    "jobs/find_own_ahead": ("select on jobs", "select on ready", "execute on lane_of"),
+    "jobs/find_own_ahead": (
+        "select on jobs", "select on ready", "select on workers", "execute on lane_of",
+    ),
     "jobs/get_attempts": (
         "select on jobs", "select on attempts", "select on outcome", "select on lease",
         "select on workers", "select on logs",
@@ -280,6 +285,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
 _READER: Final = (
     "approvals/read_decisions", "approvals/read_seal",
     "control/read_gate", "freeze/read_frozen", "freeze/watch_lanes", "health/count_lapsed",
+    "health/find_unhandled",
     "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
     "jobs/find_own_ahead",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
