@@ -515,3 +515,51 @@ async def test_one_that_waits_for_a_key_names_the_holder_and_guesses_from_its_ty
     assert "1 wait for it before" in await told(db, waits[1], "key")
     # Ten seconds each.
     assert await starts_in(db, waits[1]) == pytest.approx(20, abs=1)
+
+
+async def test_jobs_that_no_worker_handles_do_not_come_first(db: Database, scene: Scene) -> None:
+    scene.publish()
+    scene.register()
+    for _ in range(2):
+        scene.submit("orphan", created_by="ann")
+    job_id = scene.submit()
+    found = await explain(db, job_id, reader="ann")
+    assert [reason.code for reason in found.reasons] == ["about_to_start"]
+    assert found.starts_in_s == 0.0
+    ahead = scene.submit(priority=1, created_by="ann")
+    found = await explain(db, job_id, reader="ann")
+    (reason,) = found.reasons
+    assert reason.message == (
+        "1 job waits before it in the lane default"
+        ", besides 2 that no live worker handles"
+        f"; of your own, these come first: {ahead}"
+    )
+    scene.worker_id = uuid4()
+    scene.register(job_types=("orphan",))
+    assert "3 jobs wait before it" in await told(db, job_id, "behind_others")
+
+
+async def test_jobs_before_one_that_no_worker_handles_are_counted(
+    db: Database, scene: Scene
+) -> None:
+    scene.register()
+    for _ in range(2):
+        scene.submit("orphan")
+    job_id = scene.submit("orphan")
+    assert "2 jobs wait before it" in await told(db, job_id, "behind_others")
+
+
+async def test_worker_that_stopped_is_named_where_none_handles_the_type(
+    db: Database, scene: Scene
+) -> None:
+    scene.publish()
+    scene.register(name="first")
+    scene.run(worker_store.stop(scene.worker_id))
+    row = scene.conn.execute("select stopped_at from laneway.workers").fetchone()
+    assert row is not None
+    scene.worker_id = uuid4()
+    scene.register(job_types=("other",))
+    message = await told(db, scene.submit(), "type_not_handled")
+    assert message.endswith(
+        f"; first, which did, stopped at {row[0].isoformat(timespec='seconds')}"
+    )

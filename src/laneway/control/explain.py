@@ -213,7 +213,11 @@ def _key(found: Facts) -> list[Reason]:
 
 def _workers(found: Facts) -> list[Reason]:
     last = found.last_seen
-    died = f"; {last.name}, which did, was last seen at {_moment(last.seen_at)}" if last else ""
+    died = ""
+    if last is not None and last.stopped_at is not None:
+        died = f"; {last.name}, which did, stopped at {_moment(last.stopped_at)}"
+    elif last is not None:
+        died = f"; {last.name}, which did, was last seen at {_moment(last.seen_at)}"
     if not found.live:
         lane = f", so none serves the lane {found.lane}{died}" if last else ""
         return [Reason("no_worker", f"no worker is alive{lane}")]
@@ -282,16 +286,22 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
     if found.ahead is None and is_blocked:
         return []
     if found.ahead:
-        many = f"{BOUND:,}+" if found.ahead > BOUND else f"{found.ahead:,}"
+        many = _many(found.ahead)
         jobs_wait = "job waits" if found.ahead == 1 else "jobs wait"
         held_up = found.ahead - (found.can_run or 0)
         rest = f", {held_up:,} of them held up by limits" if held_up else ""
+        if found.passed:
+            rest += f", besides {_many(found.passed)} that no live worker handles"
         return [
             Reason("behind_others", f"{many} {jobs_wait} before it in the lane {found.lane}{rest}"),
         ]
     if is_blocked:
         return [Reason("first_in_lane", f"it is the first to start in the lane {found.lane}")]
     return [Reason("about_to_start", "nothing stands in its way: a worker takes it shortly")]
+
+
+def _many(count: int) -> str:
+    return f"{BOUND:,}+" if count > BOUND else f"{count:,}"
 
 
 def _with_own(reasons: list[Reason], own: list[UUID]) -> list[Reason]:

@@ -53,22 +53,24 @@ class Candidate(NamedTuple):
 
 
 class LastSeen(NamedTuple):
-    """A worker that would have run the job, and died."""
+    """A worker that would have run the job, and died; `stopped_at`: its stream or process ended."""
 
     name: str
     seen_at: datetime
+    stopped_at: datetime | None
 
 
 class Facts(NamedTuple):
     """Everything around one job that can keep it from starting.
 
-    `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up;
+    `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up,
+    `passed` counts jobs besides them that claims pass, because no live worker handles their type;
     `due_in_s` is None unless it is delayed, what is said of a lease unless it runs: `lapsed_s` is
     below 0 while it lasts. `key_holder` has its key or goes first for it; `key_ahead` wait for it
     before this one. `sent_back_to`: the next claim moves it to this state, because its type now
     asks for more than the job has. Workers are counted `live`, of those `knowing` its type, of
     those `serving` its lane, of those `drained` one by one; the others are `candidates`.
-    `last_seen` is the last worker that served it and died, where none lives. `per_s` is how many
+    `last_seen` is the last worker that served it, where none lives. `per_s` is how many
     jobs of the lane ended per second of late, `run_s` how long those of the type ran.
     """
 
@@ -102,6 +104,7 @@ class Facts(NamedTuple):
     run_s: float | None
     candidates: list[Candidate]
     last_seen: LastSeen | None
+    passed: int
 
 
 def _facts(rows: list[Row]) -> Facts | None:
@@ -109,9 +112,12 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
-    *tail, candidates, name, seen_at = rows[0][14:]
+    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:]
+    if passed:
+        # Limits hold up none of the unlimited, so that they were counted.
+        ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
     known = [_candidate(one) for one in json.loads(candidates or "[]")]
-    last_seen = None if name is None else LastSeen(name, seen_at)
+    last_seen = None if name is None else LastSeen(name, seen_at, stopped_at)
     wanted = [
         LimitFacts(
             one["name"],
@@ -123,7 +129,9 @@ def _facts(rows: list[Row]) -> Facts | None:
         )
         for one in json.loads(limits or "[]")
     ]
-    return Facts._make([*head, ahead, can_run, wanted, key_holder, *tail, known, last_seen])
+    return Facts._make(
+        [*head, ahead, can_run, wanted, key_holder, *tail, known, last_seen, passed or 0]
+    )
 
 
 def _candidate(read: dict[str, Any]) -> Candidate:

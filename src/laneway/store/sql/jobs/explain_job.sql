@@ -29,7 +29,8 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                  and (p.approval <> 'never' or (p.has_analysis and g.analysis is null))
             then case when (p.has_analysis or g.asked in ('analysis', 'both')) and g.analysis is null then 'pending'
                       else 'awaiting_approval' end end as sent_back_to,
-       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v.candidates::text, o.name, o.seen_at
+       v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v.candidates::text, o.name, o.seen_at, o.stopped_at,
+       e.handled, e.passed, e.unlimited
   from laneway.jobs j
  cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq
@@ -65,10 +66,46 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
      where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds'
        and (x.concurrency > 0 or x.transport = 'grpc')) v
   left join lateral (
-    -- The last that would have run it and fell silent without having stopped.
-    select x.name, x.seen_at from laneway.workers x
-     where v.serving = 0 and x.stopped_at is null and x.seen_at > clock_timestamp() - interval '1 day'
-       and x.seen_at <= clock_timestamp() - interval '45 seconds' and j.job_type = any (x.job_types)
+    -- The last that would have run it and stopped or fell silent.
+    select x.name, x.seen_at, x.stopped_at from laneway.workers x
+     where v.serving = 0 and x.seen_at > clock_timestamp() - interval '1 day'
+       and (x.stopped_at is not null or x.seen_at <= clock_timestamp() - interval '45 seconds')
+       and j.job_type = any (x.job_types)
        and (x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes))
      order by x.seen_at desc limit 1) o on true
+  left join lateral (
+    -- Where a worker handles this job: due jobs before it that one handles, and those that claims pass.
+    with recursive met as (
+        (select r.job_type from laneway.ready r order by r.job_type limit 1)
+        union all
+        select (select r.job_type from laneway.ready r where r.job_type > t.job_type order by r.job_type limit 1)
+          from met t where t.job_type is not null
+    ), named as (
+        select array(select n from laneway.worker_lanes x cross join unnest(x.job_types) n
+                      where (x.name = k.lane) <> (k.lane = 'default')) as types
+    ), types as materialized (
+        select m.job_type, y.name in (
+                   select unnest(x.job_types) from laneway.workers x
+                    where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds'
+                      and (x.concurrency > 0 or x.transport = 'grpc')
+                      and (x.lanes is null or k.lane = any (x.lanes) or k.lane = 'analysis')) as is_handled,
+               not exists (select from laneway.job_types t where t.name = y.name and t.limits <> '{}') as is_unlimited
+          from met m cross join named cross join lateral (select ltrim(m.job_type, E'\x01') as name) y
+         where case when k.lane = 'analysis' then m.job_type like E'\x01%%'
+                    else m.job_type not like E'\x01%%'
+                         and (m.job_type = any (named.types)) <> (k.lane = 'default') end
+    )
+    select count(*) filter (where a.is_handled)::integer as handled,
+           count(*) filter (where not a.is_handled)::integer as passed,
+           count(*) filter (where not a.is_handled and a.is_unlimited)::integer as unlimited
+      from (values (true), (false)) h (is_handled)
+     cross join lateral (
+        select t.is_handled, t.is_unlimited from types t
+         cross join (values (true), (false)) f (fresh)
+         cross join lateral (
+            select from laneway.ready r
+             where r.job_type = t.job_type and r.fresh = f.fresh and (r.rank, r.seq) < (w.rank, w.seq)
+             limit %(bound)s::integer + 1) b
+         where t.is_handled = h.is_handled limit %(bound)s::integer + 1) a
+     where w.seq is not null and v.serving > 0) e on true
  where j.id = %(id)s::uuid
