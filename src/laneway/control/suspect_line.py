@@ -12,11 +12,10 @@ from laneway.errors import RateLimited
 
 # Looked up at once; the pool has ten connections.
 AT_ONCE: Final = 2
-# As many as one server may hold connections.
-MOST: Final = 2_000
-# A holder of more than this part of the line may lose a place: of 2,000 more than four. A worker
-# makes two or three calls at once.
-_FAIR_PART: Final = 500
+# Four for each connection that one server may hold, and as many are the fair part of each: a worker
+# makes two or three calls at once. So a line is full only where somebody has more.
+MOST: Final = 8_000
+_FAIR_PART: Final = 2_000
 # A refusal costs the same however long the line is.
 _LOOKED_AT: Final = 32
 

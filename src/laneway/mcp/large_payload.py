@@ -55,12 +55,17 @@ def cut_payload(message: bytes, limits: PayloadLimits) -> Cut:
     InvalidInput where what is left is too large, PayloadRefused where the payload breaks a rule,
     ValueError where the message is not JSON.
     """
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         return _cut(message, limits)
     except _OtherMessage:
         # ValueError: it is not JSON, which is said first.
         from_json(message)
         raise _too_large(limits) from None
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _cut(message: bytes, limits: PayloadLimits) -> Cut:
@@ -68,22 +73,16 @@ def _cut(message: bytes, limits: PayloadLimits) -> Cut:
     spaces = sum(map(text.count, " \t\n\r"))
     if len(text) - spaces - 5 * text.count("\\u") > limits.max_bytes + MESSAGE_LIMIT:
         raise _too_large(limits)
-    was_on = gc.isenabled()
-    gc.disable()
+    start = _find(text)
+    value, end = _decode(text, start)
+    mark = f'"lw-payload-{uuid4().hex}"'
+    left = f"{text[:start]}{mark}{text[end:]}".encode()
+    if len(left) > MESSAGE_LIMIT:
+        raise _OtherMessage
     try:
-        start = _find(text)
-        value, end = _decode(text, start)
-        mark = f'"lw-payload-{uuid4().hex}"'
-        left = f"{text[:start]}{mark}{text[end:]}".encode()
-        if len(left) > MESSAGE_LIMIT:
-            raise _OtherMessage
-        try:
-            payload = keep_text(text[start:end], value, limits=limits, field=FIELD)
-        except InvalidInput as error:
-            raise PayloadRefused(error, left) from None
-    finally:
-        if was_on:
-            gc.enable()
+        payload = keep_text(text[start:end], value, limits=limits, field=FIELD)
+    except InvalidInput as error:
+        raise PayloadRefused(error, left) from None
     return Cut(left, mark.encode(), payload.encode())
 
 

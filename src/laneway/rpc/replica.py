@@ -250,10 +250,8 @@ class Replica:
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
         """The leases of these attempts were renewed for calls that came then."""
         by_stream: dict[Dispatcher, list[Claim]] = {}
-        for claim in claims:
-            one = self.assignments.of(claim)
-            if one is not None:
-                by_stream.setdefault(one.dispatcher, []).append(claim)
+        for one in filter(None, map(self.assignments.of, claims)):
+            by_stream.setdefault(one.dispatcher, []).append(one.claim)
         for dispatcher, ones in by_stream.items():
             dispatcher.silence.renewed(ones, asked_at)
 
