@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pytest
 from fastapi import FastAPI
@@ -12,6 +11,7 @@ from fastapi import FastAPI
 from laneway.config import Settings
 from laneway.testing.proxy import Proxy
 from laneway.wiring import REQUEST_STATEMENT_S, REQUEST_WAIT_S, make_api
+from tests.address import address, through
 from tests.api.conftest import Ask, People
 
 LONGEST_S = 15.0
@@ -19,16 +19,13 @@ LONGEST_S = 15.0
 
 @pytest.fixture
 async def proxy(dsn: str) -> AsyncIterator[Proxy]:
-    query = parse_qs(urlsplit(dsn).query)
-    async with Proxy(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}") as opened:
+    async with Proxy(*address(dsn)) as opened:
         yield opened
 
 
 @pytest.fixture
 async def app(dsn: str, proxy: Proxy) -> AsyncIterator[FastAPI]:
-    parts = urlsplit(dsn)
-    place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
-    far = urlunsplit(parts._replace(netloc=place, query=""))
+    far = through(proxy, dsn)
     app = make_api(far, Settings.load(database_url=far, silence_timeout=0.5), None)
     yield app
     await app.state.close()

@@ -279,10 +279,11 @@ def test_what_was_pruned_or_not_watched_cannot_be_resumed(desk: Desk) -> None:
     far = Snapshot(ahead.xmin + 10**6, ahead.xmax + 10**6)
     assert not desk.run(events.can_resume([0], str(far))), "of another database"
     desk.report([Report(claim, done=1.0)])
-    latest = desk.run(events.snapshot())
     # What a transaction of another test, under way then, may have written is kept.
     deadline = time.monotonic() + PATIENCE
-    while desk.one(OLDEST_UNDER_WAY) <= Snapshot.of(latest).xmax:
+    while (seen := Snapshot.of(latest := desk.run(events.snapshot()))).xmin < seen.xmax:
+        assert time.monotonic() < deadline
+    while desk.one(OLDEST_UNDER_WAY) <= seen.xmax:
         assert time.monotonic() < deadline
     mandate = leader(desk)
     assert desk.run(prune_events(mandate, KEEP)) == 0

@@ -35,6 +35,7 @@ HIDES_NOTHING: dict[str, str | Act] = {
     "a write elsewhere": "create table laneway_elsewhere (n integer)",
     "a look at the jobs": "select from laneway.ready; select from laneway.jobs_seq_seq",
     "a job ended": "delete from laneway.outcome",
+    "an analysis of the table": "analyze laneway.ready",
 }
 
 

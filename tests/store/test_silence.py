@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pytest
 
@@ -18,6 +17,7 @@ from laneway.store.notify import Listener
 from laneway.store.session import Session
 from laneway.store.statement import Statement, scalar
 from laneway.testing.proxy import Proxy
+from tests.address import address, through
 
 SILENCE_S = 0.6
 PATIENCE_S = 60.0
@@ -36,17 +36,14 @@ ONE = Text("select 1", scalar)
 
 @pytest.fixture
 async def proxy(dsn: str) -> AsyncIterator[Proxy]:
-    query = parse_qs(urlsplit(dsn).query)
-    async with Proxy(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}") as opened:
+    async with Proxy(*address(dsn)) as opened:
         yield opened
 
 
 @pytest.fixture
 def far(dsn: str, proxy: Proxy) -> str:
     """The same database through the proxy."""
-    parts = urlsplit(dsn)
-    place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
-    return urlunsplit(parts._replace(netloc=place, query=""))
+    return through(proxy, dsn)
 
 
 @pytest.fixture
