@@ -342,7 +342,7 @@ READERS = {"bulk.preview"}
 KEEPERS = {"audit.audited", "audit.refuse", "audit.note"}
 # Who acts is whom the session belongs to, and a repair needs a broken database: their own tests
 # hold the law.
-ELSEWHERE = {"sessions.open_session", "sessions.close_session", "health.repair"}
+ELSEWHERE = {"sessions.open_session", "sessions.close_session", "repair.repair"}
 
 
 def verbs() -> Iterator[str]:

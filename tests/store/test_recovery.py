@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.config import Settings
-from laneway.control import health, jobs
+from laneway.control import health, jobs, repair
 from laneway.control.health import Check, Finding
 from laneway.domain.states import Status
 from laneway.store import health as store
@@ -117,8 +117,8 @@ async def test_a_job_in_no_state_is_shown_found_and_mended(db: Database, desk: D
     check = await health.check_lost(db)
     assert (check.finding, check.next) == (Finding.FAIL, "laneway db repair")
     assert check.message.startswith(f"2 jobs are in no state, the first is {desk.id_of(lost[0])}")
-    assert await health.repair(db, by="ann") == (0, 2)
-    assert await health.repair(db, by="ann") == (0, 0)
+    assert await repair.repair(db, by="ann") == (0, 2)
+    assert await repair.repair(db, by="ann") == (0, 0)
     ((who, after),) = desk.rows("select actor, after from laneway.audit where kind = 'database'")
     assert (who, after) == ("ann", {"jobs": [str(desk.id_of(seq)) for seq in lost]})
     assert (await health.check_lost(db)).finding is Finding.OK
@@ -148,7 +148,7 @@ async def test_look_for_lost_jobs_is_bounded_and_says_so(db: Database, desk: Des
     assert check.finding is Finding.FAIL
     assert f"of {newest:,} looked at" not in check.message
     looked: list[int] = []
-    assert await health.repair(db, by="ann", on_look=looked.append) == (0, lost)
+    assert await repair.repair(db, by="ann", on_look=looked.append) == (0, lost)
     assert await health.check_lost(db) == Check("jobs", Finding.OK, "every job has a state")
     desk.run(store.end_lost([kept]))
     assert desk.one("select count(*) from laneway.outcome where error ->> 'type' = 'Lost'") == lost
@@ -157,12 +157,12 @@ async def test_look_for_lost_jobs_is_bounded_and_says_so(db: Database, desk: Des
 async def test_repair_looks_at_a_part_of_the_jobs_at_a_time(
     db: Database, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.control.health.REPAIR_LOOK", 300)
-    monkeypatch.setattr("laneway.control.health.REPAIR_BATCH", 200)
+    monkeypatch.setattr("laneway.control.repair.LOOK", 300)
+    monkeypatch.setattr("laneway.control.repair.BATCH", 200)
     monkeypatch.setattr("laneway.control.health.NEWEST_LOOK", 100)
     _, lost = _many_jobs(desk)
     looked: list[int] = []
-    assert await health.repair(db, by="ann", on_look=looked.append) == (0, lost)
+    assert await repair.repair(db, by="ann", on_look=looked.append) == (0, lost)
     assert looked == [300, 600, 900]
     check = await health.check_lost(db)
     assert check.message == "every job of 20,100 looked at, the newest and a sample, has a state"

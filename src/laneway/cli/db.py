@@ -70,7 +70,7 @@ def repair(json: Json = False) -> None:
     """Mend what was changed behind Laneway's back: counters, and jobs without a state."""
     import asyncio
 
-    from laneway.control import health
+    from laneway.control import repair
     from laneway.opening import open_database
 
     def tell(looked: int) -> None:
@@ -79,7 +79,7 @@ def repair(json: Json = False) -> None:
 
     async def mend() -> tuple[int, int]:
         async with open_database(session.settings(), role="repair") as db:
-            return await health.repair(db, by=session.principal(), on_look=tell)
+            return await repair.repair(db, by=session.principal(), on_look=tell)
 
     counters, jobs = asyncio.run(mend())
     if json:

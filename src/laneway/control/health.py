@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Final
 
 from laneway.control import server_settings
-from laneway.control.audit import audited, listing
+from laneway.control.audit import listing
 from laneway.domain.audit import ActFilter
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
@@ -35,9 +35,6 @@ LACKS_SHOWN: Final = 50
 NEWEST_LOOK: Final = 20_000
 PLACES: Final = 20
 EACH_LOOK: Final = 1000
-# Jobs that `repair` looks at in one statement.
-REPAIR_LOOK: Final = 10_000
-REPAIR_BATCH: Final = 1000
 REVOKE_PUBLIC: Final = (
     "run `laneway db migrate`, or as the owner"
     " `revoke execute on all functions in schema laneway from public`"
@@ -375,32 +372,6 @@ async def check_lost(db: Database) -> Check:
         return _ok(name, f"every job{looked_at} has a state")
     told = f"{len(found.ids)} jobs{looked_at} are in no state, the first is {found.ids[0]}"
     return _fail(name, f"{told}: tables were truncated or restored in part", "laneway db repair")
-
-
-async def repair(
-    db: Database, *, by: str, on_look: Callable[[int], None] = lambda looked: None
-) -> tuple[int, int]:
-    """Mends counters and ends lost jobs as failed, a batch per act; answers how many of each.
-
-    `on_look` is called with the number of jobs looked at so far.
-    """
-    # By itself: claims wait for counters that are being mended.
-    async with audited(db, by, "database.repaired", "database") as deed:
-        counters = await deed.run(health.recount_usage())
-        deed.is_act, deed.after = counters > 0, {"counters": counters}
-    ended, looked, after = 0, 0, 0
-    while True:
-        lost = await db.run(health.look_for_lost(after=after, look=REPAIR_LOOK))
-        for start in range(0, len(lost.numbers), REPAIR_BATCH):
-            batch = lost.numbers[start : start + REPAIR_BATCH]
-            async with audited(db, by, "database.repaired", "database") as deed:
-                found = await deed.run(health.end_lost(batch))
-                deed.is_act, deed.after = bool(found), {"jobs": [str(one) for one in found]}
-            ended += len(found)
-        if lost.next_after is None:
-            return counters, ended
-        after, looked = lost.next_after, looked + REPAIR_LOOK
-        on_look(looked)
 
 
 async def check_snapshots(db: Database) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from laneway.domain.approval import ANALYSIS_PREFIX
@@ -32,10 +32,17 @@ def served(
     return lanes
 
 
-def warn_of_no_lane(
-    worker: str, job_types: Iterable[str], only: frozenset[str] | None, state: ControlState
+def announce_lanes(
+    worker: str,
+    lanes: Collection[str],
+    job_types: Iterable[str],
+    only: frozenset[str] | None,
+    state: ControlState,
 ) -> None:
-    """Log why a worker serves no lane: its job types are in other lanes, or it has none."""
+    """Log the lanes that a worker serves, or why it serves none."""
+    if lanes:
+        log.info("worker %s serves %s", worker, ", ".join(sorted(lanes)))
+        return
     there = ", ".join(f"{one} is in {state.lane_of(one)}" for one in sorted(job_types))
     if not there:
         log.warning("worker %s serves no lane: the application has no handlers", worker)

@@ -22,7 +22,7 @@ from laneway.domain.overview import Transport
 from laneway.engine.closing import STOP_S, finish_or_release
 from laneway.engine.complaints import Complaints
 from laneway.engine.completer import MOST, Completer
-from laneway.engine.control import served, warn_of_missing, warn_of_no_lane
+from laneway.engine.control import announce_lanes, served, warn_of_missing
 from laneway.engine.counting import Counting
 from laneway.engine.databases import Databases
 from laneway.engine.executor import Executor
@@ -199,10 +199,7 @@ class Worker:
             self.listening.start()
         self.poller.start()
         warn_of_missing(self._only, self._state)
-        if self.loops:
-            log.info("worker %s serves %s", self.name, ", ".join(sorted(self.loops)))
-        else:
-            warn_of_no_lane(self.name, self.registry.job_types, self._only, self._state)
+        announce_lanes(self.name, self.loops, self.registry.job_types, self._only, self._state)
 
     async def _introduce(self) -> None:
         await asyncio.to_thread(check, self._dsn, __version__, role="worker")

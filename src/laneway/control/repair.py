@@ -1,0 +1,40 @@
+"""Mends a database whose tables were truncated or restored in part: `laneway db repair`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from laneway.control.audit import audited
+from laneway.store import health
+from laneway.store.database import Database
+
+# Jobs that one statement looks at.
+LOOK: Final = 10_000
+BATCH: Final = 1000
+
+
+async def repair(
+    db: Database, *, by: str, on_look: Callable[[int], None] = lambda looked: None
+) -> tuple[int, int]:
+    """Mends counters and ends lost jobs as failed, a batch per act; answers how many of each.
+
+    `on_look` is called with the number of jobs looked at so far.
+    """
+    # By itself: claims wait for counters that are being mended.
+    async with audited(db, by, "database.repaired", "database") as deed:
+        counters = await deed.run(health.recount_usage())
+        deed.is_act, deed.after = counters > 0, {"counters": counters}
+    ended, looked, after = 0, 0, 0
+    while True:
+        lost = await db.run(health.look_for_lost(after=after, look=LOOK))
+        for start in range(0, len(lost.numbers), BATCH):
+            batch = lost.numbers[start : start + BATCH]
+            async with audited(db, by, "database.repaired", "database") as deed:
+                found = await deed.run(health.end_lost(batch))
+                deed.is_act, deed.after = bool(found), {"jobs": [str(one) for one in found]}
+            ended += len(found)
+        if lost.next_after is None:
+            return counters, ended
+        after, looked = lost.next_after, looked + LOOK
+        on_look(looked)
