@@ -36,6 +36,7 @@ HIDES_NOTHING: dict[str, str | Act] = {
     "a look at the jobs": "select from laneway.ready; select from laneway.jobs_seq_seq",
     "a job ended": "delete from laneway.outcome",
     "an analysis of the table": "analyze laneway.ready",
+    "a lock that vacuum takes": "lock laneway.ready in share update exclusive mode",
 }
 
 

@@ -1,13 +1,13 @@
 -- The first transaction that may still bring or give back a job with a number drawn before now.
 -- One that draws numbers holds the sequence until it ends, one that has rows of ready in hand holds that table:
--- other transactions, however long they stay open, hide no job. Nor does vacuum or analyze of the table.
+-- other transactions, however long they stay open, hide no job. Nor do vacuum and analyze, which take other locks.
 with now as materialized (select pg_current_snapshot() as seen)
 select coalesce((
            select x.xid from pg_snapshot_xip(n.seen) as x (xid)
             where exists (select from pg_locks t
                             join pg_locks r on r.virtualtransaction = t.virtualtransaction
                            where t.locktype = 'transactionid' and t.transactionid = x.xid::xid and t.mode = 'ExclusiveLock'
-                             and r.locktype = 'relation' and r.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
+                             and r.locktype = 'relation' and r.mode in ('RowShareLock', 'RowExclusiveLock')
                              and r.relation in ('laneway.jobs_seq_seq'::regclass, 'laneway.ready'::regclass)
                              and r.database = (select d.oid from pg_database d where d.datname = current_database()))
             order by x.xid limit 1),
