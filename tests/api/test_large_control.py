@@ -121,7 +121,7 @@ async def test_large_schedule_is_written_without_being_parsed_on_the_loop(
     answers = [
         await ask(ann, "POST", "/admin/schedules", **_sent({**new, "payload": first})),
         await ask(ann, "PATCH", path, **_sent({"payload": second})),
-        # What is so already leaves an act too.
+        # An unchanged object leaves an act too.
         await ask(ann, "PATCH", path, **_sent({"payload": second})),
         await ask(ann, "PATCH", path, json={"job_type": "b"}),
         await ask(ann, "PATCH", path, json={"enabled": False}),

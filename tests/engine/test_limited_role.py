@@ -122,11 +122,8 @@ async def test_refused_replacement_leaves_the_other_children_at_work(
         await until(crew.is_sent_away)
 
 
-async def test_worker_needs_no_right_that_only_the_version_before_needs(
-    shop: Workshop, limited_dsn: str
-) -> None:
-    shop.do(f"revoke all on laneway.slot_usage from {role_of(limited_dsn)}")
-    lw = Laneway(limited_dsn, **QUICK)
+async def run_plain_job(shop: Workshop, dsn: str) -> None:
+    lw = Laneway(dsn, **QUICK)
 
     @lw.handler("plain")
     async def plain(ctx: Context) -> str:
@@ -135,6 +132,13 @@ async def test_worker_needs_no_right_that_only_the_version_before_needs(
     await shop.hire(lw)
     assert await (await lw.submit("plain")).wait(60) == "done"
     await lw.close()
+
+
+async def test_worker_needs_no_right_that_only_the_version_before_needs(
+    shop: Workshop, limited_dsn: str
+) -> None:
+    shop.do(f"revoke all on laneway.slot_usage from {role_of(limited_dsn)}")
+    await run_plain_job(shop, limited_dsn)
 
 
 async def test_worker_that_loses_a_right_names_it_and_goes_on_with_it(
@@ -204,15 +208,7 @@ async def test_worker_may_hold_rights_on_columns_instead_of_tables(
     )
     shop.do(f"revoke insert, update on laneway.job_types from {role}")
     shop.do(f"grant insert ({columns}), update ({columns}) on laneway.job_types to {role}")
-    lw = Laneway(limited_dsn, **QUICK)
-
-    @lw.handler("plain")
-    async def plain(ctx: Context) -> str:
-        return "done"
-
-    await shop.hire(lw)
-    assert await (await lw.submit("plain")).wait(60) == "done"
-    await lw.close()
+    await run_plain_job(shop, limited_dsn)
 
 
 async def test_workspace_that_row_level_security_refuses_keeps_its_reason(
