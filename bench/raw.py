@@ -10,7 +10,7 @@ from bench import load, timing
 from bench.app import NOOP
 from bench.server import Conn, Database
 from laneway.config import Settings
-from laneway.engine.floors import Floors, all_ranges
+from laneway.engine.claim.floors import Floors, all_ranges
 from laneway.store import lanes
 from laneway.store.database import connection_options, run_sync
 from laneway.store.leases import Verdict, claim, settle

@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from laneway.api.server import Serving, listen, url_of
-from laneway.engine.process import run_loop
+from laneway.engine.process.lifecycle import run_loop
 from laneway.wiring import SERVER_POOL
 
 CREATE = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from bench.workers import ROOT
-from laneway.engine.process import run_loop
+from laneway.engine.process.lifecycle import run_loop
 
 WARM_UP_S = 1.0
 

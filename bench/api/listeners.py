@@ -12,7 +12,7 @@ import sys
 from functools import partial
 from typing import Any, cast
 
-from laneway.engine.process import run_loop
+from laneway.engine.process.lifecycle import run_loop
 
 
 class Reader(asyncio.Protocol):

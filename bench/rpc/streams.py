@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from uuid import uuid4
 
 from bench.app import lw
-from laneway.engine.process import run_loop
+from laneway.engine.process.lifecycle import run_loop
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc
 from laneway.rpc.link import Link

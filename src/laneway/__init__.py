@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from laneway.domain.retention import Retention
     from laneway.domain.retry import RetryPolicy
     from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
-    from laneway.engine.context import Context, SyncContext
+    from laneway.engine.run.context import Context, SyncContext
     from laneway.errors import LanewayError
     from laneway.wiring import Laneway
 
@@ -35,7 +35,7 @@ _HOMES = {
     "Analysis": "laneway.domain.approval",
     "Approval": "laneway.domain.approval",
     "Cancel": "laneway.domain.verdicts",
-    "Context": "laneway.engine.context",
+    "Context": "laneway.engine.run.context",
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
     "Laneway": "laneway.wiring",
@@ -46,7 +46,7 @@ _HOMES = {
     "RetryPolicy": "laneway.domain.retry",
     "Settings": "laneway.config",
     "Snooze": "laneway.domain.verdicts",
-    "SyncContext": "laneway.engine.context",
+    "SyncContext": "laneway.engine.run.context",
 }
 
 __all__ = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from laneway.engine.health import Health
-from laneway.engine.logs import configure
-from laneway.engine.process import run_worker_process
-from laneway.engine.supervisor import Supervisor, command
+from laneway.engine.process.health import Health
+from laneway.engine.process.lifecycle import run_worker_process
+from laneway.engine.process.logs import configure
+from laneway.engine.process.supervisor import Supervisor, command
 from laneway.errors import ConfigError
 from laneway.wiring import Laneway, load_app, metrics_of, size_options
 

@@ -15,10 +15,10 @@ from laneway import __version__
 from laneway.config import Settings
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
-from laneway.engine.deadline import Deadline
-from laneway.engine.duties import Leading
-from laneway.engine.logs import configure
-from laneway.engine.process import TO_STOP, Signals, run_loop, stop_worker
+from laneway.engine.leader.services import Leading
+from laneway.engine.process.deadline import Deadline
+from laneway.engine.process.lifecycle import TO_STOP, Signals, run_loop, stop_worker
+from laneway.engine.process.logs import configure
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, Refused
 from laneway.memory import give_back_large_blocks

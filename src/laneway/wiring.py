@@ -18,12 +18,12 @@ from laneway.client import Client, JobHandle
 from laneway.config import Settings
 from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
-from laneway.engine.checks import TIMEOUT_S, make_check
-from laneway.engine.health import Health
-from laneway.engine.logs import configure
-from laneway.engine.process import run_worker_process
+from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
+from laneway.engine.process.health import Health
+from laneway.engine.process.lifecycle import run_worker_process
+from laneway.engine.process.logs import configure
+from laneway.engine.process.supervisor import Supervisor, command
 from laneway.engine.registry import Handler, Registry, make_handler
-from laneway.engine.supervisor import Supervisor, command
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, InvalidInput
 from laneway.opening import resolve_dsn

@@ -19,7 +19,7 @@ from laneway.api.logs import RequestIds
 from laneway.config import Settings
 from laneway.control import sessions
 from laneway.control.throttle import Throttle
-from laneway.engine.logs import JsonLines, TextLines
+from laneway.engine.process.logs import JsonLines, TextLines
 from laneway.store import jobs as job_store
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.domain.job_error import PRIVATE_MESSAGE
-from laneway.engine.verdicts import error_json
+from laneway.engine.run.attempt_outcomes import error_json
 from tests.api.conftest import Ask, People, Principal
 from tests.api.streaming import reading
 from tests.control.scene import Scene

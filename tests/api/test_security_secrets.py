@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from laneway.api.app import make_app
 from laneway.config import Settings
 from laneway.control.gatekeeper import FRESH_S
-from laneway.engine.logs import JsonLines, TextLines
+from laneway.engine.process.logs import JsonLines, TextLines
 from laneway.store import jobs as job_store
 from laneway.store.database import Database, connection_options
 from tests.api.conftest import Ask, People

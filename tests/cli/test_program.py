@@ -15,7 +15,7 @@ import pytest
 
 from laneway.cli import main as entry
 from laneway.cli.main import ORDER
-from laneway.engine.verdicts import error_json
+from laneway.engine.run.attempt_outcomes import error_json
 from laneway.store import jobs
 from tests.cli.conftest import PROGRAM, Run
 from tests.conftest import short_data_dir

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 from laneway import forks
-from laneway.engine import heartbeat_child
-from laneway.engine.heartbeat import Heartbeat
+from laneway.engine.lease import heartbeat_child
+from laneway.engine.lease.heartbeat import Heartbeat
 
 
 def watch_nobody(pid: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laneway.engine.scheduler import Scheduler
+from laneway.engine.leader.scheduler import Scheduler
 from tests.crash.house import lw
 
 __all__ = ["lw"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from laneway.engine.scheduler import Scheduler
-from laneway.engine.watchdog import Watchdog
+from laneway.engine.leader.scheduler import Scheduler
+from laneway.engine.leader.watchdog import Watchdog
 from tests.crash.house import lw
 
 __all__ = ["lw"]

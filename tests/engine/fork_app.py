@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from laneway import Context, Laneway, SyncContext
-from laneway.engine import deadline
+from laneway.engine.process import deadline
 from tests.engine.workshop import SOON
 
 lw = Laneway()

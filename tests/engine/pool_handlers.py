@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from laneway.domain.verdicts import Cancel, Retry, Snooze
-from laneway.engine.child_wire import HEAD
-from laneway.engine.context import Context, SyncContext
+from laneway.engine.child.wire import HEAD
 from laneway.engine.registry import Registry, make_handler
+from laneway.engine.run.context import Context, SyncContext
 
 app = SimpleNamespace(registry=Registry())
 broken = SimpleNamespace(registry=Registry())

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from laneway import Analysis, Cancel, Context, Snooze, SyncContext
-from laneway.engine import limits
-from laneway.engine.ledger import DatabaseLedger
+from laneway.engine.claim import call_limits
+from laneway.engine.lease.attempt_store import DatabaseLedger
 from laneway.errors import Refused
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict
@@ -286,8 +286,8 @@ async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
 async def test_a_limit_given_back_with_an_attempt_is_had_at_once(
     bank: Workshop, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "FIRST_S", 600.0)
-    monkeypatch.setattr(limits, "LONGEST_S", 600.0)
+    monkeypatch.setattr(call_limits, "FIRST_S", 600.0)
+    monkeypatch.setattr(call_limits, "LONGEST_S", 600.0)
     asked, let_go = held.when_full(monkeypatch), asyncio.Event()
 
     @bank.lw.handler("finish", limits=["narrow"])

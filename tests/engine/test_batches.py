@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.engine import completer, reporter
-from laneway.engine.complaints import Complaints
-from laneway.engine.completer import Completer
-from laneway.engine.reporter import Reporter
+from laneway.engine.lease import completer, reporter
+from laneway.engine.lease.completer import Completer
+from laneway.engine.lease.reporter import Reporter
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.store.leases import Answer, LogEntry, Report, Verdict
 
 CLAIMS = [Claim(seq, uuid4(), 1) for seq in range(1, 6)]

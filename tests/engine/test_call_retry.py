@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from laneway import Context, Retry, RetryPolicy, Snooze, SyncContext
-from laneway.engine.call_retry import Patience, retry_after
+from laneway.engine.run.call_retry import Patience, retry_after
 from laneway.errors import InvalidInput, JobFailed
 from tests.engine import held
 from tests.engine.workshop import SOON, Workshop, until
@@ -108,7 +108,7 @@ async def test_cancel_ends_the_pause_between_tries(shop: Workshop, isolation: st
 async def test_job_that_waits_for_its_next_try_is_not_stalled(
     shop: Workshop, isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.engine.call_retry.MOVE_S", 0.05)
+    monkeypatch.setattr("laneway.engine.run.call_retry.MOVE_S", 0.05)
     hour = RetryPolicy(base=3600, cap=3600)
 
     def broken() -> None:

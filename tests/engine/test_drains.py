@@ -10,7 +10,7 @@ import pytest
 from laneway import Context
 from laneway.control import workers
 from laneway.domain.overview import WorkerRow
-from laneway.engine.memory import resident_bytes
+from laneway.engine.process.memory import resident_bytes
 from laneway.engine.worker import Worker
 from laneway.store.notify import CHANNEL, wake_message
 from laneway.store.statement import Statement

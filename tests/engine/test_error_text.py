@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from laneway import Cancel, Context, PublicError, SyncContext
-from laneway.engine.logs import JsonLines, TextLines
+from laneway.engine.process.logs import JsonLines, TextLines
 from tests.engine import isolated
 from tests.engine.workshop import Workshop, until
 

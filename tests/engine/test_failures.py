@@ -9,10 +9,11 @@ import pytest
 
 from laneway import Cancel, Context, Retry, RetryPolicy, Snooze
 from laneway.domain.claim import Claim
-from laneway.engine import failures, spells
+from laneway.engine.lease import failure_log
+from laneway.engine.process import log_throttle
 from laneway.engine.registry import make_handler
-from laneway.engine.run import Run
-from laneway.engine.verdicts import error_json
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.attempt_outcomes import error_json
 from laneway.store.leases import Answer, Assignment, Verdict
 from tests.engine.workshop import Workshop, until
 
@@ -37,7 +38,7 @@ async def test_each_failed_attempt_is_told_with_what_becomes_of_its_job(
     await shop.ended(job)
     await until(lambda: len(said(caplog)) == 3)
     shown = "ValueError: two lines \\x1b[31m" + "x" * 5000
-    short = shown[: failures.LONGEST] + "…"
+    short = shown[: failure_log.LONGEST] + "…"
     assert said(caplog) == [
         (logging.WARNING, f"mail {job.id}: attempt 1 failed: {short}; again in 0.05 s"),
         (logging.WARNING, f"mail {job.id}: attempt 2 failed: Retry: busy; again in 0.01 s"),
@@ -65,7 +66,7 @@ async def test_what_is_no_failure_is_not_told_as_one(
 async def test_many_failures_are_counted_instead_of_told_one_by_one(
     shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spells, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
 
     @shop.lw.handler("mail", max_retries=0)
     async def mail(ctx: Context) -> None:
@@ -90,11 +91,11 @@ async def test_many_failures_are_counted_instead_of_told_one_by_one(
 async def test_while_it_goes_on_there_is_one_line_at_a_time(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spells, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
 
     async def fn(ctx: Context) -> None: ...
 
-    told = failures.Failures()
+    told = failure_log.Failures()
 
     def fail(many: int, status: str, then: str | None = None) -> int:
         caplog.clear()
@@ -106,11 +107,11 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
             for one in (status, then):
                 if one is not None:
                     told.settled([verdict], [Answer(n, 1, "accepted", one)])
-        if many > spells.MOST:
+        if many > log_throttle.MOST:
             told.spells.end("mail")
         return len(caplog.records)
 
-    assert fail(500, "approved") == spells.MOST + 1
+    assert fail(500, "approved") == log_throttle.MOST + 1
     assert fail(500, "approved") == 1
     assert caplog.records[0].levelno == logging.WARNING
     assert fail(500, "failed") == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.domain.claim import Claim
-from laneway.engine.floors import MOST_LEVELS, Floors, all_ranges
+from laneway.engine.claim.floors import MOST_LEVELS, Floors, all_ranges
 from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, ClaimAnswer, Range
 
 NOBODY = UUID(int=0)

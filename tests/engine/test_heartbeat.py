@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from laneway import Context
-from laneway.engine.heartbeat import Heartbeat
-from laneway.engine.heartbeat_child import HUNG, Beater, Teller
-from laneway.engine.heartbeat_wire import Pair
+from laneway.engine.lease.heartbeat import Heartbeat
+from laneway.engine.lease.heartbeat_child import HUNG, Beater, Teller
+from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import Answer
 from tests.engine.crew import Crew
@@ -56,7 +56,7 @@ async def test_a_heartbeat_process_that_hangs_as_it_starts_is_replaced(
     async def job(ctx: Context) -> int:
         return ctx.attempt
 
-    monkeypatch.setattr("laneway.engine.heartbeat.READY_S", 0.2)
+    monkeypatch.setattr("laneway.engine.lease.heartbeat.READY_S", 0.2)
     monkeypatch.setattr(Heartbeat, "child", "tests.engine.hung")
     await shop.hire()
     submitted = await shop.lw.submit("job")

@@ -13,7 +13,7 @@ import pytest
 
 from laneway import Context, SyncContext
 from laneway.config import Settings
-from laneway.engine import lane_loop
+from laneway.engine.claim import lane_loop
 from tests.engine.workshop import SOON, Workshop, until
 
 

@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from laneway.config import Settings
-from laneway.engine.complaints import Complaints
-from laneway.engine.watchdog import Watchdog
+from laneway.engine.leader.watchdog import Watchdog
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.store.database import Database
 from tests.engine.workshop import Workshop
 
@@ -114,7 +114,7 @@ async def test_a_jump_of_the_databases_clock_is_an_election(
     await leader.run_once()
     # Our clock stands for the database's: only the difference counts.
     now = time.monotonic
-    monkeypatch.setattr("laneway.engine.watchdog.time.monotonic", lambda: now() - 100)
+    monkeypatch.setattr("laneway.engine.leader.watchdog.time.monotonic", lambda: now() - 100)
     await leader.run_once()
     assert elected == [1, 1]
 
@@ -131,7 +131,7 @@ async def test_followers_notice_a_jump_of_the_databases_clock(
     await follower.run_once()
     assert noticed == []
     now = time.monotonic
-    monkeypatch.setattr("laneway.engine.watchdog.time.monotonic", lambda: now() - 100)
+    monkeypatch.setattr("laneway.engine.leader.watchdog.time.monotonic", lambda: now() - 100)
     await follower.run_once()
     assert noticed == [False]
 

@@ -12,7 +12,7 @@ from laneway import Context, SyncContext
 from laneway.config import Settings
 from laneway.domain.redaction import Redaction
 from laneway.domain.token import new_secret
-from laneway.engine.logs import JsonLines, TextLines, configure
+from laneway.engine.process.logs import JsonLines, TextLines, configure
 from tests.engine import traced
 from tests.engine.spans import Spans, spans
 from tests.engine.workshop import Workshop

@@ -9,8 +9,8 @@ import pytest
 
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
-from laneway.engine import spells
-from laneway.engine.losses import Losses
+from laneway.engine.lease.loss_log import Losses
+from laneway.engine.process import log_throttle
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
@@ -19,7 +19,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 @pytest.fixture(autouse=True)
 def hour(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(spells, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
     caplog.set_level(logging.INFO, "laneway")
 
 
@@ -32,7 +32,7 @@ async def test_many_that_are_lost_at_once_are_counted_instead_of_told_one_by_one
     losses.tell("rare", Claim(7, UUID(int=7), 2), "lost")
     losses.close()
     told = said(caplog)
-    assert len(told) == spells.MOST + 2
+    assert len(told) == log_throttle.MOST + 2
     why = "taken away: the lease could not be renewed in time"
     assert told[0] == (logging.WARNING, f"mail {UUID(int=0)}: attempt 1 was {why}")
     assert told[-2] == (logging.WARNING, f"rare {UUID(int=7)}: attempt 2 was {why}")
@@ -43,7 +43,7 @@ async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     losses = Losses()
-    for n in range(spells.MOST + 1):
+    for n in range(log_throttle.MOST + 1):
         losses.tell(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
     losses.close()
     assert {level for level, _ in said(caplog)} == {logging.INFO}

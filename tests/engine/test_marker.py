@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from laneway import forks
-from laneway.engine.marker import SIZE, Marker
+from laneway.engine.process.loop_marker import SIZE, Marker
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from laneway import Context, JobHandle, SyncContext
-from laneway.engine.rooms import Rooms
+from laneway.engine.claim.capacity import Rooms
 from tests.engine import fork_app
 from tests.engine.crew import Crew
 from tests.engine.workshop import Workshop, until

@@ -17,15 +17,15 @@ from laneway import Cancel, Context, Retry, Snooze
 from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.lane import Lane
-from laneway.engine import heartbeat_wire as wire
-from laneway.engine import verdicts
-from laneway.engine.complaints import Complaints
-from laneway.engine.control import served
+from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.lane_routing import served
+from laneway.engine.lease import heartbeat_wire as wire
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.registry import Registry, make_handler
-from laneway.engine.rooms import Rooms
-from laneway.engine.run import Run
+from laneway.engine.run import attempt_outcomes
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.threads import Threads
 from laneway.engine.service import Service, backoff_s
-from laneway.engine.threads import Threads
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment
@@ -247,7 +247,7 @@ def make_run(**options: Any) -> Run:
 def test_every_way_to_raise_has_its_verdict(
     error: BaseException, kind: str, delay: float | None
 ) -> None:
-    verdict = verdicts.of_error(make_run(), error)
+    verdict = attempt_outcomes.of_error(make_run(), error)
     assert (verdict.kind, verdict.delay_s) == (kind, delay)
 
 
@@ -260,9 +260,9 @@ def test_an_error_is_bounded_however_long_its_text_and_trace_are() -> None:
     try:
         dive(500)
     except ValueError as error:
-        told = json.loads(verdicts.describe(error))
-    assert len(told["message"]) <= verdicts.LONGEST_MESSAGE
-    assert len(told["traceback"]) <= verdicts.LONGEST_TRACEBACK + 100
+        told = json.loads(attempt_outcomes.describe(error))
+    assert len(told["message"]) <= attempt_outcomes.LONGEST_MESSAGE
+    assert len(told["traceback"]) <= attempt_outcomes.LONGEST_TRACEBACK + 100
     assert "ValueError" in told["type"]
 
 
@@ -273,7 +273,7 @@ def test_an_error_is_bounded_however_long_its_text_and_trace_are() -> None:
 def test_every_reason_to_stop_has_its_verdict(reason: Any, kind: str | None) -> None:
     run = make_run(timeout=5)
     run.stop_reason = reason
-    verdict = verdicts.of_stop(run)
+    verdict = attempt_outcomes.of_stop(run)
     assert (verdict.kind if verdict else None) == kind
 
 

@@ -23,12 +23,12 @@ import uvloop
 from laneway.config import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import DEFAULT_LIMITS
-from laneway.engine import process_pool
-from laneway.engine.lines import LoopLine
-from laneway.engine.process_pool import ProcessPool
+from laneway.engine.child import process_pool
+from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.registry import Registry, make_handler
-from laneway.engine.requests import Requests
-from laneway.engine.run import Run, StopReason
+from laneway.engine.run.attempt import Run, StopReason
+from laneway.engine.run.handler_requests import Requests
+from laneway.engine.run.local_channel import LoopLine
 from laneway.errors import StaleAttempt
 from laneway.store.leases import Assignment, Report, Verdict
 from tests.engine import pool_handlers

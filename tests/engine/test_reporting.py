@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway import Context, SyncContext
-from laneway.engine import context
+from laneway.engine.run import context
 from laneway.errors import InvalidInput
 from laneway.store.statement import Statement
 from tests.engine.crew import Crew

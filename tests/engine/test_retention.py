@@ -13,10 +13,10 @@ import pytest
 
 from laneway import Context
 from laneway.config import Settings
-from laneway.engine import retention as module
-from laneway.engine.complaints import Complaints
-from laneway.engine.retention import Retention
-from laneway.engine.watchdog import Watchdog
+from laneway.engine.leader import retention as module
+from laneway.engine.leader.retention import Retention
+from laneway.engine.leader.watchdog import Watchdog
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.store.database import Database
 from tests.engine.workshop import QUICK, Workshop, until
 

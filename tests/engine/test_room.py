@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from laneway import Context
 from laneway.control import explain, workers
 from laneway.domain.overview import RoomUse
-from laneway.engine.rooms import Rooms
+from laneway.engine.claim.capacity import Rooms
 from laneway.store.database import Database
 from laneway.store.statement import Statement
 from tests.engine.workshop import Workshop, until

@@ -18,9 +18,9 @@ from laneway import Context
 from laneway.config import Settings
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.schedule import Schedule
-from laneway.engine.checks import Check, make_check
-from laneway.engine.complaints import Complaints
-from laneway.engine.scheduler import LONGEST_S, Scheduler
+from laneway.engine.leader.schedule_checks import Check, make_check
+from laneway.engine.leader.scheduler import LONGEST_S, Scheduler
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import ConfigError
 from laneway.store import schedules
 from laneway.store.database import Database

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from laneway import Context, Laneway, SyncContext
-from laneway.engine.process import TO_STOP, run_worker_process, stop_worker
+from laneway.engine.process.lifecycle import TO_STOP, run_worker_process, stop_worker
 from laneway.errors import LanewayError
 from laneway.store import lanes
 from tests.engine import isolated

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from laneway import Context
-from laneway.engine import stray_look
-from laneway.engine.complaints import Complaints
-from laneway.engine.floors import Floors
-from laneway.engine.stray_look import StrayLook
+from laneway.engine.claim import stray_look
+from laneway.engine.claim.floors import Floors
+from laneway.engine.claim.stray_look import StrayLook
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.store import statement
 from laneway.store.database import Database
 from tests.engine.workshop import Workshop, until

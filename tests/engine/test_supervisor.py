@@ -157,7 +157,7 @@ EXITS = "import sys, time; open(sys.argv[1], 'a').write(f'{time.monotonic()}\\n'
 SUPERVISES = """
 import sys
 from laneway.config import Settings
-from laneway.engine.supervisor import Supervisor
+from laneway.engine.process.supervisor import Supervisor
 sys.exit(Supervisor(sys.argv[1:], 1, None, Settings()).run())
 """
 

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from laneway import Context, JobHandle
-from laneway.engine.marker import MOST, SIZE, Marker
+from laneway.engine.process.loop_marker import MOST, SIZE, Marker
 from tests.engine import isolated
 from tests.engine.workshop import Workshop, until
 

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any, cast
 
-from laneway.engine.run import Run
-from laneway.engine.turns import Turns
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.inline_tasks import Turns
 from tests.engine.workshop import until
 
 MARK: ContextVar[int] = ContextVar("MARK", default=0)

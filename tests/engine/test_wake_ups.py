@@ -186,7 +186,7 @@ async def test_a_kind_of_room_that_one_claim_used_up_is_claimed_for_again_when_i
 async def test_a_job_that_turns_up_below_the_others_is_found(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.engine.stray_look.EVERY_S", 0.5)
+    monkeypatch.setattr("laneway.engine.claim.stray_look.EVERY_S", 0.5)
     echo(shop)
     await ready(shop)
     early = shop.one("select nextval('laneway.jobs_seq_seq')")

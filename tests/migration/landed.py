@@ -19,7 +19,17 @@ import psycopg
 from psycopg.pq import ExecStatus
 
 ROOT = Path(__file__).resolve().parents[2]
-LANDED = ("27b4824", "9c75547", "146ef72", "ca1cf61", "8f14018", "7c35c6b", "e29a9c7", "5a31e4b", "9bc158f")
+LANDED = (
+    "27b4824",
+    "9c75547",
+    "146ef72",
+    "ca1cf61",
+    "8f14018",
+    "7c35c6b",
+    "e29a9c7",
+    "5a31e4b",
+    "9bc158f",
+)
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters
 

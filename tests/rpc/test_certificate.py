@@ -13,7 +13,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from laneway.config import Settings
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import ConfigError
 from laneway.rpc.certificate import Certificate
 from laneway.store.database import Database

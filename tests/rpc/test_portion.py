@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.engine.rooms import MOST
+from laneway.engine.claim.capacity import MOST
 from laneway.rpc.portion import CLAIM_BYTES, FIRST, Portion
 from laneway.store.leases import Assignment
 

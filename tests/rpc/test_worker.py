@@ -24,8 +24,8 @@ import pytest
 from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
 from laneway.config import Settings
 from laneway.domain.approval import Approval
-from laneway.engine.complaints import Complaints
-from laneway.engine.executor import Executor
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
 from laneway.remote import remote_worker
 from laneway.rpc import intake as intake_module
@@ -643,7 +643,7 @@ async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_gr
     shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.worker.STOP_S", 0.01)
-    monkeypatch.setattr("laneway.engine.closing.STOP_S", 0.01)
+    monkeypatch.setattr("laneway.engine.process.shutdown.STOP_S", 0.01)
 
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...

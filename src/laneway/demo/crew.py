@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from laneway.engine.marker import SIZE
+from laneway.engine.process.loop_marker import SIZE
 from laneway.errors import LanewayError
 
 APP = "laneway.demo.app:lw"

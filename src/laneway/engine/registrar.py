@@ -15,10 +15,10 @@ from laneway.domain.job_type import forgetting
 from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit
 from laneway.domain.overview import TOUCH_S
-from laneway.engine.complaints import Complaints
-from laneway.engine.memory import resident_bytes
+from laneway.engine.claim.capacity import Rooms
+from laneway.engine.process.memory import resident_bytes
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.registry import Registry
-from laneway.engine.rooms import Rooms
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store import job_types, lanes, limits, schedules

@@ -27,7 +27,7 @@ from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.schedule import Schedule
-from laneway.engine.checks import Check
+from laneway.engine.leader.schedule_checks import Check
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store.workers import TypeRecord
 

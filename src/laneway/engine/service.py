@@ -8,7 +8,7 @@ import logging
 import random
 from typing import ClassVar
 
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import DatabaseUnavailable
 
 log = logging.getLogger("laneway")

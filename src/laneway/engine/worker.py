@@ -19,30 +19,30 @@ from uuid import UUID, uuid4
 from laneway import __version__, forks
 from laneway.config import Settings
 from laneway.domain.overview import Transport
-from laneway.engine.closing import STOP_S, finish_or_release
-from laneway.engine.complaints import Complaints
-from laneway.engine.completer import MOST, Completer
-from laneway.engine.control import announce_lanes, served, warn_of_missing
-from laneway.engine.counting import Counting
+from laneway.engine.child.process_pool import ProcessPool
+from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.lane_loop import LaneLoop, Tools
+from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
+from laneway.engine.claim.peer_wakeups import Neighbours
+from laneway.engine.claim.poller import Poller
+from laneway.engine.claim.wakeups import Listening
 from laneway.engine.databases import Databases
-from laneway.engine.executor import Executor
-from laneway.engine.heartbeat import Heartbeat, renewed_in
 from laneway.engine.hooks import call_hooks
-from laneway.engine.lane_loop import LaneLoop, Tools
-from laneway.engine.ledger import DatabaseLedger
-from laneway.engine.listening import Listening
-from laneway.engine.marker import Marker
-from laneway.engine.names import default_name
-from laneway.engine.neighbours import Neighbours
-from laneway.engine.poller import Poller
-from laneway.engine.process_pool import ProcessPool
+from laneway.engine.leader.retention import Retention
+from laneway.engine.leader.scheduler import Scheduler
+from laneway.engine.leader.watchdog import Watchdog
+from laneway.engine.lease.attempt_store import DatabaseLedger
+from laneway.engine.lease.completer import MOST, Completer
+from laneway.engine.lease.heartbeat import Heartbeat, renewed_in
+from laneway.engine.process.loop_marker import Marker
+from laneway.engine.process.names import default_name
+from laneway.engine.process.shutdown import STOP_S, finish_or_release
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
-from laneway.engine.requests import Requests
-from laneway.engine.retention import Retention
-from laneway.engine.rooms import Rooms
-from laneway.engine.scheduler import Scheduler
-from laneway.engine.watchdog import Watchdog
+from laneway.engine.run.executor import Executor
+from laneway.engine.run.handler_requests import Requests
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.store import lanes
 from laneway.store.leases import Answer, Verdict

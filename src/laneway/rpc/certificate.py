@@ -11,7 +11,7 @@ from typing import Final
 import grpc
 
 from laneway.config import Settings
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import ConfigError
 
 log = logging.getLogger("laneway")

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from laneway.engine.complaints import Complaints
-from laneway.engine.completer import Completer
-from laneway.engine.counting import Counting
+from laneway.engine.lease.completer import Completer
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.worker_metrics import Counting
 from laneway.rpc.assigned import Assignments
 from laneway.rpc.rotation import Rotation
 from laneway.rpc.stream_loop import LaneFloors

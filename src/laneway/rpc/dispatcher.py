@@ -13,9 +13,9 @@ from uuid import UUID, uuid4
 
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.engine.control import served
-from laneway.engine.lane_loop import Tools
-from laneway.engine.verdicts import of_forged, own_error_json
+from laneway.engine.claim.lane_loop import Tools
+from laneway.engine.claim.lane_routing import served
+from laneway.engine.run.attempt_outcomes import of_forged, own_error_json
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc.assigned import Assigned
 from laneway.rpc.caller import Caller

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from laneway.domain.text import visible
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import InvalidInput, LanewayError
 from laneway.tally import PROCESS
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
-from laneway.engine.complaints import Complaints
-from laneway.engine.heartbeat import Heartbeat
-from laneway.engine.heartbeat_wire import NAMED, Pair, pack
+from laneway.engine.lease.heartbeat import Heartbeat
+from laneway.engine.lease.heartbeat_wire import NAMED, Pair, pack
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.rpc.link import Link
 
 

@@ -1,4 +1,4 @@
-"""The heartbeat process of a remote worker: as engine/heartbeat_child.py, but renews by calls."""
+"""The heartbeat process of a remote worker: as engine/lease/heartbeat_child.py, but renews by calls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from uuid import UUID
 
 import grpc
 
-from laneway.engine.heartbeat_child import Renew, serve
-from laneway.engine.heartbeat_wire import Pair
+from laneway.engine.lease.heartbeat_child import Renew, serve
+from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable, Forbidden, Unauthenticated
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import grpc.aio
 
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.rpc._generated import dispatch_pb2 as pb

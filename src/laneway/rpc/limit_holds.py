@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import ClassVar, Final
 
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
 from laneway.store import calls
 from laneway.store.database import Database

@@ -12,8 +12,8 @@ from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.redaction import redact
 from laneway.domain.text import check_text, escape_text
-from laneway.engine.line import LONGEST_LINE
-from laneway.engine.verdicts import error_json, own_error_json
+from laneway.engine.run.attempt_outcomes import error_json, own_error_json
+from laneway.engine.run.handler_channel import LONGEST_LINE
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.hello import MOST_HELD, MOST_TYPES, bounded

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from laneway.engine.rooms import MOST
+from laneway.engine.claim.capacity import MOST
 from laneway.store.leases import Assignment
 
 # Of a lane of which nothing is known yet.

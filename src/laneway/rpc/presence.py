@@ -9,7 +9,7 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.overview import TOUCH_S
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
 from laneway.rpc.assigned import Assignments
 from laneway.rpc.dispatcher import Dispatcher

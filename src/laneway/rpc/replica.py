@@ -19,14 +19,14 @@ from uuid import UUID, uuid4
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
-from laneway.engine.complaints import Complaints
-from laneway.engine.completer import Completer
-from laneway.engine.counting import Counting
-from laneway.engine.duties import Duties
-from laneway.engine.ledger import DatabaseLedger
-from laneway.engine.listening import Listening
-from laneway.engine.neighbours import Neighbours
-from laneway.engine.poller import Poller
+from laneway.engine.claim.peer_wakeups import Neighbours
+from laneway.engine.claim.poller import Poller
+from laneway.engine.claim.wakeups import Listening
+from laneway.engine.leader.services import Duties
+from laneway.engine.lease.attempt_store import DatabaseLedger
+from laneway.engine.lease.completer import Completer
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.rpc.assigned import Assignments

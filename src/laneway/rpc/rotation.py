@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from laneway.engine.rooms import MOST
+from laneway.engine.claim.capacity import MOST
 
 # How long room is collected: most of the worker's places are still taken meanwhile.
 COLLECT_S = 0.02

@@ -15,7 +15,7 @@ from laneway.config import Settings
 from laneway.control.gatekeeper import Gatekeeper
 from laneway.control.throttle import Throttle
 from laneway.domain.address import is_loopback
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc.certificate import Certificate

@@ -20,7 +20,7 @@ from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.engine.complaints import Complaints
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import Forbidden, InvalidInput, LanewayError
 from laneway.rpc import messages, wire
 from laneway.rpc._generated import dispatch_pb2 as pb

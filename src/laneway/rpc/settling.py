@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from laneway.engine.completer import Completer
+from laneway.engine.lease.completer import Completer
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import Answer, Verdict
 

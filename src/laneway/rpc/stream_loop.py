@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from laneway.engine.complaints import Complaints
-from laneway.engine.floors import Floors
-from laneway.engine.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, Tools
-from laneway.engine.rooms import MOST
+from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.floors import Floors
+from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, Tools
+from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import LanewayError
 from laneway.rpc.portion import Portion
 from laneway.rpc.rotation import Rotation

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from laneway.engine.fullness import Fullness
-from laneway.engine.rooms import MOST
+from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.fullness import Fullness
 
 TOTAL: Final = ""
 

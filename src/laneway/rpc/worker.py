@@ -18,20 +18,20 @@ from laneway import __version__, forks
 from laneway.config import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
-from laneway.engine.closing import STOP_S, finish_or_release
-from laneway.engine.complaints import Complaints
-from laneway.engine.completer import Completer
-from laneway.engine.counting import Counting
-from laneway.engine.executor import Executor
+from laneway.engine.child.process_pool import ProcessPool
+from laneway.engine.claim.capacity import Rooms
 from laneway.engine.hooks import call_hooks
-from laneway.engine.marker import Marker
-from laneway.engine.names import default_name
-from laneway.engine.process_pool import ProcessPool
+from laneway.engine.lease.completer import Completer
+from laneway.engine.process.loop_marker import Marker
+from laneway.engine.process.names import default_name
+from laneway.engine.process.shutdown import STOP_S, finish_or_release
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.registry import Registry
-from laneway.engine.requests import Requests
-from laneway.engine.rooms import Rooms
-from laneway.engine.run import Run
-from laneway.engine.verdicts import own_error_json
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.attempt_outcomes import own_error_json
+from laneway.engine.run.executor import Executor
+from laneway.engine.run.handler_requests import Requests
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from laneway.domain.claim import Claim
-from laneway.engine.reporter import merged
+from laneway.engine.lease.reporter import merged
 from laneway.rpc.gather import Gather
 from laneway.rpc.messages import News, Noted
 from laneway.store import steps

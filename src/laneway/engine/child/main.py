@@ -1,0 +1,313 @@
+"""A child process of a worker: runs handlers one after the other for as long as the pool wants it.
+
+The main thread runs handlers; one thread hears the pool, one sends progress. The child ends when
+told to, and dies with its worker however that ends. errand.py is the other side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import io
+import os
+import queue
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from types import SimpleNamespace
+from typing import Any
+
+from laneway import forks, tracing
+from laneway.domain.payload import PayloadLimits, decode, encode_result
+from laneway.engine.child.channel import ChildJob, ChildLine, Outbox
+from laneway.engine.child.handlers import Finder
+from laneway.engine.child.output import mark
+from laneway.engine.child.setup import (
+    die,
+    die_with,
+    ignore_signals,
+    keep_to_one_arena,
+    limit_memory,
+    look_like,
+)
+from laneway.engine.child.wire import HEAD, Message, unpack
+from laneway.engine.registry import Registry
+from laneway.engine.run import attempt_outcomes
+from laneway.engine.run.attempt import Run, here
+from laneway.engine.run.context import Context, SyncContext
+from laneway.engine.run.handler_channel import Interrupted
+from laneway.errors import InvalidInput, StaleAttempt
+from laneway.store.leases import Verdict
+
+
+class Child:
+    """Serves the pool at the other end of a socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        # A handler may put another file in the place of stdout.
+        self._output = os.dup(1)
+        self._outbox = Outbox(sock)
+        self._jobs: queue.SimpleQueue[ChildJob | None] = queue.SimpleQueue()
+        self._current: ChildJob | None = None
+        self._runner = asyncio.Runner()
+        self._resources: dict[Registry, SimpleNamespace] = {}
+        hello = self._receive()
+        if hello is None:
+            die()
+        die_with(hello["parent"])
+        look_like(hello)
+        self._limits = PayloadLimits(**hello["limits"])
+        self._finder = Finder(hello["app"])
+        self._has_database: bool = hello["has_database"]
+        self._logs: tuple[str | None, str] | None = hello["logs"]
+        if hello["memory_mb"] is not None:
+            keep_to_one_arena()
+        self._outbox.start()
+        threading.Thread(target=self._listen, name="laneway listener", daemon=True).start()
+        if hello["memory_mb"] is not None:
+            limit_memory(hello["memory_mb"])
+
+    # What the pool says -------------------------------------------------------------------------
+
+    def _receive(self) -> Message | None:
+        head = self._read(HEAD.size)
+        body = None if head is None else self._read(HEAD.unpack(head)[0])
+        return None if body is None else unpack(body)
+
+    def _read(self, size: int) -> bytes | None:
+        # Not a buffered file: its lock, held by a daemon thread, would break the way out.
+        data = bytearray()
+        while len(data) < size:
+            part = self._sock.recv(min(size - len(data), 1 << 18))
+            if not part:
+                return None
+            data += part
+        return bytes(data)
+
+    def _listen(self) -> None:
+        try:
+            while (message := self._receive()) is not None:
+                self._hear(message)
+        finally:
+            # The worker is gone, or this process is beyond hearing it.
+            die()
+
+    def _hear(self, message: Message) -> None:
+        job = self._current
+        match message["kind"]:
+            case "job":
+                self._current = ChildJob(message)
+                self._jobs.put(self._current)
+            case "stop" if job is not None and job.number == message["job"]:
+                job.stop(message["reason"])
+            case "answer" if job is not None and job.number == message["job"]:
+                if not job.answered(message) and message.get("undo") is not None:
+                    # It was given just when the handler gave up waiting.
+                    self._outbox.send({"kind": "ask", "job": job.number, **message["undo"]})
+            case "retire":
+                self._jobs.put(None)
+
+    # What the handlers do -----------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Runs jobs until the pool has no more for this child."""
+        while (job := self._jobs.get()) is not None:
+            answer = self._attempt(job)
+            job.close()
+            self._end_output(job.number)
+            self._outbox.send({"kind": "ended", "job": job.number, **answer})
+            del job
+        self._free()
+
+    def _end_output(self, number: int) -> None:
+        """So that the worker knows that it has read all that belongs to the job."""
+        for stream in (sys.stdout, sys.stderr):
+            # The handler may have closed it.
+            with contextlib.suppress(Exception):
+                stream.flush()
+        with contextlib.suppress(OSError):
+            os.write(self._output, mark(number))
+
+    def _attempt(self, job: ChildJob) -> Message:
+        if job.is_stopped():
+            return _ended(None)
+        try:
+            handler, registry = self._finder.find(job.job_type, job.module, job.main)
+            self._set_up_logs()
+            resources = self._load(registry)
+        except BaseException as error:
+            # SystemExit too: it would take the reason with it.
+            return _ended(_described(error), can_go_on=False)
+        if job.is_stopped():
+            return _ended(None)
+        self._outbox.send({"kind": "started", "job": job.number})
+        run = Run(job.assignment, handler, job.lane)
+        try:
+            return _ended(copy_context().run(self._call, job, run, resources))
+        except MemoryError as error:
+            # What filled the memory may be there still.
+            return _ended(_described(error), can_go_on=False)
+        except BaseException as error:
+            # SystemExit breaks off an event loop in the middle.
+            is_whole = isinstance(error, Exception) or not handler.is_async
+            return _ended(_judged(run, error), can_go_on=is_whole)
+
+    def _call(self, job: ChildJob, run: Run, resources: SimpleNamespace) -> Verdict | None:
+        handler, limits = run.handler, self._limits
+        here.set((run, job.worker))
+        tracing.adopt(job.traceparent)
+        try:
+            payload = decode(run.payload, limits)
+            kwargs = handler.arguments.validate(payload)
+            checkpoint = None if run.checkpoint is None else decode(run.checkpoint, limits)
+        except InvalidInput as error:
+            return attempt_outcomes.of_bad_payload(run, error)
+        line = ChildLine(
+            job,
+            self._outbox,
+            payload,
+            checkpoint,
+            resources,
+            limits,
+            has_database=self._has_database,
+        )
+        ctx = Context(line) if handler.is_async else SyncContext(line)
+        try:
+            if isinstance(ctx, Context):
+                work = _on_loop(job, handler.fn, ctx, kwargs)
+                result = self._runner.run(work, context=copy_context())
+            else:
+                result = handler.fn(ctx, **kwargs)
+                if forks.is_fork:
+                    forks.end()
+        except BaseException as error:
+            if forks.is_fork:
+                forks.end(error)
+            if isinstance(error, StaleAttempt):
+                return None
+            if isinstance(error, (Interrupted, asyncio.CancelledError)) and job.is_stopped():
+                return None
+            raise
+        # Whoever finished in its own transaction has said its result there.
+        said = None if ctx.has_finished else result
+        return Verdict(run.claim, "finish", encode_result(said, limits))
+
+    def _set_up_logs(self) -> None:
+        """Once the application was imported: its own way of logging comes first."""
+        if self._logs is not None:
+            from laneway.engine.process.logs import configure_child
+
+            configure_child(*self._logs)
+            self._logs = None
+
+    def _load(self, registry: Registry) -> SimpleNamespace:
+        """What on_start loads, once per child."""
+        resources = self._resources.get(registry)
+        if resources is None:
+            resources = SimpleNamespace()
+            for hook in registry.on_start:
+                self._run_hook(hook, resources)
+            self._resources[registry] = resources
+        return resources
+
+    def _free(self) -> None:
+        for registry, resources in self._resources.items():
+            for hook in registry.on_stop:
+                try:
+                    self._run_hook(hook, resources)
+                except Exception:
+                    traceback.print_exc()
+        self._runner.close()
+
+    def _run_hook(self, hook: Callable[..., Any], resources: SimpleNamespace) -> None:
+        outcome = hook(resources)
+        if inspect.isawaitable(outcome):
+
+            async def wait() -> None:
+                await outcome
+
+            self._runner.run(wait())
+
+
+async def _on_loop(
+    job: ChildJob, fn: Callable[..., Any], ctx: Context, kwargs: dict[str, Any]
+) -> object:
+    """Runs an async handler; the tasks it starts end with it, the loop stays for resources."""
+    loop, before = asyncio.get_running_loop(), asyncio.all_tasks()
+    forks.enter(loop)
+    work = loop.create_task(_handled(fn(ctx, **kwargs)))
+    job.on_stop(lambda: loop.call_soon_threadsafe(work.cancel))
+    try:
+        return await work
+    finally:
+        job.on_stop(None)
+        forks.leave(loop)
+        left = asyncio.all_tasks() - before
+        for other in left:
+            other.cancel()
+        if left:
+            await asyncio.wait(left)
+
+
+async def _handled(work: Awaitable[object]) -> object:
+    """A handler to its end; a process that it forked ends here too."""
+    try:
+        result = await work
+    except BaseException as error:
+        if forks.is_fork:
+            forks.end(error)
+        raise
+    if forks.is_fork:
+        forks.end()
+    return result
+
+
+def _ended(verdict: Verdict | str | None, *, can_go_on: bool = True) -> Message:
+    if isinstance(verdict, str):
+        return {"verdict": "fail", "error": verdict, "again": can_go_on}
+    if verdict is None:
+        return {"verdict": None, "again": can_go_on}
+    return {
+        "verdict": verdict.kind,
+        "result": verdict.result,
+        "error": verdict.error,
+        "delay_s": verdict.delay_s,
+        "again": can_go_on,
+    }
+
+
+def _judged(run: Run, error: BaseException) -> Verdict | str:
+    try:
+        return attempt_outcomes.of_error(run, error)
+    except Exception:
+        return _described(error)
+
+
+def _described(error: BaseException) -> str:
+    """An exception as stored, also one whose own text fails."""
+    try:
+        return attempt_outcomes.describe(error)
+    except Exception as second:
+        said = f"its description raised {type(second).__name__}"
+        return attempt_outcomes.error_json(type(error).__name__, said)
+
+
+def main() -> None:
+    ignore_signals()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    sock.set_inheritable(False)
+    kept = forks.Fds(sock.fileno())
+    forks.enter(None)
+    Child(sock).serve()
+    kept.let_go()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Runs handlers in child processes: what they do to their process they do not do to the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from dataclasses import asdict
+
+from laneway.config import Settings
+from laneway.engine.child.process import CHILD_MODULE, ChildProcess
+from laneway.engine.child.run import Errand
+from laneway.engine.process.logs import form_in_use
+from laneway.engine.run import attempt_outcomes
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.local_channel import LoopLine
+from laneway.errors import ConfigError
+from laneway.store.leases import Verdict
+
+IDLE_S = 60.0
+KEPT_IDLE = 2
+# Time for on_stop in a child that is no longer needed.
+RETIRE_S = 5.0
+FIRST_BACKOFF_S = 0.5
+LONGEST_BACKOFF_S = 30.0
+
+
+class _Backoff:
+    """Children that cannot even load a module are not started as fast as they fail."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str | None, tuple[int, float]] = {}
+
+    def wait_s(self, module: str | None) -> float:
+        return self._failures.get(module, (0, 0.0))[1] - time.monotonic()
+
+    def failed(self, module: str | None) -> None:
+        count = self._failures.get(module, (0, 0.0))[0] + 1
+        delay = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(count - 1, 10))
+        self._failures[module] = count, time.monotonic() + delay
+
+    def worked(self, module: str | None) -> None:
+        self._failures.pop(module, None)
+
+
+class ProcessPool:
+    """Warm children, each running one job at a time; started when needed, kept for the next."""
+
+    def __init__(
+        self, size: int, settings: Settings, *, app: str | None = None, has_database: bool = True
+    ) -> None:
+        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+        if spec is not None and spec.name == CHILD_MODULE:
+            raise ConfigError(
+                "a child process was about to start a worker while importing the main script:"
+                ' put the start under `if __name__ == "__main__":`'
+            )
+        self._size = size
+        self._most_jobs = settings.max_jobs_per_child
+        self._hello = {
+            "app": app,
+            "has_database": has_database,
+            "limits": asdict(settings.payload_limits),
+            "logs": (form_in_use(), settings.log_level),
+        }
+        self._children: set[ChildProcess] = set()
+        self._idle: list[ChildProcess] = []
+        self._errands: dict[Run, Errand] = {}
+        self._backoff = _Backoff()
+        self._starting = asyncio.Lock()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The children that are alive, busy or not."""
+        return sorted(child.pid for child in self._children if child.is_alive)
+
+    async def run(self, run: Run, line: LoopLine) -> Verdict | None:
+        """Runs a job in a child; raises only when cancelled. None: there is nothing to say."""
+        errand = self._errands[run] = Errand(run, line)
+        run.stopper = errand.stop
+        try:
+            return await self._run(errand)
+        except Exception as error:
+            self._backoff.failed(errand.module)
+            return attempt_outcomes.of_error(run, error)
+        finally:
+            run.stopper = None
+            del self._errands[run]
+            await errand.close()
+
+    def kill(self, run: Run) -> None:
+        """Ends the child of a run that was told to stop and did not."""
+        errand = self._errands.get(run)
+        if errand is not None:
+            errand.kill()
+
+    async def close(self) -> None:
+        """Ends all children and waits for them: the idle in order, the busy by force."""
+        self._is_closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for errand in self._errands.values():
+            errand.stopped.set()
+        async with self._starting:
+            idle, self._idle = self._idle, []
+        for errand in self._errands.values():
+            errand.kill()
+        for child in idle:
+            self._retire(child)
+        if self._children:
+            await asyncio.wait({child.gone for child in self._children})
+
+    async def _run(self, errand: Errand) -> Verdict | None:
+        while errand.is_wanted() and not self._is_closed:
+            if (wait_s := self._backoff.wait_s(errand.module)) > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait_s):
+                        await errand.stopped.wait()
+                continue
+            child = await self._take(errand.run.handler.memory_mb)
+            if child is None:
+                break
+            was_used = child.jobs > 0
+            message = await errand.converse(child)
+            if errand.is_started:
+                self._backoff.worked(errand.module)
+            if message is not None:
+                errand.child = None
+                if not errand.is_started and message["verdict"] is not None:
+                    self._backoff.failed(errand.module)
+                self._give_back(child, can_go_on=message["again"] and not errand.is_killed)
+                return errand.verdict(message)
+            how = await child.ended()
+            errand.child = None
+            if errand.is_killed:
+                break
+            if errand.is_started:
+                return errand.death(how)
+            if not was_used:
+                self._backoff.failed(errand.module)
+                return errand.death(how)
+            # It died of something older, before this handler was called: another child, then.
+        return None
+
+    async def _take(self, memory_mb: int | None) -> ChildProcess | None:
+        """The child used last among those that fit, else a new one; None when closed."""
+        for child in reversed(self._idle):
+            if child.memory_mb == memory_mb and child.is_alive:
+                self._idle.remove(child)
+                return child
+        # One at a time: an interpreter that starts keeps a core busy for a third of a second.
+        async with self._starting:
+            if self._is_closed:
+                return None
+            if self._idle and len(self._children) >= self._size:
+                self._retire(self._idle.pop(0))
+            child = await ChildProcess.start(self._hello, memory_mb)
+            self._children.add(child)
+        child.gone.add_done_callback(lambda _: self._bury(child))
+        return child
+
+    def _give_back(self, child: ChildProcess, *, can_go_on: bool) -> None:
+        child.is_heard.set()
+        if self._is_closed:
+            child.kill()
+        elif not can_go_on or child.jobs >= self._most_jobs:
+            self._retire(child)
+        elif child.is_alive:
+            child.idle_since = time.monotonic()
+            self._idle.append(child)
+            self._sweep_in(IDLE_S)
+
+    def _sweep_in(self, delay_s: float) -> None:
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(delay_s, self._retire_surplus)
+
+    def _retire_surplus(self) -> None:
+        """Lets children go that nobody has needed for long; a few stay warm."""
+        self._sweep = None
+        now = time.monotonic()
+        while len(self._idle) > KEPT_IDLE and self._idle[0].idle_since <= now - IDLE_S:
+            self._retire(self._idle.pop(0))
+        if len(self._idle) > KEPT_IDLE:
+            self._sweep_in(self._idle[0].idle_since + IDLE_S - now)
+
+    def _retire(self, child: ChildProcess) -> None:
+        child.send({"kind": "retire"})
+        asyncio.get_running_loop().call_later(RETIRE_S, child.kill)
+
+    def _bury(self, child: ChildProcess) -> None:
+        self._children.discard(child)
+        if child in self._idle:
+            self._idle.remove(child)

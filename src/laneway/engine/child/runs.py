@@ -1,0 +1,79 @@
+"""Attempts whose handlers are called in child processes: by their isolation, or as suspects."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Protocol, cast
+
+from laneway.config import Settings
+from laneway.engine.child.process_pool import ProcessPool
+from laneway.engine.run import attempt_outcomes
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.handler_requests import Requests
+from laneway.engine.run.local_channel import LoopLine
+from laneway.errors import StaleAttempt
+from laneway.store.leases import Verdict
+
+
+class Owner(Protocol):
+    """The executor as runs in children need it."""
+
+    def enter(self, run: Run) -> None: ...
+    async def report_first(self, run: Run) -> None: ...
+    def end(self, run: Run, verdict: Verdict | None) -> None: ...
+
+
+class ChildRuns:
+    """Runs handlers in the children of a pool and ends their attempts."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        pool: ProcessPool,
+        requests: Requests,
+        settings: Settings,
+        resources: SimpleNamespace,
+    ) -> None:
+        self._owner = owner
+        self._pool = pool
+        self._requests = requests
+        self._limits = settings.payload_limits
+        self._resources = resources
+        # Suspects take no room of children from others: a few at a time.
+        self._apart = asyncio.Semaphore(max(1, settings.children))
+
+    async def run(self, run: Run) -> None:
+        """Runs one to its end."""
+        self._owner.enter(run)
+        line = LoopLine(run, self._requests, None, None, self._resources, self._limits)
+        verdict = await self._pool.run(run, line)
+        if run.place == "apart" and run.started is None and not run.is_stopped:
+            # Perhaps it is defined where no child finds it.
+            run.place = "returned"
+            return
+        finished = verdict is not None and verdict.kind == "finish"
+        if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
+            verdict = attempt_outcomes.of_stop(run)
+        elif verdict is None:
+            # The child took itself for superseded: if it is wrong, this is a failure like another.
+            verdict = attempt_outcomes.of_error(
+                run, StaleAttempt("the handler was refused a write")
+            )
+        if run.reports and verdict is not None and not run.ended:
+            await self._owner.report_first(run)
+        self._owner.end(run, verdict)
+
+    async def run_apart(self, run: Run) -> None:
+        """Runs a suspect, however its handler is registered; `returned` if no child can."""
+        run.stopper = cast("asyncio.Task[None]", asyncio.current_task()).cancel
+        try:
+            if not run.is_stopped:
+                async with self._apart:
+                    if not run.is_stopped:
+                        return await self.run(run)
+        except asyncio.CancelledError:
+            if not run.is_stopped:
+                raise
+        # Nothing has begun.
+        self._owner.end(run, attempt_outcomes.of_stop(run))

@@ -1,0 +1,138 @@
+"""The room of one worker process: how many more jobs it may start, per isolation and lane."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, Protocol, Self
+
+from laneway.config import Settings
+from laneway.engine.claim.fullness import Fullness
+
+MOST: Final = 1000
+
+
+class Room(Protocol):
+    """How much more may be claimed, and that it was."""
+
+    def free(self, lane: str, isolation: str) -> int:
+        """Room for jobs of this lane and isolation now."""
+        ...
+
+    def most(self, lane: str) -> int:
+        """At most so many at once, whatever their isolation."""
+        ...
+
+    def take(self, lane: str, isolation: str, count: int) -> None: ...
+
+
+class Rooms:
+    """Divides each kind of room so that every lane served can always start at least one job.
+
+    A job takes room from its claim until its handler returned; a thread that ignores its
+    cancellation takes it until it really returns. `slots` bounds all kinds together and is never
+    exceeded: with fewer slots than lanes, lanes take turns. `max_jobs` bounds how many there are
+    in all.
+    """
+
+    def __init__(
+        self, sizes: Mapping[str, int], slots: int | None = None, max_jobs: int | None = None
+    ) -> None:
+        self.sizes = dict(sizes)
+        self._slots = slots
+        self.jobs_left = max_jobs
+        self._lanes: dict[str, frozenset[str]] = {}
+        self._taken: Counter[tuple[str, str]] = Counter()
+        # By isolation: places taken, and lanes that need one and have none.
+        self._used: Counter[str] = Counter()
+        self._idle: Counter[str] = Counter()
+        self.fullness = Fullness()
+        # When each lane took room last, in claims.
+        self._turns: dict[str, int] = {}
+        self._turn = 0
+
+    @classmethod
+    def of(cls, settings: Settings, max_jobs: int | None = None) -> Self:
+        """The room of a worker process with these settings."""
+        sizes = {
+            "async": settings.concurrency,
+            "thread": settings.threads,
+            "process": max(1, settings.children),
+        }
+        return cls(sizes, settings.slots, max_jobs)
+
+    def serve(self, lanes: Mapping[str, set[str]]) -> None:
+        """Says which isolations each lane served may need."""
+        self._lanes = {lane: frozenset(kinds) for lane, kinds in lanes.items()}
+        self._idle.clear()
+        for lane, kinds in self._lanes.items():
+            self._idle.update(kind for kind in kinds if not self._taken[lane, kind])
+
+    def free(self, lane: str, isolation: str) -> int:
+        """Room for jobs of this lane now; the last place of every other lane stays reserved."""
+        mine = self._taken[lane, isolation]
+        reserved = self._idle[isolation]
+        if not mine and isolation in self._lanes.get(lane, ()):
+            reserved -= 1
+        free = max(self.sizes[isolation] - self._used[isolation] - reserved, 0 if mine else 1)
+        left = min(free, self.most(lane))
+        self.fullness.note(lane, isolation, left)
+        return left
+
+    def published(self) -> dict[str, object]:
+        """What the database is told of it."""
+        kinds = {kind: (self._used[kind], size) for kind, size in self.sizes.items()}
+        if self._slots is not None:
+            kinds["slots"] = (self.in_use, self._slots)
+        return self.fullness.published(kinds, self._lanes, self.free)
+
+    def most(self, lane: str) -> int:
+        most = MOST if self.jobs_left is None else min(MOST, self.jobs_left)
+        return most if self._slots is None else min(most, self._free_slots(lane, self._slots))
+
+    def _free_slots(self, lane: str, slots: int) -> int:
+        taken: Counter[str] = Counter()
+        for (one, _), count in self._taken.items():
+            taken[one] += count
+        left = slots - sum(taken.values())
+        if left <= 0:
+            return 0
+        others = sum(1 for other in self._lanes if other != lane and not taken[other])
+        return max(left - others, 0 if taken[lane] else 1)
+
+    def take(self, lane: str, isolation: str, count: int) -> None:
+        self._change(lane, isolation, count)
+        self._turn += 1
+        self._turns[lane] = self._turn
+        if self.jobs_left is not None:
+            self.jobs_left = max(0, self.jobs_left - count)
+
+    def in_all(self, room: int, occupied: int) -> int:
+        """So much room of all kinds, where handlers left behind occupy some of it."""
+        if self._slots is not None:
+            room = max(0, min(room, self._slots - occupied))
+        return room if self.jobs_left is None else min(room, self.jobs_left)
+
+    def last_turn(self, lane: str) -> int:
+        """Lanes with the lowest have waited longest for room."""
+        return self._turns.get(lane, 0)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has had all the jobs that it may have."""
+        return self.jobs_left == 0
+
+    def give_back(self, lane: str, isolation: str) -> None:
+        self._change(lane, isolation, -1)
+
+    def _change(self, lane: str, isolation: str, count: int) -> None:
+        was_idle = not self._taken[lane, isolation]
+        self._taken[lane, isolation] += count
+        self._used[isolation] += count
+        is_idle = not self._taken[lane, isolation]
+        if was_idle != is_idle and isolation in self._lanes.get(lane, ()):
+            self._idle[isolation] += 1 if is_idle else -1
+
+    @property
+    def in_use(self) -> int:
+        return sum(self._taken.values())

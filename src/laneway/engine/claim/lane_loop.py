@@ -1,0 +1,224 @@
+"""Claims for one lane: as many jobs as there is room for, whenever there may be some."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+from uuid import UUID
+
+from laneway.domain.claim import Claim
+from laneway.engine.claim.capacity import MOST, Room
+from laneway.engine.claim.floors import Floors, all_ranges
+from laneway.engine.lease.completer import Completer
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.worker_metrics import Counting
+from laneway.engine.service import Service
+from laneway.store.database import Database
+from laneway.store.lanes import find_horizon
+from laneway.store.leases import Assignment, ClaimAnswer, Verdict, claim, park
+from laneway.store.statement import Statement
+
+GROUPS = ("async", "thread", "process")
+FEW = 10
+MOST_UNSETTLED = 5000
+MOST_PARKED = 1000
+BUSY_FOR_S = 5.0
+HELD_UP_S = 1.0
+NOT_READY_S = 0.05
+
+
+class Claimable(Protocol):
+    """A job type, or the analyses of one, and which kind of room its jobs need."""
+
+    @property
+    def job_type(self) -> str: ...
+
+    @property
+    def isolation(self) -> str: ...
+
+
+class Starter(Protocol):
+    """Whoever is given what was claimed; its room is taken already."""
+
+    def start(self, assignments: Sequence[Assignment], lane: str) -> None: ...
+
+
+class Renewer(Protocol):
+    """Whoever keeps the leases of what was claimed."""
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    def hold(self, claims: list[Claim], lease_s: float, age_s: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every lane loop of a worker shares."""
+
+    worker_id: UUID
+    database: Database
+    rooms: Room
+    executor: Starter
+    completer: Completer
+    heartbeat: Renewer
+    version: Callable[[], int]
+    refresh: Callable[[], Awaitable[None]]
+    tell_others: Callable[[set[str]], None]
+    # Room is shared by the lanes: one looks and takes while no other does.
+    claiming: asyncio.Lock
+    counting: Counting
+    is_drained: Callable[[], bool]
+    claim: Callable[..., Statement[ClaimAnswer]] = claim
+
+
+class LaneLoop(Service):
+    """One round is one claim; a round that found as much as it asked for is followed by another."""
+
+    name: ClassVar[str] = "claimer"
+
+    def __init__(
+        self, lane: str, handlers: Sequence[Claimable], tools: Tools, complaints: Complaints
+    ) -> None:
+        super().__init__(complaints)
+        self.lane = lane
+        self._tools = tools
+        self.floors = Floors()
+        self._counted_since = self._looked_past_at = time.monotonic()
+        self.handlers = handlers
+        self._most = MOST
+        # Slots or limits are taken: worth another look when some of ours come free.
+        self.is_full = False
+        # Some kind of room is used up: worth another look when a job of ours ends.
+        self.is_hungry = False
+
+    @property
+    def job_types(self) -> set[str]:
+        return {handler.job_type for handler in self.handlers}
+
+    def serve(self, handlers: Sequence[Claimable]) -> None:
+        """Takes over a changed set of handlers."""
+        if {h.job_type for h in handlers} != self.job_types:
+            self.handlers = handlers
+            self.floors.forget()
+        self.wake()
+
+    async def run_once(self) -> float | None:
+        if not self._tools.heartbeat.is_ready:
+            # Nobody would renew what is claimed now.
+            return NOT_READY_S
+        if self._tools.completer.backlog > MOST_UNSETTLED:
+            # Ended faster than it can be stored: what has ended still holds slots and leases.
+            return NOT_READY_S
+        async with self._tools.claiming:
+            if self._tools.is_drained():
+                return None
+            return await self._claim()
+
+    async def _claim(self) -> float | None:
+        caps = [self._tools.rooms.free(self.lane, kind) for kind in GROUPS]
+        types = [
+            (handler.job_type, group)
+            for handler in self.handlers
+            if caps[(group := GROUPS.index(handler.isolation) + 1) - 1] > 0
+        ]
+        self.is_hungry = len(types) < len(self.handlers)
+        if not types:
+            return None
+        groups = {group for _, group in types}
+        room = min(self._tools.rooms.most(self.lane), sum(caps[group - 1] for group in groups))
+        room = min(room, self._most)
+        # As they are now: the lane may be given other handlers before the answer comes.
+        isolations = {handler.job_type: handler.isolation for handler in self.handlers}
+        self._count_busy_anew_now_and_then()
+        await self._look_past_open_transactions()
+        asked = time.monotonic()
+        answer = await self._ask(
+            self._tools.claim(
+                self._tools.worker_id,
+                self.lane,
+                self._tools.version(),
+                room,
+                all_ranges(self.floors, types),
+                caps,
+                self.floors.busy,
+                origins=self._tools.counting.wants_origins,
+            ),
+            room,
+        )
+        age_s = time.monotonic() - asked
+        names = {job_type for job_type, _ in types}
+        delay = await self._follow(answer, age_s, room, names, isolations)
+        if delay is not None or answer.state != "ok":
+            return delay if delay is not None else answer.wait_s
+        # Came up short. But of a kind of room that is used up now, no more was looked for.
+        taken = Counter(isolations[one.job_type] for one in answer.assignments)
+        is_used_up = any(count >= caps[GROUPS.index(kind)] for kind, count in taken.items())
+        return 0 if is_used_up else answer.wait_s
+
+    async def _ask(self, claim: Statement[ClaimAnswer], room: int) -> ClaimAnswer:
+        try:
+            answer = await self._tools.database.run(claim)
+        except Exception:
+            # Fewer the next time: PostgreSQL cannot answer with a gigabyte of payloads.
+            self._most = max(1, room // 4)
+            raise
+        self._most = min(MOST, 2 * self._most)
+        return answer
+
+    async def _follow(
+        self,
+        answer: ClaimAnswer,
+        age_s: float,
+        room: int,
+        types: set[str],
+        isolations: Mapping[str, str],
+    ) -> float | None:
+        self.is_full = answer.limited or answer.state == "full"
+        if answer.state == "changed":
+            await self._tools.refresh()
+            return 0
+        if answer.state != "ok":
+            return None
+        self.floors.learn(answer)
+        if answer.assignments:
+            self._take(answer, age_s, isolations)
+            if len(answer.assignments) <= FEW:
+                # Many run while the next claim is under way; a few need not wait for it to be sent.
+                await asyncio.sleep(0)
+        if answer.left_over and (len(answer.assignments) >= room or answer.limited):
+            # Rows we looked at and left were hidden from others meanwhile.
+            self._tools.tell_others(types)
+        if answer.parked > len(answer.assignments):
+            # More of the same kind may stand in the way: all at once, not a room's worth each time.
+            await self._tools.database.run(park(sorted(types), MOST_PARKED))
+        return 0 if answer.more else None
+
+    def _take(self, answer: ClaimAnswer, age_s: float, isolations: Mapping[str, str]) -> None:
+        claims = [one.claim for one in answer.assignments]
+        if self._is_stopping or age_s >= answer.lease_s:
+            # Told to stop, or the answer came so late that others may have them by now.
+            for one in claims:
+                self._tools.completer.add(Verdict(one, "release"))
+            return
+        self._tools.counting.claimed(self.lane, answer.assignments)
+        self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
+        for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
+            self._tools.rooms.take(self.lane, kind, count)
+        self._tools.executor.start(answer.assignments, self.lane)
+
+    def _count_busy_anew_now_and_then(self) -> None:
+        now = time.monotonic()
+        if now - self._counted_since > BUSY_FOR_S:
+            self._counted_since = now
+            self.floors.forget_recent()
+
+    async def _look_past_open_transactions(self) -> None:
+        now = time.monotonic()
+        if self.floors.are_held_up and now - self._looked_past_at > HELD_UP_S:
+            self._looked_past_at = now
+            self.floors.look_past(await self._tools.database.run(find_horizon()))

@@ -1,0 +1,60 @@
+"""The lanes as this worker last read them, and which of its handlers run in which."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import TypeVar
+
+from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.missing import hint
+from laneway.engine.claim.lane_loop import Claimable
+from laneway.store.lanes import ControlState
+
+log = logging.getLogger("laneway")
+
+H = TypeVar("H", bound=Claimable)
+
+
+def served(
+    state: ControlState, handlers: Iterable[H], only: frozenset[str] | None
+) -> dict[str, list[H]]:
+    """Lane → the handlers this worker runs in it; `only` narrows to the lanes named.
+
+    Who serves the lane of a type serves its analyses too, whether or not it names their lane.
+    """
+    lanes: dict[str, list[H]] = {}
+    for handler in handlers:
+        lane = state.lane_of(handler.job_type)
+        own = state.lane_of(handler.job_type.removeprefix(ANALYSIS_PREFIX))
+        if only is None or lane in only or own in only:
+            lanes.setdefault(lane, []).append(handler)
+    return lanes
+
+
+def announce_lanes(
+    worker: str,
+    lanes: Collection[str],
+    job_types: Iterable[str],
+    only: frozenset[str] | None,
+    state: ControlState,
+) -> None:
+    """Log the lanes that a worker serves, or why it serves none."""
+    if lanes:
+        log.info("worker %s serves %s", worker, ", ".join(sorted(lanes)))
+        return
+    there = ", ".join(f"{one} is in {state.lane_of(one)}" for one in sorted(job_types))
+    if not there:
+        log.warning("worker %s serves no lane: the application has no handlers", worker)
+        return
+    named = " or ".join(sorted(only or ()))
+    log.warning(
+        "worker %s serves no lane: none of its job types is in %s; %s", worker, named, there
+    )
+
+
+def warn_of_missing(only: frozenset[str] | None, state: ControlState) -> None:
+    """Log lanes that a worker is to serve and that do not exist."""
+    for lane in sorted((only or frozenset()) - state.lanes.keys()):
+        nearest = hint("lane", lane, state.lanes)
+        log.warning("there is no lane %s: nothing is served there; %s", lane, nearest)

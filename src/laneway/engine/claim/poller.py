@@ -1,0 +1,110 @@
+"""The idle poll of a whole worker process: one cheap statement, however many lanes it serves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import ClassVar
+
+from laneway.engine.claim.floors import Floors
+from laneway.engine.claim.stray_look import StrayLook
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.service import Service
+from laneway.store.database import Database
+from laneway.store.lanes import ControlState, Peek, peek
+
+# The soonest look after a hint, so that a stream of submits costs a few looks per second.
+HINT_S = 0.1
+SHORTEST_S = 0.005
+
+
+class Poller(Service):
+    """Promotes delayed jobs, notices control changes, and wakes the lanes that have work."""
+
+    name: ClassVar[str] = "poller"
+
+    def __init__(
+        self,
+        database: Database,
+        complaints: Complaints,
+        job_types: Callable[[], list[str]],
+        floors: Callable[[], Iterable[Floors]],
+        state: Callable[[], ControlState],
+        refresh: Callable[[], Awaitable[None]],
+        on_work: Callable[[set[str]], None],
+        on_foreign_work: Callable[[set[str]], None],
+    ) -> None:
+        super().__init__(complaints)
+        self._database = database
+        self._job_types = job_types
+        self._floors = floors
+        self._state = state
+        self._refresh = refresh
+        self._on_work = on_work
+        self._on_foreign_work = on_foreign_work
+        self._alarm: asyncio.TimerHandle | None = None
+        self.stray_look = StrayLook(database, complaints, floors, on_work)
+
+    def start(self) -> None:
+        super().start()
+        self.stray_look.start()
+
+    def hint(self) -> None:
+        """Something was submitted: it may be a delayed job that comes due before the next look."""
+        self._look_in(HINT_S)
+
+    def _look_in(self, delay_s: float) -> None:
+        """To the point, where the loop's own delay is spread."""
+        loop = asyncio.get_running_loop()
+        if self._alarm is not None and self._alarm.when() <= loop.time() + delay_s:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = loop.call_later(delay_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.wake()
+
+    async def stop(self) -> None:
+        await self.stray_look.cancel()
+        await super().stop()
+
+    async def cancel(self) -> None:
+        await self.stray_look.cancel()
+        await super().cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    async def run_once(self) -> float | None:
+        types = self._job_types()
+        found = await self._peek(types)
+        if found.version != self._state().version:
+            await self._refresh()
+        if found.due:
+            self._on_work(set(found.due))
+        if found.promoted:
+            foreign = set(found.promoted) - set(types)
+            if foreign:
+                self._on_foreign_work(foreign)
+        interval_s = self._interval_s(set(types))
+        if found.next_due_s is not None and found.next_due_s < interval_s:
+            self._look_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
+        return interval_s
+
+    async def _peek(self, types: list[str]) -> Peek:
+        known = {job_type: floors for floors in self._floors() for job_type in floors.job_types}
+        ranges = [
+            one
+            for job_type in types
+            if job_type in known
+            for one in known[job_type].ranges(job_type, 0)
+        ]
+        rest = [job_type for job_type in types if job_type not in known]
+        return await self._database.run(peek(rest, ranges))
+
+    def _interval_s(self, types: set[str]) -> float:
+        state = self._state()
+        lanes = {state.lane_of(job_type) for job_type in types}
+        intervals = [state.lanes[name].poll_interval_ms for name in lanes if name in state.lanes]
+        return min(intervals, default=5000) / 1000

@@ -1,0 +1,75 @@
+"""Looks for jobs below the floors of a process, where its claims do not look."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Final
+
+from laneway.engine.claim.floors import Floors
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.service import Service
+from laneway.store.database import Database
+from laneway.store.lanes import find_strays
+
+# At most a fiftieth of the time is spent here.
+EVERY_S: Final = 20.0
+PAUSE_TIMES: Final = 50
+# The look walks over dead rows: one that takes longer than that is given up.
+LONGEST_S: Final = 2.0
+
+
+class StrayLook(Service):
+    """Has claims look from the start again where a job turned up below a floor.
+
+    Each look has a connection that it opens and closes: progress and leadership never wait for it.
+    """
+
+    name: ClassVar[str] = "strays"
+
+    def __init__(
+        self,
+        database: Database,
+        complaints: Complaints,
+        floors: Callable[[], Iterable[Floors]],
+        on_strays: Callable[[set[str]], None],
+    ) -> None:
+        """`database`: where to look; its own connections are left alone."""
+        super().__init__(complaints)
+        self._database = database
+        self._floors = floors
+        self._on_strays = on_strays
+
+    async def run_once(self) -> float | None:
+        heights = [one for floors in self._floors() for one in floors.heights()]
+        if not heights:
+            return EVERY_S
+        began = time.monotonic()
+        try:
+            strays = await self._find(heights)
+        except Exception as error:
+            # A look that takes too long is not repeated at once.
+            self._complaints.tell(self.name, error)
+            return _pause_s(began)
+        self._complaints.over(self.name)
+        for floors in self._floors():
+            floors.forget_types(strays)
+        if strays:
+            self._on_strays(strays)
+        return _pause_s(began)
+
+    async def _find(self, heights: list[tuple[str, int, int]]) -> set[str]:
+        given = self._database.settings
+        bound = min(given.statement_timeout, LONGEST_S)
+        settings = given.model_copy(update={"statement_timeout": bound})
+        database = Database(self._database.dsn, settings, role="strays", size=1)
+        try:
+            # In a transaction the bound holds behind a pooler too.
+            async with database.transaction() as transaction:
+                return await transaction.run(find_strays(heights))
+        finally:
+            await database.close()
+
+
+def _pause_s(began: float) -> float:
+    return max(EVERY_S, PAUSE_TIMES * (time.monotonic() - began))

@@ -1,0 +1,45 @@
+"""Wake-ups by notification; polling finds everything they would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from laneway.config import Settings
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.service import Service
+from laneway.store.notify import Listener
+
+
+class Listening(Service):
+    """Listens until the connection fails, then subscribes anew and looks for what was missed."""
+
+    name: ClassVar[str] = "listener"
+
+    def __init__(
+        self,
+        dsn: str,
+        settings: Settings,
+        complaints: Complaints,
+        on_message: Callable[[str], None],
+        on_ready: Callable[[], None],
+    ) -> None:
+        super().__init__(complaints)
+        self._listener = Listener(dsn, settings, on_message)
+        self._on_ready = on_ready
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether notifications arrive."""
+        return self._listener.is_listening
+
+    def _ready(self) -> None:
+        self._complaints.over(self.name)
+        self._on_ready()
+
+    async def run_once(self) -> float | None:
+        await self._listener.listen(self._ready)
+        return 0
+
+    async def stop(self) -> None:
+        await self.cancel()

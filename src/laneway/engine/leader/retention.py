@@ -1,0 +1,116 @@
+"""The leader's housekeeping: removes what has ended by policy, ends what is too old."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from laneway.config import Settings
+from laneway.engine.leader.watchdog import Watchdog
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.service import Service
+from laneway.store import retention
+from laneway.store.database import Database
+from laneway.store.retention import Mandate, Place
+
+log = logging.getLogger("laneway")
+
+WALK_S: Final = 300.0
+SWEEP_S: Final = 60.0
+RECOUNT_S: Final = 30.0
+PRUNE_S: Final = 3600.0
+# Of its time a walk works a quarter and lets others work the rest.
+REST: Final = 3.0
+
+
+class Retention(Service):
+    """Runs in every worker process; each statement asks whether this one still leads.
+
+    Two duties: a round of small ones at the watchdog's interval (ages, approvals, keys, what ended
+    in a handler's transaction), and a walk over all that has ended, a bounded step at a time.
+    """
+
+    name: ClassVar[str] = "retention"
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        complaints: Complaints,
+        watchdog: Watchdog,
+        on_promoted: Callable[[set[str]], None],
+    ) -> None:
+        super().__init__(complaints)
+        self._database = database
+        self._watchdog = watchdog
+        self._on_promoted = on_promoted
+        self._not_leading = settings.leader_ttl / 2
+        self._interval = settings.watchdog_interval
+        self._keep_events = settings.event_retention
+        self._place: Place | None = None
+        self._recount_at = 0.0
+        self._round_at = self._sweep_at = self._prune_at = self._walk_at = self._events_at = 0.0
+
+    @property
+    def is_walking(self) -> bool:
+        """Whether a walk over what has ended is under way."""
+        return self._place is not None
+
+    async def run_once(self) -> float | None:
+        mandate = self._watchdog.mandate
+        if mandate is None:
+            # Another leads from here on; if this one does again, it begins at the beginning.
+            self._place, self._walk_at = None, 0.0
+            return self._not_leading
+        now = time.monotonic()
+        if now >= self._round_at:
+            if self._watchdog.has_duties and await self._tend(mandate):
+                return 0
+            self._round_at = time.monotonic() + self._interval
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_S
+            await self._database.run(retention.sweep_keys(mandate))
+        if now >= self._recount_at:
+            self._recount_at = now + RECOUNT_S
+            mended = await self._database.run(retention.recount_usage(mandate))
+            if mended:
+                log.warning("%s counters of slots and limits did not match: mended", mended)
+        if now >= self._events_at:
+            # At once, too: what a dump brought from another cluster keeps streams from resuming.
+            await self._forget_events(mandate)
+            self._events_at = now + SWEEP_S
+        if now >= self._prune_at:
+            if await self._database.run(retention.prune_records(mandate)) >= retention.PRUNE_BATCH:
+                return REST * (time.monotonic() - now)
+            self._prune_at = now + PRUNE_S
+        if self._place is None and now < self._walk_at:
+            return max(0.0, self._round_at - time.monotonic())
+        return await self._walk(mandate)
+
+    async def _tend(self, mandate: Mandate) -> bool:
+        """The small duties; whether there is more to do at once."""
+        overaged = await self._database.run(retention.expire_overaged(mandate))
+        if overaged.job_types:
+            self._on_promoted(set(overaged.job_types))
+        expired = await self._database.run(retention.expire_approvals(mandate))
+        folded = await self._database.run(retention.fold_finished(mandate))
+        is_more = overaged.more or max(expired, folded) >= retention.EXPIRE_BATCH
+        self._watchdog.has_duties = is_more
+        return is_more
+
+    async def _forget_events(self, mandate: Mandate) -> None:
+        prune = retention.prune_events(mandate, self._keep_events)
+        while await self._database.run(prune) >= retention.PRUNE_BATCH:
+            pass
+
+    async def _walk(self, mandate: Mandate) -> float:
+        began = time.monotonic()
+        step = await self._database.run(retention.remove_ended(mandate, self._place or Place()))
+        ended = time.monotonic()
+        self._place = step.place if step is not None else None
+        if self._place is not None:
+            return REST * (ended - began)
+        self._walk_at = ended + WALK_S
+        return max(0.0, self._round_at - ended)

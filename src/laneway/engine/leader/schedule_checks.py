@@ -1,0 +1,95 @@
+"""Conditions of schedules: functions that say whether there is work to submit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Final
+
+from laneway.domain.schedule import check_check_name
+from laneway.engine.run.exception_text import summary_of
+from laneway.engine.run.threads import Threads
+from laneway.errors import ConfigError, InvalidInput
+
+TIMEOUT_S: Final = 30.0
+LONGEST_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A function without parameters, or with one: what `@lw.on_start` loaded."""
+
+    name: str
+    fn: Callable[..., Any]
+    timeout: float
+    wants_resources: bool
+
+    async def ask(self, resources: SimpleNamespace, threads: Threads) -> bool:
+        """Its answer; what it raises, TimeoutError after its time, TypeError for a strange answer.
+
+        A plain function runs in a thread; one that outlives its time is left alone there.
+        """
+        arguments = (resources,) if self.wants_resources else ()
+        try:
+            async with asyncio.timeout(self.timeout) as time:
+                if inspect.iscoroutinefunction(self.fn):
+                    answer = await self.fn(*arguments)
+                else:
+                    answer = await _in_thread(threads, lambda: self.fn(*arguments))
+        except TimeoutError:
+            if not time.expired():
+                raise
+            raise TimeoutError(f"no answer within {self.timeout:g} s") from None
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+            # It may end its own thread, not the worker.
+            raise RuntimeError(summary_of(error)) from None
+        if not isinstance(answer, bool):
+            raise TypeError(f"answered {type(answer).__name__}, not True or False")
+        return answer
+
+
+def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) -> Check:
+    """A check with what was said about it checked."""
+    try:
+        check_check_name(name, "name")
+        if not 0 < timeout <= LONGEST_S:
+            raise InvalidInput("timeout", f"must be more than 0 and at most {LONGEST_S:.0f} s")
+        parameters = inspect.signature(fn).parameters.values()
+        needed = [each for each in parameters if each.default is each.empty]
+        if len(needed) > 1:
+            raise InvalidInput("function", "takes nothing, or the resources")
+    except (InvalidInput, TypeError, ValueError) as error:
+        raise ConfigError(f"check {name!r}: {error}") from error
+    return Check(name, fn, float(timeout), bool(needed))
+
+
+async def _in_thread(threads: Threads, fn: Callable[[], Any]) -> Any:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(answer: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(answer)
+
+    def run() -> None:
+        answer, error = None, None
+        try:
+            answer = fn()
+        except BaseException as raised:
+            # A future takes no StopIteration.
+            error = raised
+            if issubclass(type(raised), StopIteration):
+                error = RuntimeError(summary_of(raised))
+        with contextlib.suppress(RuntimeError):  # nobody waits: the loop is gone
+            loop.call_soon_threadsafe(settle, answer, error)
+
+    threads.run(run)
+    return await done

@@ -1,0 +1,127 @@
+"""A server's part in leading: also without a worker of its own, somebody must end what is due."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from types import SimpleNamespace
+from uuid import UUID, uuid4
+
+from laneway import __version__
+from laneway.config import Settings
+from laneway.engine.claim.peer_wakeups import Neighbours
+from laneway.engine.claim.wakeups import Listening
+from laneway.engine.leader.retention import Retention
+from laneway.engine.leader.scheduler import Scheduler
+from laneway.engine.leader.watchdog import Watchdog
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.registrar import Registrar
+from laneway.engine.service import Service
+from laneway.errors import LanewayError
+from laneway.store import workers
+from laneway.store.database import Database
+from laneway.store.workers import WorkerInfo
+
+
+class Duties:
+    """Watchdog, retention and scheduler; known under an id, so that status can name the leader."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        complaints: Complaints,
+        server_id: UUID,
+        name: str,
+        on_work: Callable[[set[str]], None],
+    ) -> None:
+        self._database = database
+        # Known as a worker that runs no jobs itself.
+        self.info = WorkerInfo(
+            id=server_id,
+            name=name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            code=__version__,
+            job_types=[],
+            lanes=[],
+            concurrency=0,
+        )
+        self.watchdog = Watchdog(database, settings, complaints, server_id, on_work)
+        self.retention = Retention(database, settings, complaints, self.watchdog, on_work)
+        # Checks are code of applications: schedules that have one are for their workers.
+        self.scheduler = Scheduler(database, complaints, server_id, {}, SimpleNamespace(), on_work)
+        self.watchdog.on_elected = self.scheduler.elected
+
+    async def introduce(self) -> None:
+        """Makes the server known."""
+        await self._database.run(workers.register(self.info))
+
+    def start(self) -> None:
+        self.watchdog.start()
+        self.retention.start()
+        self.scheduler.start()
+
+    async def resign(self) -> None:
+        """Lets another lead at once, and says goodbye."""
+        await self.scheduler.resign()
+        await self.watchdog.resign()
+        await self._database.run(workers.stop(self.info.id))
+
+    async def cancel(self) -> None:
+        for service in (self.retention, self.watchdog, self.scheduler):
+            await service.cancel()
+
+
+class Leading:
+    """The duties in a process that has nothing else of the engine; `start`, then `stop`."""
+
+    STOP_S = 2.0
+
+    def __init__(self, dsn: str, settings: Settings) -> None:
+        self._settings = settings
+        self._dsn = dsn
+        complaints = Complaints()
+        self._database = Database(dsn, settings, role="lead", size=1)
+        self._neighbours = Neighbours(self._database)
+        name = f"{socket.gethostname()}:{os.getpid()} server"
+        self._duties = Duties(
+            self._database, settings, complaints, uuid4(), name, self._neighbours.tell
+        )
+        scheduler = self._duties.scheduler
+        self._services: list[Service] = [
+            Registrar(self._database, complaints, self._duties.info, scheduler.wake)
+        ]
+        if settings.can_listen:
+            self._services.append(
+                Listening(dsn, settings, complaints, self._on_message, scheduler.wake)
+            )
+
+    async def start(self) -> None:
+        """Makes the process known and takes part; raises DatabaseUnavailable."""
+        try:
+            await self._duties.introduce()
+        except BaseException:
+            await self._database.close()
+            raise
+        for service in self._services:
+            service.start()
+        self._duties.start()
+
+    async def stop(self) -> None:
+        """Lets another lead at once, and disconnects."""
+        with contextlib.suppress(LanewayError, TimeoutError):
+            async with asyncio.timeout(self.STOP_S):
+                await self._duties.resign()
+        for service in self._services:
+            await service.cancel()
+        await self._duties.cancel()
+        await self._neighbours.close()
+        await self._database.close()
+
+    def _on_message(self, text: str) -> None:
+        if text.partition(" ")[0] == "schedules":
+            self._duties.scheduler.wake()

@@ -1,0 +1,178 @@
+"""Passes verdicts to the ledger in batches, again and again until each is accepted or fenced."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable
+from typing import ClassVar
+
+from laneway.domain.text import visible
+from laneway.engine.lease.attempt_store import Ledger
+from laneway.engine.lease.failure_log import Failures
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.run.attempt_outcomes import ROLLED_BACK
+from laneway.engine.service import Service
+from laneway.errors import DatabaseUnavailable
+from laneway.store.leases import Answer, Verdict
+
+log = logging.getLogger("laneway")
+
+MOST = 1000
+# Smaller batches are not divided.
+FEW = 100
+# Of results and errors that go together: the time of a statement grows faster than what it carries
+# (16 MB half a second, 256 MB half a minute), and all others wait behind it.
+MOST_CHARACTERS = 16_000_000
+BUSY_S = 0.05
+
+
+class Completer(Service):
+    """One batch is on its way at a time; what ends meanwhile goes with the next."""
+
+    name: ClassVar[str] = "completer"
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        complaints: Complaints,
+        on_settled: Callable[[list[Verdict], list[Answer]], None],
+        portion: Callable[[], int] = lambda: MOST,
+    ) -> None:
+        super().__init__(complaints)
+        self._ledger = ledger
+        self._on_settled = on_settled
+        self._portion = portion
+        self._pending: list[Verdict] = []
+        self._in_flight = 0
+        self._busy: list[Verdict] = []
+        self.settled = asyncio.Event()
+        self.failures = Failures()
+
+    def add(self, verdict: Verdict) -> None:
+        self._pending.append(verdict)
+        self._wake.set()
+
+    @property
+    def backlog(self) -> int:
+        return len(self._pending) + len(self._busy) + self._in_flight
+
+    async def flush(self, within_s: float) -> None:
+        """Gives the last verdicts a chance; what is not settled then lapses and is taken back."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self.backlog:
+                    await self.settled.wait()
+
+    async def cancel(self) -> None:
+        await super().cancel()
+        self.failures.close()
+
+    async def run_once(self) -> float | None:
+        self._pending += self._busy
+        self._busy = []
+        if not self._pending:
+            return None
+        batch = self._take()
+        self._in_flight = len(batch)
+        try:
+            await self._settle(batch)
+        except DatabaseUnavailable:
+            # The answer may be lost though the write was not: saying it again is answered alike.
+            self._pending[:0] = batch
+            raise
+        finally:
+            self._in_flight = 0
+            self.settled.set()
+            self.settled.clear()
+        if self._pending:
+            return 0
+        return BUSY_S if self._busy else None
+
+    def _take(self) -> list[Verdict]:
+        count = characters = 0
+        for verdict in self._pending[: min(MOST, max(FEW, self._portion()))]:
+            characters += len(verdict.result or "") + len(verdict.error or "")
+            if count and characters > MOST_CHARACTERS:
+                break
+            count += 1
+        batch, self._pending = self._pending[:count], self._pending[count:]
+        return batch
+
+    async def _settle(self, batch: list[Verdict]) -> None:
+        try:
+            answers = await self._ledger.settle(batch)
+        except DatabaseUnavailable:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                for verdict in batch:
+                    await self._settle([verdict])
+                return
+            answers = await self._settle_refused(batch[0], error)
+        if any(v.apart for v in batch):
+            answers = await self._confirm(batch, answers)
+            _tell_late(batch, answers)
+        busy = {(a.seq, a.attempt) for a in answers if a.answer == "busy"}
+        if busy:
+            # Somebody holds these rows for a moment: with the next batch, but not at once.
+            self._busy += [v for v in batch if (v.claim.seq, v.claim.attempt) in busy]
+            batch = [v for v in batch if (v.claim.seq, v.claim.attempt) not in busy]
+            answers = [a for a in answers if a.answer != "busy"]
+        self.failures.settled(batch, answers)
+        self._on_settled(batch, answers)
+
+    async def _confirm(self, batch: list[Verdict], answers: list[Answer]) -> list[Answer]:
+        """What comes after a finish of the handler's own is void; what it held is given back."""
+        fenced = {(a.seq, a.attempt) for a in answers if a.answer == "fenced"}
+        ended = [
+            v._replace(kind="confirm")
+            for v in batch
+            if v.apart and v.kind != "confirm" and (v.claim.seq, v.claim.attempt) in fenced
+        ]
+        if not ended:
+            return answers
+        asked = {(v.claim.seq, v.claim.attempt) for v in ended}
+        rest = [a for a in answers if (a.seq, a.attempt) not in asked]
+        return rest + await self._ledger.settle(ended)
+
+    async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:
+        refused = _refused(verdict, error)
+        if verdict.error is None:
+            # The handler did its part, and nobody has noted a failure.
+            said = json.loads(refused.error or "{}")["message"]
+            self._complaints.tell("result", f"job {verdict.claim.job_id}: {visible(said)}")
+        try:
+            return await self._ledger.settle([refused])
+        except DatabaseUnavailable:
+            raise
+        except Exception as again:
+            # Once nobody renews its lease the watchdog takes it back: no job stays running.
+            log.error("job %s cannot be ended, its lease will lapse: %s", verdict.claim, again)
+            return [Answer(verdict.claim.seq, verdict.claim.attempt, "refused")]
+
+
+def _tell_late(batch: list[Verdict], answers: list[Answer]) -> None:
+    """Says what handlers raised after the end that they had given their jobs themselves."""
+    completed = {(a.seq, a.attempt) for a in answers if a.status == "completed"}
+    for verdict in batch:
+        pair = verdict.claim.seq, verdict.claim.attempt
+        if verdict.apart and pair in completed and verdict.error is not None:
+            error = json.loads(verdict.error)
+            if error["type"] != ROLLED_BACK:
+                said = f"{error['type']}: {error['message']}"
+                log.warning("job %s raised after it finished: %s", verdict.claim.job_id, said)
+
+
+def _refused(verdict: Verdict, error: Exception) -> Verdict:
+    message = f"the result was refused: {str(error).splitlines()[0]}"
+    return verdict._replace(
+        kind="fail" if verdict.kind in ("finish", "analyzed") else verdict.kind,
+        result=None,
+        delay_s=None,
+        error=json.dumps(
+            {"type": "InvalidResult", "message": message.encode("ascii", "replace").decode()}
+        ),
+    )

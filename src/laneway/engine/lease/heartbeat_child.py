@@ -1,0 +1,366 @@
+"""The heartbeat process: reads claims from its input, renews them, tells what is not renewed.
+
+One thread reads, one beats, one watches the clock, one tells, one watches the worker's process. It
+ends with the worker: then nobody renews and the watchdog takes the jobs back. It does not rely on
+the end of its input: processes that a handler forked may hold the other side open. A lease that
+could not be renewed in time is lost by this process's own monotonic clock, whatever the database
+will say later, and also while a renewal hangs. A handler may block the worker for a while, but
+nothing is renewed for a worker that is stopped, or silent for longer than its `loop_timeout`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from laneway.engine.lease.heartbeat_wire import BEAT, FORGET, HOLD, NAMED, QUIT, TICK, Pair, receive
+from laneway.errors import LanewayError
+from laneway.store.leases import Answer, heartbeat
+
+CHUNK = 1000
+BUSY_S = 0.1
+STILL_OURS_S = 1.0
+FROZEN = frozenset("TtZXx")
+AGAIN_S = 0.2
+BROKEN, HUNG = 1, 3
+SHORTEST_S = 0.25
+# How long a renewal may take before the worker should claim no more.
+SLOW_S = 3.0
+PROBE_S = 2.0
+# Longer than what ends by itself takes: statements and attempts to connect have their timeouts.
+HANGS_S = 60.0
+ALIVE_S = 0.2
+
+# Renews pairs, held under these job ids if any, within so many seconds; answers those not plainly
+# renewed.
+Renew: TypeAlias = Callable[[list[Pair], list[bytes], float], list[Answer]]
+
+
+class Held(NamedTuple):
+    """When a lease is to be renewed, when it is lost, and how long it is."""
+
+    due_at: float
+    lost_at: float
+    lease_s: float
+    job_id: bytes = b""
+
+
+class Teller:
+    """Passes news to the worker; never makes the one who has them wait for it to listen."""
+
+    def __init__(self) -> None:
+        self._news: queue.SimpleQueue[list[object]] = queue.SimpleQueue()
+
+    def tell(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
+        self._news.put([kind, seq, attempt])
+
+    def run(self) -> None:
+        while True:
+            sys.stdout.write(json.dumps(self._news.get()) + "\n")
+            if self._news.empty():
+                sys.stdout.flush()
+
+    def finish(self, within_s: float) -> None:
+        """Waits until all is told, or too long."""
+        deadline = time.monotonic() + within_s
+        while not self._news.empty() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+
+
+class Beater:
+    """The claims held, when each is due, and when each is lost."""
+
+    def __init__(
+        self,
+        renew: Renew,
+        fraction: float,
+        teller: Teller,
+        silence_s: float = float("inf"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask = renew
+        self._clock = clock
+        self._fraction = fraction
+        self._teller = teller
+        self._silence_s = silence_s
+        self._heard = self._clock()
+        self._held: dict[Pair, Held] = {}
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._wakes_at = float("inf")
+        self._asked: float | None = None
+        self._is_well = True
+
+    # What the worker says ---------------------------------------------------------------------
+
+    def hear(self) -> None:
+        """The worker's event loop turns."""
+        self._heard = self._clock()
+
+    def hold(
+        self,
+        pairs: list[Pair],
+        lease_s: float,
+        age_s: float = 0.0,
+        job_ids: Sequence[bytes] = (),
+    ) -> None:
+        began = self._clock() - age_s
+        held = Held(began + lease_s * self._fraction, began + lease_s, lease_s)
+        with self._lock:
+            if job_ids:
+                for pair, job_id in zip(pairs, job_ids, strict=True):
+                    self._held[pair] = held._replace(job_id=job_id)
+            else:
+                self._held.update(dict.fromkeys(pairs, held))
+            if held.due_at < self._wakes_at:
+                self._changed.notify_all()
+
+    def forget(self, pairs: list[Pair]) -> None:
+        with self._lock:
+            for pair in pairs:
+                self._held.pop(pair, None)
+
+    def beat_now(self) -> None:
+        with self._lock:
+            for pair, held in self._held.items():
+                self._held[pair] = held._replace(due_at=0.0)
+            self._changed.notify_all()
+
+    # Renewing ---------------------------------------------------------------------------------
+
+    @property
+    def gets_through(self) -> bool:
+        """Whether renewals are answered, as far as is known."""
+        asked = self._asked
+        return self._is_well and (asked is None or self._clock() - asked < SLOW_S)
+
+    def run(self) -> None:
+        while True:
+            due = self._wait_for_due()
+            if not due:
+                self._probe()
+            self.renew(due)
+
+    def due(self) -> list[Pair]:
+        """The leases to renew now: those that will be due soon go with those that are."""
+        with self._lock:
+            return self._due()
+
+    def _due(self) -> list[Pair]:
+        now = self._clock()
+        return [
+            pair
+            for pair, h in self._held.items()
+            if h.due_at <= now + h.lease_s * self._fraction / 4
+        ]
+
+    def renew(self, pairs: list[Pair]) -> None:
+        """Renews these, and tells which of them are not ours any more or are to be cancelled."""
+        for start in range(0, len(pairs), CHUNK):
+            self._renew(pairs[start : start + CHUNK])
+
+    def _wait_for_due(self) -> list[Pair]:
+        """Sleeps until a lease is due.
+
+        After a failure no longer than until another try: while nothing gets through, the worker
+        claims nothing, and nothing would become due.
+        """
+        again_at = float("inf") if self._is_well else self._clock() + AGAIN_S
+        with self._lock:
+            while True:
+                soonest = min((h.due_at for h in self._held.values()), default=float("inf"))
+                soonest = min(soonest, again_at)
+                wait_s = soonest - self._clock()
+                if wait_s <= 0:
+                    break
+                self._wakes_at = soonest
+                self._changed.wait(min(wait_s, 3600))
+            self._wakes_at = 0.0
+            return self._due()
+
+    def _probe(self) -> None:
+        self._asked = self._clock()
+        try:
+            self._ask([], [], PROBE_S)
+        except LanewayError:
+            return
+        finally:
+            self._asked = None
+        self._recovered()
+
+    def _recovered(self) -> None:
+        if not self._is_well:
+            self._is_well = True
+            self._teller.tell("through")
+
+    def _renew(self, pairs: list[Pair]) -> None:
+        if self._clock() - self._heard > self._silence_s or is_frozen(os.getppid()):
+            self._put_off(pairs, AGAIN_S)
+            return
+        with self._lock:
+            pairs = [pair for pair in pairs if pair in self._held]
+            job_ids = [self._held[pair].job_id for pair in pairs]
+            lost_at = min((self._held[pair].lost_at for pair in pairs), default=0.0)
+        if not pairs:
+            return
+        self._asked = asked = self._clock()
+        try:
+            # So that there is time for another try.
+            answers = self._ask(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
+        except LanewayError as error:
+            self._is_well = False
+            self._teller.tell("trouble", str(error))
+            self._put_off(pairs, AGAIN_S)
+            return
+        finally:
+            self._asked = None
+        self._recovered()
+        odd = {(a.seq, a.attempt): a.answer for a in answers}
+        with self._lock:
+            for pair in pairs:
+                held = self._held.get(pair)
+                if held is None:
+                    continue
+                if odd.get(pair) == "fenced":
+                    del self._held[pair]
+                elif odd.get(pair) == "busy":
+                    # Still ours, and while somebody holds the row nobody can take it back.
+                    lost_at = max(held.lost_at, asked + STILL_OURS_S)
+                    self._held[pair] = held._replace(due_at=asked + BUSY_S, lost_at=lost_at)
+                else:
+                    due_at = asked + held.lease_s * self._fraction
+                    lost_at = asked + held.lease_s
+                    self._held[pair] = held._replace(due_at=due_at, lost_at=lost_at)
+        for pair, answer in odd.items():
+            if answer != "busy":
+                self._teller.tell(answer, *pair)
+
+    def _put_off(self, pairs: list[Pair], wait_s: float) -> None:
+        """Nobody renewed these: asks again soon, while they are not lost."""
+        due_at = self._clock() + wait_s
+        with self._lock:
+            for pair in pairs:
+                if pair in self._held:
+                    self._held[pair] = self._held[pair]._replace(due_at=due_at)
+
+    # Losing -----------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Tells what is lost, in time, whatever the renewing thread is waiting for."""
+        while True:
+            with self._lock:
+                first = min((h.lost_at for h in self._held.values()), default=float("inf"))
+            # Leases last 2 s or more, so a look per half second sees a new one in time.
+            time.sleep(min(0.5, max(0.01, first - self._clock())))
+            self.give_up_lost()
+
+    def give_up_lost(self) -> None:
+        """Lets go of leases that were not renewed in time, and tells the worker."""
+        now = self._clock()
+        with self._lock:
+            lost = {pair: h.lease_s for pair, h in self._held.items() if h.lost_at <= now}
+            for pair in lost:
+                del self._held[pair]
+        for pair in lost:
+            self._teller.tell("lost", *pair)
+        asked = self._asked
+        waited_s = 0.0 if asked is None else now - asked
+        if waited_s > min(HANGS_S, min(lost.values(), default=float("inf")) / 2):
+            # The connection hangs; whoever is started in our place makes a new one.
+            self._teller.finish(1.0)
+            os._exit(HUNG)
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether a process is stopped or dead, where the system tells."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in FROZEN
+    except (OSError, IndexError):
+        return False
+
+
+def by_statement(config: dict[str, Any]) -> Renew:
+    """Renews in the database."""
+    # Not where there is none: the driver is half of what the process would load.
+    from laneway.store.session import Session
+
+    session = Session(config["dsn"], config["options"])
+
+    def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+        return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]), within_s)
+
+    return renew
+
+
+def watch_worker(pid: int) -> None:
+    """Ends this process with the worker, whoever holds a copy of the worker's pipes."""
+    try:
+        watched = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        watched = None
+    # It may have died before: then the number may be another's by now.
+    if watched is not None and os.getppid() == pid:
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        poll.poll()
+    while os.getppid() == pid:
+        time.sleep(ALIVE_S)
+    os._exit(0)
+
+
+def _or_end(work: Callable[[], None]) -> Callable[[], None]:
+    """A thread that breaks off must not leave a process behind that seems to be well."""
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(BROKEN)
+
+    return run
+
+
+def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
+    """Runs until the worker ends or says so; `make` gets what the worker sent first."""
+    # The worker decides when this process ends, not whoever signals its group.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    stream = sys.stdin.buffer
+    config: dict[str, Any] = json.loads(stream.readline())
+    teller = Teller()
+    beater = Beater(make(config), config["fraction"], teller, config["silence_s"])
+    worker: int = config["worker"]
+    for work in (teller.run, beater.run, beater.watch, lambda: watch_worker(worker)):
+        threading.Thread(target=_or_end(work), daemon=True).start()
+    teller.tell("ready")
+    while (message := receive(stream)) is not None:
+        kind, pairs, lease_s, age_s, job_ids = message
+        beater.hear()
+        if kind in (HOLD, NAMED):
+            beater.hold(pairs, lease_s, age_s, job_ids)
+        elif kind == FORGET:
+            beater.forget(pairs)
+        elif kind == BEAT:
+            beater.beat_now()
+        elif kind == TICK:
+            teller.tell("alive", beater.gets_through)
+        elif kind == QUIT:
+            break
+    # A beat may hang on a dead server; there is nothing to tidy up.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(by_statement)

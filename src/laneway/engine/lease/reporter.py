@@ -1,0 +1,225 @@
+"""Sends progress, checkpoints and log lines of a process together, fenced."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from laneway.domain.claim import Claim
+from laneway.engine.lease.attempt_store import Ledger
+from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.service import Service
+from laneway.errors import DatabaseUnavailable, StaleAttempt
+from laneway.store.leases import Answer, LogEntry, Report
+
+MOST_LINES = 2000
+# Of checkpoints that go together, as of results (completer.py).
+MOST_CHARACTERS = 16_000_000
+BUSY_S = 0.05
+
+
+class _Line(NamedTuple):
+    claim: Claim
+    number: int
+    level: str
+    message: str
+    at: float
+
+
+Waiters = dict[Claim, list[asyncio.Future[None]]]
+
+
+def merged(old: Report, new: Report) -> Report:
+    """The newer report, with what only the older one said."""
+    said = {name: value for name, value in new._asdict().items() if value is not None}
+    return old._replace(**said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What goes together, and who waits for it."""
+
+    reports: dict[Claim, Report]
+    lines: list[_Line]
+    waiters: Waiters
+
+    @property
+    def claims(self) -> set[Claim]:
+        return self.reports.keys() | {line.claim for line in self.lines} | self.waiters.keys()
+
+    def of(self, claims: set[Claim]) -> _Batch:
+        return _Batch(
+            {c: r for c, r in self.reports.items() if c in claims},
+            [line for line in self.lines if line.claim in claims],
+            {c: w for c, w in self.waiters.items() if c in claims},
+        )
+
+    def entries(self) -> list[LogEntry]:
+        now = time.monotonic()
+        return [LogEntry(n.claim, n.number, n.level, n.message, now - n.at) for n in self.lines]
+
+    def release(self, claim: Claim, error: Exception | None) -> None:
+        for future in self.waiters.get(claim, ()):
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+                # Nobody may be waiting any more; that is not worth a warning.
+                future.exception()
+
+
+class Reporter(Service):
+    """The newest progress of a job wins, log lines all go; at once if asked, else now and then."""
+
+    name: ClassVar[str] = "reporter"
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        complaints: Complaints,
+        on_answer: Callable[[Answer], None],
+        interval_s: float = 0.5,
+    ) -> None:
+        super().__init__(complaints)
+        self._ledger = ledger
+        self._on_answer = on_answer
+        self._interval = interval_s
+        self._reports: dict[Claim, Report] = {}
+        self._lines: list[_Line] = []
+        self._waiters: Waiters = {}
+        self._due_at: float | None = None
+        self._is_over = False
+
+    def report(self, claim: Claim, new: Report) -> None:
+        old = self._reports.get(claim)
+        self._reports[claim] = new if old is None else merged(old, new)
+        self._be_due_in(self._interval)
+
+    def line(self, claim: Claim, number: int, level: str, message: str) -> None:
+        self._lines.append(_Line(claim, number, level, message, time.monotonic()))
+        self._be_due_in(self._interval)
+
+    def flush(self, claim: Claim) -> asyncio.Future[None]:
+        """Done when all reported of this claim so far is stored; StaleAttempt if it is fenced."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(claim, []).append(future)
+        if self._is_over:
+            self._let_go()
+        else:
+            self._be_due_in(0.0)
+        return future
+
+    async def cancel(self) -> None:
+        await super().cancel()
+        self._is_over = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """A thread that waits for the last words of a stopped worker must not wait for ever."""
+        left, self._waiters = _Batch({}, [], self._waiters), {}
+        for claim in left.waiters:
+            left.release(claim, StaleAttempt("the worker has stopped"))
+
+    def _be_due_in(self, delay_s: float) -> None:
+        due_at = time.monotonic() + delay_s
+        if self._due_at is None or due_at < self._due_at:
+            self._due_at = due_at
+            self._wake.set()
+
+    async def run_once(self) -> float | None:
+        if self._due_at is None:
+            return None
+        wait_s = self._due_at - time.monotonic()
+        if wait_s > 0 and not self._is_stopping:
+            # Gathers what comes within the interval, unless somebody waits.
+            return wait_s
+        self._due_at = None
+        batch = self._take()
+        try:
+            await self._send(batch)
+        except DatabaseUnavailable:
+            self._keep(batch, 0.0)
+            raise
+        if self._lines or self._waiters:
+            self._be_due_in(0.0)
+        # Whoever comes after this sets the alarm; what came meanwhile is looked at in a new round.
+        return 0.0
+
+    def _take(self) -> _Batch:
+        reports = self._take_reports()
+        lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
+        waiters, self._waiters = self._waiters, {}
+        # Who has more than fits waits for the rest of it.
+        left = self._reports.keys() | {line.claim for line in self._lines}
+        for claim in left & waiters.keys():
+            self._waiters[claim] = waiters.pop(claim)
+        return _Batch(reports, lines, waiters)
+
+    def _take_reports(self) -> dict[Claim, Report]:
+        taken: dict[Claim, Report] = {}
+        characters = 0
+        for claim, report in self._reports.items():
+            characters += len(report.checkpoint or "")
+            if taken and characters > MOST_CHARACTERS:
+                self._be_due_in(0.0)
+                break
+            taken[claim] = report
+        self._reports = dict(list(self._reports.items())[len(taken) :])
+        return taken
+
+    def _keep(self, batch: _Batch, delay_s: float) -> None:
+        """Puts back what was not stored, behind nothing and before what came since."""
+        newer, self._reports = self._reports, dict(batch.reports)
+        for claim, new in newer.items():
+            self.report(claim, new)
+        self._lines[:0] = batch.lines
+        for claim, futures in batch.waiters.items():
+            self._waiters.setdefault(claim, [])[:0] = futures
+        self._be_due_in(delay_s)
+
+    async def _send(self, batch: _Batch) -> None:
+        answers: list[Answer] = []
+        try:
+            if batch.reports or batch.lines:
+                answers = await self._ledger.report(list(batch.reports.values()), batch.entries())
+        except DatabaseUnavailable:
+            raise
+        except asyncio.CancelledError:
+            self._keep(batch, 0.0)
+            raise
+        except Exception as error:
+            claims = batch.claims
+            if len(claims) > 1:
+                # What is not taken of one job must not take the others with it.
+                for claim in claims:
+                    await self._send(batch.of({claim}))
+                return
+            self._complaints.tell(self.name, error)
+            for claim in claims:
+                batch.release(claim, error)
+            return
+        self._tell(batch, answers)
+
+    def _tell(self, batch: _Batch, answers: list[Answer]) -> None:
+        said = {(a.seq, a.attempt): a.answer for a in answers}
+        busy = {c for c in batch.claims if said.get((c.seq, c.attempt)) == "busy"}
+        for claim in batch.waiters.keys() - busy:
+            is_fenced = said.get((claim.seq, claim.attempt)) == "fenced"
+            batch.release(claim, StaleAttempt(_over(claim)) if is_fenced else None)
+        if busy:
+            # Somebody is writing these rows.
+            self._keep(batch.of(busy), BUSY_S)
+        loop = asyncio.get_running_loop()
+        for answer in answers:
+            if answer.answer != "busy":
+                # After those who wait have heard: StaleAttempt tells them more than a cancellation.
+                loop.call_soon(self._on_answer, answer)
+
+
+def _over(claim: Claim) -> str:
+    return f"attempt {claim.attempt} of job {claim.job_id} is over"

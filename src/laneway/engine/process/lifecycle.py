@@ -1,0 +1,254 @@
+"""A worker process's life between its signals: start, serve, stop on SIGTERM, SIGINT or SIGHUP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from types import FrameType
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from laneway import forks
+from laneway.config import Settings
+from laneway.engine.process.deadline import Deadline
+from laneway.engine.process.health import Health
+from laneway.engine.process.loop_marker import Marker
+from laneway.engine.run.executor import Executor
+
+log = logging.getLogger("laneway")
+
+TICK_S = 1.0
+TO_STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# How often the worker looks whether its signal handlers are still in place.
+KEEP_S = 0.5
+# A supervisor says so when it was signalled a second time.
+HURRY = signal.SIGUSR1
+
+
+class AnyWorker(Protocol):
+    """A worker, whatever it gets its jobs from."""
+
+    id: UUID
+    settings: Settings
+    executor: Executor
+    is_running: bool
+    spent: asyncio.Event
+
+    def trouble(self) -> str | None: ...
+    async def start(self, marker: Marker | None = None) -> None: ...
+    async def stop(
+        self, grace_s: float | None = None, hurry: asyncio.Event | None = None
+    ) -> None: ...
+
+
+def run_worker_process(
+    make: Callable[[], AnyWorker], grace_s: float | None = None, health: Health | None = None
+) -> int:
+    """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
+    deadline = Deadline()
+    code = run_loop(_serve(make, grace_s, deadline, health))
+    deadline.leave(code)
+    return code
+
+
+def run_loop(main: Coroutine[Any, Any, int]) -> int:
+    """Runs a process to its end, on the faster loop where there is one."""
+    run: Callable[..., int] = asyncio.run
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        run = uvloop.run
+    return run(main)
+
+
+async def _serve(
+    make: Callable[[], AnyWorker],
+    grace_s: float | None,
+    deadline: Deadline,
+    health: Health | None,
+) -> int:
+    worker = make()
+    if health is not None:
+        health.watch(worker)
+    told, hurry = asyncio.Event(), asyncio.Event()
+    within_s = worker.settings.shutdown_grace if grace_s is None else grace_s
+
+    def on_signal() -> None:
+        (hurry if told.is_set() and leash is None else told).set()
+
+    def on_hurry() -> None:
+        deadline.begin(0.0)
+        told.set()
+        hurry.set()
+
+    leash = _Leash.from_environment(on_hurry)
+    signals = Signals(deadline, within_s, is_alone=leash is None)
+    signals.heed(TO_STOP, on_signal)
+    if leash is not None:
+        # Whoever stops a whole group signals us and our supervisor, which signals us again.
+        signals.heed((HURRY,), on_hurry)
+    keeping = asyncio.ensure_future(signals.keep(health.turned if health else None))
+    starting = asyncio.ensure_future(worker.start(leash.marker if leash else None))
+    stopping = asyncio.ensure_future(_first(told, worker.spent))
+    try:
+        await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            signals.ignore()
+            return 0
+        starting.result()
+        if leash is not None:
+            leash.introduce(worker)
+            async with leash.ticking(worker.settings.loop_timeout / 4):
+                await stopping
+                await stop_worker(worker, grace_s, hurry, is_supervised=True)
+        else:
+            await stopping
+            await stop_worker(worker, grace_s, hurry)
+        # Before asyncio waits for its threads.
+        deadline.leave(0)
+        signals.ignore()
+        return 0
+    except BaseException:
+        signals.restore()
+        raise
+    finally:
+        for task in (stopping, keeping):
+            task.cancel()
+        await asyncio.gather(stopping, keeping, return_exceptions=True)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Returns once one of them is set."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+
+class Signals:
+    """Passes signals to the event loop, and sets the deadline at once, also while it is blocked."""
+
+    def __init__(self, deadline: Deadline, grace_s: float, *, is_alone: bool = True) -> None:
+        """`is_alone`: no supervisor says when to hurry, so the second signal does."""
+        self._deadline = deadline
+        self._grace_s = grace_s
+        self._is_alone = is_alone
+        self._loop = asyncio.get_running_loop()
+        self._count = 0
+        self._ours: dict[int, Callable[[int, FrameType | None], None]] = {}
+        self._before: dict[int, Any] = {}
+
+    def heed(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
+        """Calls `do` on the loop for each of these; one that is ignored from the start stays so."""
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            self._count += 1
+            if self._count == 1 or self._is_alone:
+                self._deadline.begin(self._grace_s if self._count == 1 else 0.0)
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(do)
+
+        for number in numbers:
+            # nohup has SIGHUP ignored.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, on_signal)
+                self._ours[number] = on_signal
+        forks.own_signals(self._ours)
+
+    def ignore(self) -> None:
+        """The process exits: another signal must not change its exit code."""
+        for number in self._ours:
+            signal.signal(number, signal.SIG_IGN)
+
+    def restore(self) -> None:
+        """The process may go on, and heeds signals as before."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    async def keep(self, on_look: Callable[[], None] | None = None) -> None:
+        """Sets them back where a handler has replaced them: else nobody could stop the worker."""
+        while True:
+            await asyncio.sleep(KEEP_S)
+            if on_look is not None:
+                on_look()
+            for number, ours in self._ours.items():
+                if signal.getsignal(number) is not ours:
+                    log.warning(
+                        "a handler replaced the worker's handler of %s: set back",
+                        signal.Signals(number).name,
+                    )
+                    signal.signal(number, ours)
+
+
+async def stop_worker(
+    worker: AnyWorker,
+    grace_s: float | None,
+    hurry: asyncio.Event,
+    *,
+    is_supervised: bool = False,
+) -> None:
+    """Stops a worker, and says what it waits for and how to stop it at once."""
+    wait_s = worker.settings.shutdown_grace if grace_s is None else grace_s
+    n = len(worker.executor.active) if worker.is_running else 0
+    if n and wait_s > 0:
+        jobs = "1 job has" if n == 1 else f"{n:,} jobs have"
+        again = "signal its supervisor again" if is_supervised else "Ctrl-C or SIGTERM again"
+        log.info("stopping: %s %g s to end; %s to stop now", jobs, wait_s, again)
+    await worker.stop(grace_s, hurry)
+
+
+class _Leash:
+    """What ties a process to its supervisor: a pipe to tick into, and the shared mark."""
+
+    def __init__(self, out: int, mark: int, watched: int, on_gone: Callable[[], None]) -> None:
+        self._out = out
+        self._kept = forks.Fds(out, mark, watched)
+        for fd in (out, mark, watched):
+            # Programs that handlers start must not hold them either.
+            os.set_inheritable(fd, False)
+        self.marker = Marker(mark)
+        # The supervisor holds the other end and never writes: readable means it is gone.
+        asyncio.get_running_loop().add_reader(watched, self._gone, watched, on_gone)
+
+    @classmethod
+    def from_environment(cls, on_gone: Callable[[], None]) -> _Leash | None:
+        ends = os.environ.pop("LANEWAY_LEASH", None)
+        if not ends:
+            return None
+        out, mark, watched = map(int, ends.split(","))
+        return cls(out, mark, watched, on_gone)
+
+    @staticmethod
+    def _gone(watched: int, on_gone: Callable[[], None]) -> None:
+        asyncio.get_running_loop().remove_reader(watched)
+        on_gone()
+
+    def introduce(self, worker: AnyWorker) -> None:
+        os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
+
+    @contextlib.asynccontextmanager
+    async def ticking(self, longest_s: float) -> AsyncIterator[None]:
+        task = asyncio.ensure_future(self._tick(min(TICK_S, longest_s)))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _tick(self, interval_s: float) -> None:
+        while True:
+            try:
+                os.write(self._out, b"\n")
+            except OSError:
+                return
+            await asyncio.sleep(interval_s)

@@ -1,0 +1,95 @@
+"""What one worker adds to the counts of its process: claims, ends, writes that were refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from laneway import tracing
+from laneway.domain.claim import Claim
+from laneway.engine.lease.loss_log import Losses
+from laneway.store.leases import Answer, Assignment, Verdict
+from laneway.tally import PROCESS, Ends, Pool, Tally
+
+# What a job that waits again was given back for; any other is tried again.
+_RETURNED: Final = {"snooze": "snoozed", "release": "released"}
+# Of an attempt that is not in hand any more.
+_UNKNOWN: Final = ("job", None)
+
+
+class Counting:
+    """Remembers of each attempt in hand where its end will be counted."""
+
+    def __init__(self, tally: Tally = PROCESS) -> None:
+        self.tally = tally
+        self._held: dict[tuple[int, int], tuple[str, Ends]] = {}
+        self._losses = Losses()
+
+    @property
+    def wants_origins(self) -> bool:
+        """Whether somebody asks how long jobs waited, or which trace they belong to."""
+        return self.tally.is_read or tracing.is_on()
+
+    def claimed(self, lane: str, assignments: Sequence[Assignment]) -> None:
+        ends: dict[str, tuple[str, Ends]] = {}
+        for one in assignments:
+            job_type = one.job_type
+            if job_type not in ends:
+                ends[job_type] = job_type, self.tally.ends(lane, job_type.lstrip("\x01"))
+            self._held[one.claim.seq, one.claim.attempt] = ends[job_type]
+            if one.waited_s is not None:
+                self.tally.waited(lane, one.waited_s)
+        self.tally.claimed(lane, len(assignments))
+
+    def settled(self, verdicts: Sequence[Verdict], answers: Sequence[Answer]) -> None:
+        said = {(one.seq, one.attempt): one for one in answers}
+        for verdict in verdicts:
+            pair = verdict.claim.seq, verdict.claim.attempt
+            job_type, ends = self._held.pop(pair, _UNKNOWN)
+            answer = said.get(pair)
+            if answer is not None and answer.answer == "fenced":
+                self.refused("settle", answer.answer)
+                self._losses.tell(job_type, verdict.claim, "void")
+            if ends is not None:
+                outcome = "completed" if answer is None else _outcome(verdict, answer)
+                ends.add(outcome, verdict.ran_s)
+
+    def void(self, claim: Claim) -> None:
+        """An attempt ended that was no longer ours to settle."""
+        _, ends = self._held.pop((claim.seq, claim.attempt), _UNKNOWN)
+        if ends is not None:
+            ends.add("fenced", None)
+
+    def left(self, claims: Iterable[Claim]) -> None:
+        """Attempts whose end is told elsewhere, or to nobody."""
+        for claim in claims:
+            _, ends = self._held.pop((claim.seq, claim.attempt), _UNKNOWN)
+            if ends is not None:
+                ends.add("left", None)
+
+    def refused(self, write: str, answer: str) -> None:
+        """Counts a write about an attempt that is over."""
+        if answer == "fenced":
+            self.tally.fenced[write] += 1
+
+    def watch(self, *pools: Pool) -> None:
+        self.tally.pools.update(pools)
+
+    def close(self) -> None:
+        """The worker has stopped: what it still held is taken back from it."""
+        for _, ends in self._held.values():
+            ends.add("left", None)
+        self._held.clear()
+        self._losses.close()
+
+
+def _outcome(verdict: Verdict, answer: Answer) -> str:
+    if answer.answer == "fenced":
+        return "fenced"
+    if verdict.kind == "analyzed" and answer.status != "cancelled":
+        return "analyzed"
+    if answer.status is None:
+        return "left"
+    if answer.status in ("completed", "failed", "cancelled"):
+        return answer.status
+    return _RETURNED.get(verdict.kind, "retried")

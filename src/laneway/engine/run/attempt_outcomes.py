@@ -1,0 +1,138 @@
+"""From how a handler ended to the verdict on its attempt: pure, written in one place."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeGuard, TypeVar
+
+from laneway.domain.claim import Claim
+from laneway.domain.job import LONGEST_DELAY
+from laneway.domain.redaction import redact
+from laneway.domain.text import escape_text
+from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze, check_pause
+from laneway.engine.run.attempt import Run
+from laneway.engine.run.exception_text import message_of, name_of, traceback_of
+from laneway.errors import InvalidInput
+from laneway.store.leases import Verdict
+
+E = TypeVar("E", bound=BaseException)
+
+LONGEST_TYPE = 200
+LONGEST_MESSAGE = 4000
+LONGEST_TRACEBACK = 16000
+ROLLED_BACK = "FinishRolledBack"
+
+
+def error_json(
+    kind: str, message: str, trace: str | None = None, *, is_public: bool = False
+) -> str:
+    """An error as stored: without secrets, safe for PostgreSQL, and bounded.
+
+    `is_public`: everybody who may see the job reads the message.
+    """
+    body: dict[str, object] = {
+        "type": escape_text(redact(kind))[:LONGEST_TYPE],
+        "message": escape_text(redact(message))[:LONGEST_MESSAGE],
+    }
+    if trace:
+        text = escape_text(redact(trace))
+        if len(text) > LONGEST_TRACEBACK:
+            half = LONGEST_TRACEBACK // 2
+            text = f"{text[:half]}\n  …\n{text[-half:]}"
+        body["traceback"] = text
+    if is_public:
+        body["public"] = True
+    return json.dumps(body)
+
+
+def own_error_json(kind: str, message: str) -> str:
+    """An error in Laneway's own words, which everybody who may see the job reads."""
+    return error_json(kind, message, is_public=True)
+
+
+def redacted_error(text: str) -> str:
+    """An error that another process described, without the secrets that only this one knows."""
+    said = json.loads(text)
+    is_public = said.get("public") is True
+    return error_json(said["type"], said["message"], said.get("traceback"), is_public=is_public)
+
+
+def of_error(run: Run, error: BaseException) -> Verdict:
+    """The verdict on a handler that raised; there is one, whatever it raised."""
+    try:
+        return _judged(run, error)
+    except BaseException as broken:
+        # Snooze("a while"), Cancel(None): what it meant is anybody's guess. Or its own code raises.
+        return Verdict(run.claim, "fail", error=describe(broken), ran_s=run.ran_s)
+
+
+def _judged(run: Run, error: BaseException) -> Verdict:
+    if _is(error, Snooze):
+        return Verdict(run.claim, "snooze", delay_s=_delay(error.seconds), ran_s=run.ran_s)
+    if _is(error, Cancel):
+        return Verdict(
+            run.claim, "cancel", error=own_error_json("Cancel", error.reason), ran_s=run.ran_s
+        )
+    described = describe(error)
+    if _is(error, Retry):
+        delay = None if error.after is None else _delay(error.after)
+        return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
+    return Verdict(run.claim, "fail", error=described, ran_s=run.ran_s)
+
+
+def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
+    """As isinstance, which would ask the exception for its __class__: code of the user."""
+    return issubclass(type(error), kind)
+
+
+def _delay(seconds: float) -> float:
+    # The handler may have changed it since.
+    return min(check_pause(seconds, "seconds"), LONGEST_DELAY)
+
+
+def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
+    """A payload the handler cannot take will not get better: no retry."""
+    return Verdict(
+        run.claim, "giveup", error=own_error_json("InvalidInput", str(error)), ran_s=run.ran_s
+    )
+
+
+def of_forged(claim: Claim) -> Verdict:
+    """What was approved is what runs: anything else needs another approval."""
+    message = "payload or analysis is not what was approved: retry it to have it approved again"
+    return Verdict(claim, "giveup", error=own_error_json("NotAsApproved", message), ran_s=0.0)
+
+
+def of_stop(run: Run, result: str | None = None) -> Verdict | None:
+    """The verdict on a handler told to stop; None where nothing may be written any more."""
+    match run.stop_reason:
+        case "cancel":
+            return Verdict(run.claim, "cancel", result=result, ran_s=run.ran_s)
+        case "timeout":
+            message = f"took longer than its timeout of {run.timeout:g} s"
+            return Verdict(
+                run.claim, "fail", error=own_error_json("Timeout", message), ran_s=run.ran_s
+            )
+        case "shutdown":
+            return Verdict(run.claim, "release", ran_s=run.ran_s)
+        case _:
+            return None
+
+
+def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
+    """The verdict on a handler that finished in its own transaction: the database knows if it did.
+
+    If not, what happened since counts as ever: an error, a snooze, a release. If it just returned,
+    that is the failure.
+    """
+    if verdict is None or verdict.kind == "finish":
+        message = "the transaction that ctx.finish was called in was not committed"
+        error = own_error_json(ROLLED_BACK, message)
+        return Verdict(run.claim, "confirm", error=error, ran_s=run.ran_s, apart=True)
+    return verdict._replace(apart=True)
+
+
+def describe(error: BaseException) -> str:
+    """An exception as stored: its type, its message, and where it came from in the handler."""
+    is_public = _is(error, PublicError)
+    return error_json(name_of(error), message_of(error), traceback_of(error), is_public=is_public)

@@ -1,0 +1,159 @@
+"""Calls that a handler tries again itself, without an attempt of its job."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from laneway.domain.retry import RetryPolicy
+from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
+from laneway.engine.run.handler_channel import Line
+from laneway.errors import InvalidInput, LanewayError
+
+LONGEST_RETRY_AFTER_S: Final = 3600.0
+# A plain handler that waits learns this often whether it should stop.
+TICK_S: Final = 0.1
+# An empty report counts as progress, without which a job may be taken back after a minute.
+MOVE_S: Final = 15.0
+# What a handler says about its job is no failure of the call.
+_VERDICTS: Final = (Snooze, Cancel, PublicError, LanewayError)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a call is tried, after which exceptions again, and how long it waits between."""
+
+    tries: int = 5
+    on: type[Exception] | tuple[type[Exception], ...] = Exception
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+
+    def __post_init__(self) -> None:
+        if type(self.tries) is not int or self.tries < 1:
+            raise InvalidInput("tries", f"must be a whole number from 1, not {self.tries!r}")
+
+    @classmethod
+    def split(cls, options: Mapping[str, Any]) -> tuple[Patience, dict[str, Any]]:
+        """What `tries`, `on` and `policy` say, and the arguments left for the call."""
+        own = {name: options[name] for name in ("tries", "on", "policy") if name in options}
+        return cls(**own), {name: each for name, each in options.items() if name not in own}
+
+    def wait_s(self, error: Exception, n: int) -> float | None:
+        """Seconds to wait after the n-th try failed; None: the error is final."""
+        if n >= self.tries or isinstance(error, _VERDICTS):
+            return None
+        if not isinstance(error, self.on) and not isinstance(error, Retry):
+            return None
+        asked_s = retry_after(error)
+        if asked_s is not None:
+            # Never earlier than asked for, and not all at once.
+            return asked_s * random.uniform(1.0, 1.0 + self.policy.jitter)
+        return self.policy.delay(n, random.random())
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Seconds that a failed call asks to wait: its own, or those of its response's header."""
+    asked: object = getattr(error, "after", None) if isinstance(error, Retry) else None
+    if asked is None:
+        asked = getattr(error, "retry_after", None)
+    if asked is None:
+        headers = getattr(getattr(error, "response", None), "headers", None)
+        if headers is None:
+            headers = getattr(error, "headers", None)
+        get = getattr(headers, "get", None)
+        if callable(get):
+            asked = get("Retry-After") or get("retry-after")
+    seconds = _seconds(asked)
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_RETRY_AFTER_S)
+
+
+def _seconds(asked: object) -> float | None:
+    """Of a number, or of the header: a number as text, or a date."""
+    if isinstance(asked, (int, float)) and not isinstance(asked, bool) and asked == asked:
+        return float(asked)
+    if not isinstance(asked, str):
+        return None
+    try:
+        return float(asked) if float(asked) == float(asked) else None
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(asked)
+    except ValueError:
+        return None
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    return (at - datetime.now(UTC)).total_seconds()
+
+
+async def call(
+    line: Line,
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    patience: Patience,
+) -> Any:
+    """Calls fn until it succeeds or its error is final; fn may be plain or async."""
+    n = 0
+    while True:
+        n += 1
+        try:
+            result = fn(*args, **kwargs)
+            return await result if inspect.isawaitable(result) else result
+        except Exception as error:
+            wait_s = patience.wait_s(error, n)
+            if wait_s is None:
+                raise
+            _note(line, error, n, patience, wait_s)
+        until = time.monotonic() + wait_s
+        while True:
+            line.report()
+            left_s = max(0.0, until - time.monotonic())
+            # The task is cancelled here if the job should stop.
+            await asyncio.sleep(min(left_s, MOVE_S))
+            if left_s <= MOVE_S:
+                break
+
+
+def call_blocking(
+    line: Line,
+    check: Callable[[], None],
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    patience: Patience,
+) -> Any:
+    """The same in a plain handler; `check` ends it where it should stop."""
+    if inspect.iscoroutinefunction(fn):
+        raise InvalidInput("retry", f"{fn.__name__} is async, but its handler is a plain function")
+    n = 0
+    while True:
+        check()
+        n += 1
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:
+            wait_s = patience.wait_s(error, n)
+            if wait_s is None:
+                raise
+            _note(line, error, n, patience, wait_s)
+        until = time.monotonic() + wait_s
+        moves_at = 0.0
+        while (left_s := until - time.monotonic()) > 0:
+            check()
+            if time.monotonic() >= moves_at:
+                line.report()
+                moves_at = time.monotonic() + MOVE_S
+            time.sleep(min(left_s, TICK_S))
+
+
+def _note(line: Line, error: Exception, n: int, patience: Patience, wait_s: float) -> None:
+    line.log(
+        "warning",
+        f"try {n} of {patience.tries} failed with {type(error).__name__}; next in {wait_s:.1f} s",
+    )

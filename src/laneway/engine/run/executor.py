@@ -1,0 +1,403 @@
+"""Runs handlers: on the event loop, in a thread, or in a child process. All end in one verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import copy_context
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from laneway import forks, tracing
+from laneway.config import Settings
+from laneway.domain.claim import Claim
+from laneway.domain.payload import decode, encode_result
+from laneway.engine.child.process_pool import ProcessPool
+from laneway.engine.child.runs import ChildRuns
+from laneway.engine.claim.capacity import Rooms
+from laneway.engine.lease.completer import Completer
+from laneway.engine.lease.loss_log import Losses
+from laneway.engine.process.loop_marker import Marker
+from laneway.engine.registry import Registry
+from laneway.engine.run import attempt_outcomes
+from laneway.engine.run.attempt import Run, StopReason, here
+from laneway.engine.run.context import Context, SyncContext
+from laneway.engine.run.exception_text import summary_of
+from laneway.engine.run.handler_channel import Interrupted
+from laneway.engine.run.handler_requests import Requests
+from laneway.engine.run.inline_tasks import Turns
+from laneway.engine.run.local_channel import LoopLine, ThreadLine
+from laneway.engine.run.threads import Threads
+from laneway.errors import InvalidInput
+from laneway.store.leases import Assignment, Verdict
+
+log = logging.getLogger("laneway")
+
+CLOSE_S = 0.5
+
+
+class Executor:
+    """Starts claimed jobs, stops them when told, and passes each verdict on exactly once."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        rooms: Rooms,
+        requests: Requests,
+        completer: Completer,
+        pool: ProcessPool,
+        settings: Settings,
+        resources: SimpleNamespace,
+        on_room: Callable[[], None],
+        marker: Marker | None = None,
+        *,
+        name: str = "",
+        on_void: Callable[[Claim], None] = lambda claim: None,
+        on_left: Callable[[Run], None] = lambda run: None,
+    ) -> None:
+        self._registry = registry
+        self._rooms = rooms
+        self._requests = requests
+        self._completer = completer
+        self._pool = pool
+        self._limits = settings.payload_limits
+        self._grace_s = settings.cancel_grace
+        self._resources = resources
+        self._on_room = on_room
+        self._marker = marker
+        self._name = name
+        self._on_void = on_void
+        self._on_left = on_left
+        self._is_traced = False
+        self._losses = Losses()
+        self._threads = Threads()
+        self._children = ChildRuns(self, pool, requests, settings, resources)
+        self._loop = asyncio.get_running_loop()
+        self._turns = Turns(self._loop, self._on_loop, self._broke_off)
+        self.active: dict[tuple[int, int], Run] = {}
+        self.quiet = asyncio.Event()
+        self.quiet.set()
+
+    def start(
+        self,
+        assignments: Iterable[Assignment],
+        lane: str,
+        timeouts: Mapping[Claim, float] | None = None,
+    ) -> None:
+        """Starts what was claimed; its room is taken already.
+
+        `timeouts`, in seconds, are for handlers that have none of their own.
+        """
+        self.quiet.clear()
+        self._is_traced = tracing.is_on()
+        on_loop: deque[Run] = deque()
+        for assignment in assignments:
+            run = Run(assignment, self._registry[assignment.job_type], lane)
+            self.active[run.claim.seq, run.claim.attempt] = run
+            if assignment.forged:
+                self.end(run, attempt_outcomes.of_forged(run.claim))
+                continue
+            if timeouts is not None and run.timeout is None:
+                run.timeout = timeouts.get(run.claim)
+            if run.timeout is not None:
+                run.on_begin = partial(self._time, run, run.timeout)
+            if run.is_suspect:
+                run.place = "apart"
+            elif run.handler.isolation == "async":
+                on_loop.append(run)
+                continue
+            try:
+                self._begin(run)
+            except Exception as error:
+                # No more threads or memory: that is this job's failure, not the batch's.
+                log.error("job %s could not be started: %s", run.claim.job_id, summary_of(error))
+                self.end(run, attempt_outcomes.of_error(run, error))
+        if on_loop:
+            self._turns.start(on_loop)
+
+    def _begin(self, run: Run) -> None:
+        if run.place == "apart":
+            self._spawn(run, self._children.run_apart(run))
+        elif run.handler.isolation == "async":
+            self._turns.start(deque([run]))
+        elif run.handler.isolation == "thread":
+            self._in_thread(run)
+        else:
+            self._spawn(run, self._children.run(run))
+
+    def enter(self, run: Run) -> None:
+        """What runs from here on, in a context of its own, belongs to the run."""
+        here.set((run, self._name))
+        if self._is_traced:
+            run.span = tracing.begin(
+                run.handler.job_type,
+                run.claim.job_id,
+                run.claim.attempt,
+                lane=run.lane,
+                worker=self._name,
+                origin=run.traceparent,
+            )
+
+    def _time(self, run: Run, timeout_s: float) -> None:
+        """Starts the timeout of a handler that is called now: waiting for that is not its time."""
+        if not run.ended:
+            left_s = timeout_s - (run.ran_s or 0.0)
+            run.timer = self._loop.call_later(left_s, self.stop, run, "timeout")
+
+    def stop(self, run: Run, reason: StopReason) -> None:
+        """Tells a handler to stop; one that has not within the grace is left behind."""
+        if run.ended or (run.stop_reason is not None and reason != "fenced"):
+            return
+        if run.is_finishing and reason == "fenced":
+            # Its lease is gone because it has finished, or it will learn at its end.
+            return
+        run.stop_reason = reason
+        if run.stopper is not None:
+            run.stopper()
+        run.break_off()
+        if run.grace is None:
+            grace = 0.0 if reason == "fenced" else self._grace_s
+            run.grace = self._loop.call_later(grace, self.leave_behind, run)
+
+    def stop_by_claim(self, seq: int, attempt: int, answer: str) -> None:
+        """Stops what others want stopped (`cancel_requested`) or have taken away, and says so."""
+        run = self.active.get((seq, attempt))
+        if run is None:
+            return
+        reason: StopReason = "cancel" if answer == "cancel_requested" else "fenced"
+        before = run.stop_reason
+        self.stop(run, reason)
+        if run.stop_reason != before:
+            self._losses.tell(run.handler.job_type, run.claim, answer)
+
+    async def close(self) -> None:
+        """Lets go of what is still running; its jobs have ended or will lapse."""
+        self._threads.close()
+        for run in self.active.values():
+            for ask in list(run.asks):
+                ask.cancel()
+        for task in self._turns.tasks:
+            task.cancel()
+        if self._turns.tasks:
+            # A handler that swallows its cancellation must not keep the worker.
+            await asyncio.wait(self._turns.tasks, timeout=CLOSE_S)
+        await self._requests.close()
+        self._losses.close()
+
+    # On the event loop ------------------------------------------------------------------------
+
+    def _spawn(self, run: Run, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._turns.tasks.add(task)
+        task.add_done_callback(partial(self._task_ended, run))
+
+    def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
+        self._turns.tasks.discard(task)
+        if run.place == "returned":
+            run.place = "here"
+            self._begin(run)
+            return
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        self._broke_off(run, error or RuntimeError("broke off"))
+
+    def _broke_off(self, run: Run, error: BaseException) -> None:
+        """It ended before it could say how: cancelled before its first step, or our mistake."""
+        if self.active.get((run.claim.seq, run.claim.attempt)) is run:
+            log.error(
+                "attempt %s of job %s broke off: %s",
+                run.claim.attempt,
+                run.claim.job_id,
+                summary_of(error),
+            )
+            self.end(run, attempt_outcomes.of_stop(run) or attempt_outcomes.of_error(run, error))
+
+    async def _on_loop(self, run: Run) -> None:
+        handler = run.handler
+        if run.is_stopped:
+            # Told to stop before its turn came.
+            self.end(run, attempt_outcomes.of_stop(run))
+            return
+        self.enter(run)
+        run.begin(self._marker)
+        try:
+            payload = decode(run.payload, self._limits)
+            kwargs = handler.arguments.validate(payload)
+            checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
+        except InvalidInput as error:
+            self.end(run, attempt_outcomes.of_bad_payload(run, error))
+            return
+        except BaseException as error:
+            # A validator of the user's own.
+            self.end(run, attempt_outcomes.of_error(run, error))
+            return
+        line = LoopLine(run, self._requests, payload, checkpoint, self._resources, self._limits)
+        verdict: Verdict | None
+        try:
+            work = handler.fn(Context(line), **kwargs)
+            if self._marker is not None:
+                work = self._marker.watch(run.claim.seq, work)
+            result = await work
+            if forks.is_fork:
+                forks.end()
+            verdict = self._returned(run, result)
+        except asyncio.CancelledError as error:
+            verdict = (
+                attempt_outcomes.of_stop(run)
+                if run.stop_reason
+                else attempt_outcomes.of_error(run, error)
+            )
+        except BaseException as error:
+            if forks.is_fork:
+                forks.end(error)
+            if run.is_closed:
+                raise
+            # SystemExit or GeneratorExit of a handler ends its job, nothing else.
+            verdict = self._raised(run, error)
+        if run.reports and verdict is not None:
+            await self.report_first(run)
+        self.end(run, verdict)
+
+    async def report_first(self, run: Run) -> None:
+        """What was reported before the end must be stored before it: later it would be refused."""
+        if run.is_finishing:
+            # All of it was stored before.
+            return
+        # A report that cannot be stored must not keep the end from being told.
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await asyncio.shield(self._requests.reporter.flush(run.claim))
+
+    def _returned(self, run: Run, result: object) -> Verdict | None:
+        try:
+            # Whoever finished in its own transaction has said its result there.
+            text = encode_result(None if run.is_finishing else result, self._limits)
+        except InvalidInput as error:
+            return attempt_outcomes.of_error(run, error)
+        if run.stop_reason in ("timeout", "fenced"):
+            return attempt_outcomes.of_stop(run)
+        kind = "analyzed" if run.handler.is_analysis else "finish"
+        return Verdict(run.claim, kind, text, None, None, run.ran_s)
+
+    def _raised(self, run: Run, error: BaseException) -> Verdict | None:
+        if run.stop_reason in ("timeout", "fenced", "shutdown"):
+            return attempt_outcomes.of_stop(run)
+        return attempt_outcomes.of_error(run, error)
+
+    # In a thread ------------------------------------------------------------------------------
+
+    def _in_thread(self, run: Run) -> None:
+        if run.on_begin is not None:
+            # Timers belong to the loop.
+            run.on_begin = partial(self._on_the_loop, run.on_begin)
+
+        def work() -> None:
+            verdict = copy_context().run(self._call, run)
+            self._on_the_loop(partial(self._thread_ended, run, verdict))
+
+        self._threads.run(work)
+
+    def _on_the_loop(self, call: Callable[[], object]) -> None:
+        # The loop may be gone while threads go on.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
+
+    def _call(self, run: Run) -> Verdict | None:
+        self.enter(run)
+        run.begin(self._marker)
+        try:
+            payload = decode(run.payload, self._limits)
+            kwargs = run.handler.arguments.validate(payload)
+            checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
+        except InvalidInput as error:
+            return attempt_outcomes.of_bad_payload(run, error)
+        except BaseException as error:
+            return attempt_outcomes.of_error(run, error)
+        line = ThreadLine(
+            self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
+        )
+        try:
+            result = run.handler.fn(SyncContext(line), **kwargs)
+            if forks.is_fork:
+                forks.end()
+            return self._returned(run, result)
+        except Interrupted as error:
+            return (
+                attempt_outcomes.of_stop(run)
+                if run.stop_reason
+                else attempt_outcomes.of_error(run, error)
+            )
+        except BaseException as error:
+            if forks.is_fork:
+                forks.end(error)
+            # SystemExit and KeyboardInterrupt of a handler end its job, not the worker.
+            return self._raised(run, error)
+
+    def _thread_ended(self, run: Run, verdict: Verdict | None) -> None:
+        if run.timer is not None:
+            # It came back in time, however long the database takes now.
+            run.timer.cancel()
+        if run.reports and verdict is not None and not run.ended:
+            self._spawn(run, self._end_after_report(run, verdict))
+        else:
+            self.end(run, verdict)
+
+    async def _end_after_report(self, run: Run, verdict: Verdict) -> None:
+        await self.report_first(run)
+        self.end(run, verdict)
+
+    # The end ----------------------------------------------------------------------------------
+
+    def leave_behind(self, run: Run) -> None:
+        """The grace is over: the job ends now, whatever its handler still does."""
+        if run.handler.isolation == "process" or run.place == "apart":
+            self._pool.kill(run)
+            return
+        if not run.ended:
+            self._on_left(run)
+            self._conclude(run, attempt_outcomes.of_stop(run))
+            run.break_off()
+
+    @property
+    def left_behind(self) -> Counter[str]:
+        """How many handlers go on though their jobs have ended, by isolation."""
+        return Counter(run.handler.isolation for run in self.active.values() if run.ended)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every job has ended, whatever handlers were left behind."""
+        return all(run.ended for run in self.active.values())
+
+    def _conclude(self, run: Run, verdict: Verdict | None) -> None:
+        run.ended = True
+        if run.timer is not None:
+            run.timer.cancel()
+        if run.grace is not None:
+            run.grace.cancel()
+        if run.is_finishing:
+            verdict = attempt_outcomes.after_finish(run, verdict)
+        elif run.stop_reason == "fenced":
+            # Whatever it says now would be refused.
+            verdict = None
+        if run.span is not None:
+            run.span.end(verdict.kind if verdict else "void", verdict.error if verdict else None)
+        if verdict is not None:
+            if verdict.error is not None:
+                self._completer.failures.note(run, verdict)
+            self._completer.add(verdict)
+        else:
+            self._on_void(run.claim)
+
+    def end(self, run: Run, verdict: Verdict | None) -> None:
+        """The handler has returned: its room is free again."""
+        if not run.ended:
+            self._conclude(run, verdict)
+        del self.active[run.claim.seq, run.claim.attempt]
+        if self._marker is not None and run.mark is not None:
+            self._marker.end(run.mark)
+        self._rooms.give_back(run.lane, run.handler.isolation)
+        self._on_room()
+        if not self.active:
+            self.quiet.set()

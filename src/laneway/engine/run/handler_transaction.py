@@ -1,0 +1,76 @@
+"""Guard and finish: the handler's own transaction and the end of its job, both or neither."""
+
+from __future__ import annotations
+
+from laneway.domain.payload import encode_result
+from laneway.engine.run.handler_channel import Line
+from laneway.errors import InvalidInput, NeedsDatabase, Refused
+from laneway.store import own
+from laneway.store.foreign import borrow, run_now
+from laneway.store.statement import Statement
+
+
+class OwnTransaction:
+    """What one attempt says in transactions of its handler."""
+
+    __slots__ = ("_line", "has_finished")
+
+    def __init__(self, line: Line) -> None:
+        if not line.has_database:
+            raise NeedsDatabase("ctx.guard and ctx.finish need a worker with a database connection")
+        self._line = line
+        # Called and answered; the caller may still roll it back.
+        self.has_finished = False
+
+    async def guard(self, conn: object) -> str:
+        """held, cancel_requested or fenced, for the rest of the caller's transaction."""
+        borrowed = borrow(conn)
+        held = await borrowed.run(own.guard(self._line.claim))
+        if held.answer == "held" and not await borrowed.run(own.is_still_in(held.xid)):
+            raise InvalidInput(
+                "conn", "must be in a transaction: on its own a guard is over at once"
+            )
+        return held.answer
+
+    def guard_blocking(self, conn: object) -> str:
+        return run_now(self.guard(_sync(conn)))
+
+    async def finish(self, conn: object, result: object) -> str:
+        """finished, cancel_requested or fenced, once the caller's transaction is committed."""
+        borrowed, statement = borrow(conn), self._statement(result)
+        await self._line.ask("finishing")
+        try:
+            answer = await borrowed.run(statement)
+        except BaseException:
+            if not self.has_finished:
+                await self._line.ask("met", answer="failed")
+            raise
+        return self._answered(answer)
+
+    def finish_blocking(self, conn: object, result: object) -> str:
+        borrowed, statement = borrow(_sync(conn)), self._statement(result)
+        self._line.ask_blocking("finishing")
+        try:
+            answer = run_now(borrowed.run(statement))
+        except BaseException:
+            if not self.has_finished:
+                self._line.ask_blocking("met", answer="failed")
+            raise
+        return self._answered(answer)
+
+    def _statement(self, result: object) -> Statement[str]:
+        text = encode_result(result, self._line.limits)
+        return own.finish(self._line.claim, text, self._line.ran_s)
+
+    def _answered(self, answer: str) -> str:
+        if answer == "fenced" and self.has_finished:
+            raise Refused("ctx.finish was called already, and was not rolled back")
+        self.has_finished = self.has_finished or answer == "finished"
+        return answer
+
+
+def _sync(conn: object) -> object:
+    if borrow(conn).is_async:
+        found = f"{type(conn).__module__}.{type(conn).__qualname__}"
+        raise TypeError(f"conn is async ({found}), but its handler is a plain function")
+    return conn

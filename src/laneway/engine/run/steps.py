@@ -1,0 +1,107 @@
+"""Durable steps: a named part of a handler that runs once per job and is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from laneway.domain.returns import Returns
+from laneway.domain.text import check_text
+from laneway.engine.run.handler_channel import Line
+from laneway.errors import InvalidInput
+
+T = TypeVar("T")
+NAME_BYTES = 200
+
+
+class Steps:
+    """The steps of one attempt: the results there are, and the names it has used."""
+
+    __slots__ = ("_found", "_line", "_reading", "_used")
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        # A first attempt finds none and need not ask.
+        self._found: dict[str, str] | None = {} if line.claim.attempt == 1 else None
+        self._used: set[str] = set()
+        self._reading = asyncio.Lock()
+
+    async def run(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        hint: Any,
+    ) -> Any:
+        """The result of the step; fn is called only if no attempt has finished it."""
+        returns = self._begin(name, fn, hint)
+        try:
+            async with self._reading:
+                if self._found is None:
+                    self._found = await self._line.ask("steps")
+            if name in self._found:
+                return returns.decode(self._found[name])
+            began = time.monotonic()
+            value = fn(*args, **kwargs)
+            if inspect.isawaitable(value):
+                value = await value
+            text, took_s = returns.encode(value), time.monotonic() - began
+            kept = await to_the_end(self._line.ask("keep", name=name, result=text, took_s=took_s))
+        except BaseException:
+            self._used.discard(name)
+            raise
+        return returns.decode(kept)
+
+    def run_blocking(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        hint: Any,
+    ) -> Any:
+        """The same without an event loop."""
+        returns = self._begin(name, fn, hint)
+        try:
+            if self._found is None:
+                self._found = self._line.ask_blocking("steps")
+            if name in self._found:
+                return returns.decode(self._found[name])
+            if inspect.iscoroutinefunction(fn):
+                raise InvalidInput(_named(name), "is async, but its handler is a plain function")
+            began = time.monotonic()
+            text, took_s = returns.encode(fn(*args, **kwargs)), time.monotonic() - began
+            kept = self._line.ask_blocking("keep", name=name, result=text, took_s=took_s)
+        except BaseException:
+            self._used.discard(name)
+            raise
+        return returns.decode(kept)
+
+    def _begin(self, name: str, fn: Callable[..., Any], hint: Any) -> Returns:
+        check_text(name, "step", max_bytes=NAME_BYTES)
+        if name in self._used:
+            raise InvalidInput(
+                _named(name), "ran already in this attempt: names are unique within a job"
+            )
+        returns = Returns.of(_named(name), fn, hint, self._line.limits)
+        self._used.add(name)
+        return returns
+
+
+def _named(name: str) -> str:
+    return f"step {name!r}"
+
+
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Waits for what must not be broken off; a cancellation comes through when it is done."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait({task})
+        raise
