@@ -9,7 +9,7 @@ from pathlib import Path
 
 from laneway import metrics
 from laneway.api.app import make_app
-from laneway.api.description import describe
+from laneway.api.routes.description import describe
 from laneway.config import Settings
 from laneway.domain.states import render_markdown
 from laneway.store.database import Database

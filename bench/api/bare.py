@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from laneway.api.server import Serving, listen, url_of
+from laneway.api.http.server import Serving, listen, url_of
 from laneway.engine.process.lifecycle import run_loop
 from laneway.wiring import SERVER_POOL
 

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from laneway import Context, Laneway
-from laneway.api.server import listen, url_of
+from laneway.api.http.server import listen, url_of
 from laneway.integrations.fastapi import lifespan
 
 lw = Laneway()

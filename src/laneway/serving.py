@@ -30,7 +30,7 @@ from laneway.wiring import Laneway, load_app, make_api
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from laneway.api.server import Serving
+    from laneway.api.http.server import Serving
     from laneway.rpc.server import RpcServer
 
 log = logging.getLogger("laneway")
@@ -51,8 +51,8 @@ def run_server(
     behind_tls_proxy: bool = False,
 ) -> int:
     """Runs the server, and with an application a worker of it beside, until told to stop."""
-    from laneway.api.logs import mark_requests
-    from laneway.api.server import check_tls, listen
+    from laneway.api.http.logs import mark_requests
+    from laneway.api.http.server import check_tls, listen
 
     loaded = None if app is None else load_app(app)
     settings = Settings.load() if loaded is None else loaded.settings
@@ -103,7 +103,7 @@ async def _serve(
     client: Laneway | None,
     worker: Worker | None,
 ) -> int:
-    from laneway.api.server import Serving, url_of
+    from laneway.api.http.server import Serving, url_of
 
     deadline = Deadline()
     signals = Signals(deadline, settings.shutdown_grace)

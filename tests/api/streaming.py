@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI
 
-from laneway.api.auth import COOKIE
+from laneway.api.http.auth import COOKIE
 from tests.api.conftest import Principal
 
 PATIENCE_S = 60.0

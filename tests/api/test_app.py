@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from laneway.api.app import make_app
-from laneway.api.description import describe
-from laneway.api.logs import RequestIds
+from laneway.api.http.logs import RequestIds
+from laneway.api.routes.description import describe
 from laneway.config import Settings
 from laneway.control import sessions
 from laneway.control.throttle import Throttle

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from laneway.api.app import make_app
-from laneway.api.together import AT_ONCE
+from laneway.api.http.group_commit import AT_ONCE
 from laneway.config import Settings
 from laneway.domain.bounds import USUAL
 from laneway.store.database import Database

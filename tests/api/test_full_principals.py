@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from uuid import uuid4
 
-from laneway.api.full_principals import AT_ONCE, FullPrincipals
+from laneway.api.http.full_principals import AT_ONCE, FullPrincipals
 
 
 async def test_requests_of_who_was_refused_take_turns_and_others_do_not() -> None:

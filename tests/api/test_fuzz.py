@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from laneway.api.description import describe
+from laneway.api.routes.description import describe
 from tests.api import fuzz as fuzzing
 from tests.api.fuzz import fuzz
 

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import uvloop
 
-from laneway.api import server
+from laneway.api.http import server
 from tests.api.conftest import serve
 from tests.api.test_server import served
 from tests.rpc.certificates import make_certificate

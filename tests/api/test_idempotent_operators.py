@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from laneway.api.app import make_app
-from laneway.api.idempotency import once
+from laneway.api.http.idempotency import once
 from laneway.control import freeze as freezing
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People, Principal

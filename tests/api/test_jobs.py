@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from laneway.api.job_access import actable
+from laneway.api.http.job_access import actable
 from laneway.domain.approval import Approval
 from tests.api.conftest import Ask, People, Principal
 from tests.control.scene import Scene
@@ -404,7 +404,7 @@ async def test_a_job_claimed_between_look_and_act_is_refused_and_runs_on(
         scene.claim()
         return seen
 
-    monkeypatch.setattr("laneway.api.jobs.actable", claimed_meanwhile)
+    monkeypatch.setattr("laneway.api.routes.jobs.actable", claimed_meanwhile)
     answer = await ask(olga, "DELETE", f"/jobs/{waiting}")
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
     job = (await ask(olga, "GET", f"/jobs/{waiting}")).json()

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.api.portions import MOST_BYTES
+from laneway.api.http.portions import MOST_BYTES
 from laneway.domain.stored_json import LARGE
 from tests.api.conftest import Ask, People
 

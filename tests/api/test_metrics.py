@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
 from laneway import metrics
-from laneway.api.health import Readiness
-from laneway.api.metrics import ClusterFigures
+from laneway.api.routes.health import Readiness
+from laneway.api.routes.metrics import ClusterFigures
 from laneway.config import Settings
 from laneway.control import cluster
 from laneway.store.database import Database
@@ -99,7 +99,7 @@ async def test_many_scrapers_cost_as_much_as_one(
         asked += 1
         return await real(db)
 
-    monkeypatch.setattr("laneway.api.metrics.survey", survey)
+    monkeypatch.setattr("laneway.api.routes.metrics.survey", survey)
     ops = people.new("ops", "operator")
     for _ in range(5):
         assert (await ask(ops, "GET", "/metrics")).status_code == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.api.connections import Connections
+from laneway.api.http.connections import Connections
 from laneway.config import Settings
 from laneway.errors import ConfigError
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from psycopg.sql import SQL, Identifier
 
 from laneway.api.app import make_app
-from laneway.api.bodies import ANONYMOUS_BODY_LIMIT
+from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT
 from laneway.config import Settings
 from laneway.control import gatekeeper, sessions
 from laneway.control.access import create_principal
@@ -106,7 +106,7 @@ async def test_a_stranger_says_no_more_than_a_link_takes(ask: Ask) -> None:
 
 
 async def test_a_stranger_is_not_waited_for(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laneway.api.session.PATIENCE_S", 0.01)
+    monkeypatch.setattr("laneway.api.routes.login.PATIENCE_S", 0.01)
     sent: list[Any] = []
 
     async def receive() -> Any:

@@ -16,7 +16,7 @@ import pytest
 from fastapi import FastAPI
 
 import laneway
-from laneway.api.description import describe
+from laneway.api.routes.description import describe
 from laneway.config import Settings
 from laneway.control.throttle import Throttle
 from tests.api.conftest import Ask, People, Principal

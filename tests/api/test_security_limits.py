@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from laneway.api.app import make_app
-from laneway.api.bodies import read_jobs
-from laneway.api.description import describe
-from laneway.api.job_models import NewJobs
-from laneway.api.read_slots import IN_LINE, ReadSlots
+from laneway.api.http.bodies import read_jobs
+from laneway.api.http.read_slots import IN_LINE, ReadSlots
+from laneway.api.models.jobs import NewJobs
+from laneway.api.routes.description import describe
 from laneway.config import Settings
 from laneway.control.throttle import Throttle
 from laneway.domain.payload import PayloadLimits

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api import protocol
-from laneway.api.connections import Connections
-from laneway.api.server import IDLE_S, Serving, check_tls, listen
+from laneway.api.http import protocol
+from laneway.api.http.connections import Connections
+from laneway.api.http.server import IDLE_S, Serving, check_tls, listen
 from laneway.config import Settings
 from laneway.errors import ConfigError
 from tests.api.conftest import People, serve

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api.tail import Tail
+from laneway.api.streams.event_reader import Tail
 from laneway.embedded import EmbeddedPostgres
 from laneway.store import leases
 from laneway.store.leases import Report

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api import frames
-from laneway.api.frames import Rendering
-from laneway.api.stream import JobStream
-from laneway.api.tail import Tail, between
+from laneway.api.streams import frames
+from laneway.api.streams.event_reader import Tail, between
+from laneway.api.streams.frames import Rendering
+from laneway.api.streams.stream import JobStream
 from laneway.config import Settings
 from laneway.domain.event import EVERY_JOB, Cursor, Event, Place
 from laneway.domain.permissions import Access, Grant

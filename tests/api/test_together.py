@@ -12,8 +12,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from laneway.api.envelope import request_id
-from laneway.api.together import AT_ONCE, FULL, Together
+from laneway.api.http.group_commit import AT_ONCE, FULL, Together
+from laneway.api.http.middleware import request_id
 from laneway.config import Settings
 from laneway.domain.actor import Actor
 from laneway.domain.bounds import Bounds

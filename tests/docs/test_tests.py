@@ -49,7 +49,7 @@ def test_no_test_depends_on_a_private_name() -> None:
     [
         "getattr(worker, '_loops')",
         "monkeypatch.setattr(worker, '_loops', {})",
-        "monkeypatch.setattr('laneway.api.session._PATIENCE_S', 1)",
+        "monkeypatch.setattr('laneway.api.routes.login._PATIENCE_S', 1)",
         "mock.patch.object(worker, '_loops')",
         "from laneway.store.foreign import _clause",
         "setattr(worker, '_Worker__loops', {})",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from laneway.api.app import make_app
-from laneway.api.server import Serving, listen, url_of
+from laneway.api.http.server import Serving, listen, url_of
 from laneway.config import Settings
 from laneway.store.database import Database
 

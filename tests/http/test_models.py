@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from laneway.api.app import make_app
-from laneway.api.description import describe
+from laneway.api.routes.description import describe
 from laneway.config import Settings
 from laneway.domain.access import Principal, Role, RoleGrant, Token
 from laneway.domain.approval import Decision

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl, TypeAdapter, UrlConstraints
 
 from laneway import Laneway
-from laneway.api.description import describe
+from laneway.api.routes.description import describe
 from laneway.mcp import door
 from tests.api.conftest import People, Principal
 from tests.api.test_app import served

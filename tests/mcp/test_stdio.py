@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 from mcp import Client, StdioServerParameters, stdio_client
 
-from laneway.api.insider import let_in
+from laneway.api.http.local_auth import let_in
 from laneway.domain.permissions import PERMISSIONS
 from tests.api.conftest import People
 from tests.cli.conftest import Run

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from mcp import Client
 
-from laneway.api import job_models, lane_models
+from laneway.api.models import jobs, lanes
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -239,12 +239,12 @@ async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene:
 
 def test_names_are_those_of_the_api() -> None:
     for own, of_api in (
-        (outputs.JobDetailOut, job_models.JobDetailOut),
-        (outputs.JobOut, job_models.JobOut),
-        (outputs.AttemptOut, job_models.AttemptOut),
-        (outputs.ProgressOut, job_models.ProgressOut),
-        (outputs.ExplanationOut, job_models.ExplanationOut),
-        (outputs.LaneOut, lane_models.LaneOut),
-        (outputs.LaneStatusOut, lane_models.LaneStatusOut),
+        (outputs.JobDetailOut, jobs.JobDetailOut),
+        (outputs.JobOut, jobs.JobOut),
+        (outputs.AttemptOut, jobs.AttemptOut),
+        (outputs.ProgressOut, jobs.ProgressOut),
+        (outputs.ExplanationOut, jobs.ExplanationOut),
+        (outputs.LaneOut, lanes.LaneOut),
+        (outputs.LaneStatusOut, lanes.LaneStatusOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own

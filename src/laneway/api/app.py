@@ -6,7 +6,12 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
-from laneway.api import (
+from laneway.api.http import problems
+from laneway.api.http.full_principals import FullPrincipals
+from laneway.api.http.group_commit import Together
+from laneway.api.http.middleware import Envelope
+from laneway.api.http.read_slots import ReadSlots
+from laneway.api.routes import (
     access,
     audit,
     bulk,
@@ -15,30 +20,25 @@ from laneway.api import (
     description,
     drains,
     events,
-    front,
     health,
     job_types,
     jobs,
     lanes,
     limits,
+    login,
     me,
     metrics,
-    problems,
+    root_page,
     schedules,
-    session,
     stats,
     storage,
     submission,
     workers,
 )
-from laneway.api.bulk import BulkRuns
-from laneway.api.envelope import Envelope
-from laneway.api.full_principals import FullPrincipals
-from laneway.api.health import Readiness
-from laneway.api.hub import Hub
-from laneway.api.metrics import ClusterFigures
-from laneway.api.read_slots import ReadSlots
-from laneway.api.together import Together
+from laneway.api.routes.bulk import BulkRuns
+from laneway.api.routes.health import Readiness
+from laneway.api.routes.metrics import ClusterFigures
+from laneway.api.streams.hub import Hub
 from laneway.client import Client
 from laneway.config import Settings
 from laneway.control.gatekeeper import Gatekeeper
@@ -50,10 +50,10 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     submission.plain,
     health.router,
     metrics.router,
-    front.router,
+    root_page.router,
     description.router,
     me.router,
-    session.router,
+    login.router,
     submission.router,
     bulk.router,
     counts.router,

@@ -43,7 +43,7 @@ async def _inside() -> AsyncIterator[AsyncClient]:
     import httpx2
 
     from laneway.api.app import make_app
-    from laneway.api.insider import let_in
+    from laneway.api.http.local_auth import let_in
     from laneway.http import AsyncClient
 
     async with session.opened() as database:

@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 
-from laneway.api.problems import refusal
+from laneway.api.http.problems import refusal
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, NotFound, Refused
 from laneway.integrations.signals import on_signal
 from laneway.wiring import Laneway

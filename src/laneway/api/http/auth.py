@@ -1,0 +1,252 @@
+"""Who asks: a bearer token, or a browser's session with its CSRF token.
+
+It is found out before any of the body is read: `admit` does it for every route by what the route
+depends on, and the dependencies answer what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from secrets import compare_digest
+from typing import Annotated, Any, Final, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
+
+from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from fastapi.security import APIKeyCookie, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
+from starlette.types import Scope
+
+from laneway.api.http.bodies import GONE
+from laneway.api.http.parameters import check_parameters
+from laneway.control import audit
+from laneway.control.gatekeeper import Gatekeeper, session_key, token_key
+from laneway.control.throttle import Throttle
+from laneway.domain.actor import Actor, Door
+from laneway.domain.permissions import Access
+from laneway.domain.token import digest_of
+from laneway.errors import Forbidden, NotFound, Unauthenticated
+from laneway.store.database import Database
+
+COOKIE: Final = "laneway_session"
+CSRF_HEADER: Final = "X-CSRF-Token"
+# What a client of ours says it is; only the audit believes it.
+DOOR_HEADER: Final = "Laneway-Door"
+_DOORS: Final[dict[str, Door]] = {"cli": "cli", "mcp": "mcp", "python": "python"}
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+# An application that this one is mounted in keeps what it likes beside them.
+_CALLER: Final = "laneway.caller"
+_PASSED: Final = "laneway.passed"
+
+T = TypeVar("T")
+
+_bearer = HTTPBearer(auto_error=False, description="A token of `laneway tokens create`")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated request: what it may do, and as whom its acts are kept."""
+
+    access: Access
+    actor: Actor
+    database: Database
+
+    async def refuse(
+        self, permission: str, action: str, kind: str, name: str | None = None
+    ) -> None:
+        """Keeps the refusal and raises it."""
+        await audit.refuse(self.database, self.actor, action, kind, name)
+        raise Forbidden(f"needs the permission {permission}")
+
+    async def miss(self, seen_by: str, action: str, kind: str, name: str) -> NoReturn:
+        """Keeps that somebody would have changed what is out of his reach, and raises NotFound.
+
+        Whether it is there at all is not even told by what is kept, nor by how long that takes:
+        only who sees everything by that permission has merely met nothing.
+        """
+        if not self.access.allows_everywhere(seen_by):
+            await audit.refuse(self.database, self.actor, action, kind, name)
+        raise NotFound(f"no {kind} {name}", kind=kind, name=name)
+
+
+def known_caller(request: Request) -> Caller | None:
+    """The caller, if the request got as far as that."""
+    found: Caller | None = request.scope.get("state", {}).get(_CALLER)
+    return found
+
+
+async def caller(
+    request: Request,
+    bearer: Annotated[object, Depends(_bearer)],
+    cookie: Annotated[object, Depends(_cookie)],
+) -> Caller:
+    """Whoever asks, or Unauthenticated; and only for what the route knows."""
+    found = await identify(request)
+    check_parameters(request)
+    return found
+
+
+async def identify(request: Request) -> Caller:
+    """Whoever asks, or Unauthenticated; found out once per request."""
+    state: dict[str, Any] = request.scope["state"]
+    if _CALLER not in state:
+        access, is_session = await _authenticate(request)
+        actor = Actor(
+            access.name,
+            door="ui" if is_session else _door_of(request),
+            principal_id=access.principal_id,
+            request_id=state["request_id"],
+            address=address_of(request),
+        )
+        database: Database = request.app.state.database
+        who = Caller(access, actor, await database.within(access.workspaces))
+        if is_session and request.method not in SAFE:
+            await _check_csrf(request, who)
+        state[_CALLER] = who
+    found: Caller = state[_CALLER]
+    return found
+
+
+def _door_of(request: Request) -> Door:
+    return _DOORS.get(request.headers.get(DOOR_HEADER, ""), "http")
+
+
+def address_of(request: Request) -> str | None:
+    return request.client.host if request.client else None
+
+
+async def _authenticate(request: Request) -> tuple[Access, bool]:
+    """What the caller may do, and whether it comes with a browser's session."""
+    gatekeeper: Gatekeeper = request.app.state.gatekeeper
+    throttle: Throttle = request.app.state.throttle
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    is_token = scheme.lower() == "bearer" and bool(token)
+    secret = token if is_token else session_secret(request)
+    if not secret:
+        raise Unauthenticated("a bearer token or a session is needed")
+    key = token_key(secret) if is_token else session_key(secret)
+    find = gatekeeper.by_token if is_token else gatekeeper.by_session
+    access = await throttle.check(
+        address_of(request),
+        lambda: find(secret),
+        is_known=gatekeeper.has_met(key),
+        is_gone=request.scope.get(GONE),
+    )
+    throttle.count(key)
+    return access, not is_token
+
+
+def secret_digest(request: Request) -> bytes | None:
+    """By what the secret of a request is looked up again later."""
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    if scheme.lower() == "bearer" and token:
+        return digest_of(token)
+    return digest_of(session_secret(request), "session")
+
+
+def cookie_name(request: Request) -> str:
+    """The cookie of a session: under TLS one that no page of another host can set."""
+    is_whole = request.url.scheme == "https" and not request.scope.get("root_path")
+    return f"__Host-{COOKIE}" if is_whole else COOKIE
+
+
+def session_secret(request: Request) -> str | None:
+    return request.cookies.get(cookie_name(request))
+
+
+async def _check_csrf(request: Request, who: Caller) -> None:
+    given, own = request.headers.get(CSRF_HEADER, ""), who.access.csrf
+    try:
+        if own is None or not compare_digest(given.encode(), own.encode()):
+            raise Forbidden(f"a browser's session must send its {CSRF_HEADER}")
+        check_origin(request)
+    except Forbidden:
+        await audit.refuse(who.database, who.actor, act_of(request), "route", request.url.path)
+        raise
+
+
+def check_origin(request: Request) -> None:
+    """Refuses what a page of another site sends."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin != f"{request.url.scheme}://{request.url.netloc}":
+        raise Forbidden("a browser's session is for pages of this server")
+
+
+def needs(permission: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
+    """A dependency: the caller, if the permission covers anything at all."""
+
+    async def check(request: Request, who: Caller) -> Caller:
+        await permit(request, who, permission)
+        return who
+
+    return gate(check)
+
+
+async def permit(request: Request, who: Caller, permission: str) -> None:
+    """Returns if the permission covers anything at all."""
+    if not who.access.allows(permission):
+        await who.refuse(permission, act_of(request), "route", request.url.path)
+
+
+def act_of(request: Request) -> str:
+    """What a refused request is called in the audit."""
+    return f"{request.method} {request.scope['route'].path_format}"
+
+
+# -- before the body --------------------------------------------------------------------------
+
+Check = Callable[[Request, Caller], Coroutine[Any, Any, T]]
+_checks: Final[dict[object, Check[Any]]] = {}
+_of_route: Final[WeakKeyDictionary[Any, tuple[Check[Any], ...] | None]] = WeakKeyDictionary()
+
+
+def gate(check: Check[T]) -> Callable[..., Coroutine[Any, Any, T]]:
+    """A dependency: what a check of the caller answers, made before the body is read."""
+
+    async def gated(request: Request, who: Annotated[Caller, Depends(caller)]) -> T:
+        return await _pass(request, who, check)
+
+    _checks[gated] = check
+    return gated
+
+
+async def admit(scope: Scope) -> bool:
+    """Makes all checks of the route; False where it asks nothing of its caller."""
+    route = scope.get("route")
+    if not isinstance(route, APIRoute):
+        # What stands before the routes, as /mcp does, has looked who comes; else nobody reads it.
+        return True
+    work = route.endpoint
+    if work not in _of_route:
+        found = list(_gates(route.dependant))
+        _of_route[work] = tuple(_checks[one] for one in found if one in _checks) if found else None
+    checks = _of_route[work]
+    if checks is None:
+        return False
+    request = Request(scope)
+    who = await identify(request)
+    for check in checks:
+        await _pass(request, who, check)
+    return True
+
+
+async def _pass(request: Request, who: Caller, check: Check[T]) -> T:
+    passed: dict[object, Any] = request.scope["state"].setdefault(_PASSED, {})
+    if check not in passed:
+        passed[check] = await check(request, who)
+        gatekeeper: Gatekeeper = request.app.state.gatekeeper
+        if who.actor.door == "mcp" and request.method in SAFE and gatekeeper.keeps_reads:
+            # Of assistants the audit knows each call.
+            await audit.note(who.database, who.actor, act_of(request), "route", request.url.path)
+    answer: T = passed[check]
+    return answer
+
+
+def _gates(dependant: Dependant) -> Iterator[object]:
+    for inner in dependant.dependencies:
+        if inner.call is caller or inner.call in _checks:
+            yield inner.call
+        yield from _gates(inner)

@@ -1,0 +1,162 @@
+"""Which jobs a caller sees, acts on and submits, and how much of one it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from fastapi import Request
+
+from laneway.api.http.auth import Caller
+from laneway.api.http.full_principals import FullPrincipals
+from laneway.control.bulk import outranks
+from laneway.domain.bounds import Bounds, check_priority_bound, narrowest
+from laneway.domain.job import Job
+from laneway.domain.permissions import Access, Reach, Term
+from laneway.domain.review import Review
+from laneway.errors import NotFound, QuotaExceeded
+from laneway.store import jobs as store
+from laneway.store import lanes, quotas
+from laneway.store.database import Database
+from laneway.store.quotas import Quota
+
+T = TypeVar("T")
+
+
+def covers(reach: Reach, job: Job) -> bool:
+    return reach.covers(owner=job.created_by, workspace=job.workspace, lane=job.lane)
+
+
+async def readable(who: Caller, job_id: UUID) -> Job:
+    """The job; one that is out of reach is not there."""
+    job = await _seen(who, job_id)
+    if job is None:
+        raise NotFound(f"no job {job_id}")
+    return job
+
+
+async def _seen(who: Caller, job_id: UUID) -> Job | None:
+    job = await who.database.run(store.get(job_id))
+    return job if job is not None and covers(who.access.reach("jobs:read"), job) else None
+
+
+async def actable(who: Caller, job_id: UUID, permission: str, action: str) -> Job:
+    """A job that may be read and acted on; the refusal of any other is kept."""
+    job = await _seen(who, job_id)
+    if job is None:
+        await who.miss("jobs:read", action, "job", str(job_id))
+    if not covers(who.access.reach(permission), job):
+        await who.refuse(f"{permission} for this job", action, "job", str(job_id))
+    return job
+
+
+def actable_reach(access: Access, permission: str) -> Reach:
+    """The jobs a verb takes of many: those it may act on, of those that may be read."""
+    return _both(access.reach(permission), access.reach("jobs:read"))
+
+
+def _both(one: Reach, other: Reach) -> Reach:
+    terms = (_narrower(a, b) for a in one.terms for b in other.terms)
+    return Reach(tuple(dict.fromkeys(term for term in terms if term is not None)))
+
+
+def _narrower(a: Term, b: Term) -> Term | None:
+    """What both hold for; None: nothing can be both."""
+    if None not in (a.owner, b.owner) and a.owner != b.owner:
+        return None
+    if None not in (a.workspace, b.workspace) and a.workspace != b.workspace:
+        return None
+    lanes = a.lanes if b.lanes is None else b.lanes if a.lanes is None else a.lanes & b.lanes
+    if lanes is not None and not lanes:
+        return None
+    # Of the first, which is the permission to act.
+    return Term(a.owner or b.owner, a.workspace or b.workspace, lanes, a.bounds)
+
+
+async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
+    """Refuses jobs that the caller may not submit; answers what they are counted against."""
+    reach = who.access.reach("jobs:submit")
+    asked = list(wanted)
+    # Lanes are only looked up for those who are bound to some.
+    knows_lanes = not reach.is_whole and any(term.lanes is not None for term in reach.terms)
+    state: lanes.ControlState | None = None
+    if knows_lanes:
+        state = await who.database.run(lanes.read())
+    found: dict[tuple[str, str], Bounds] = {}
+    for job in asked:
+        place = (job.workspace, job.job_type)
+        if place in found:
+            continue
+        lane = state.lane_of(job.job_type) if state is not None else None
+        at = {"owner": who.access.name, "workspace": job.workspace, "lane": lane}
+        if not reach.covers(**at):
+            needed = f"jobs:submit in the workspace {job.workspace} for {job.job_type}"
+            await who.refuse(needed, "job.submitted", "job")
+        found[place] = reach.bounds(**at)
+    for job in asked:
+        bounds = found[job.workspace, job.job_type]
+        check_priority_bound(job.priority, bounds, f"{job.place}priority")
+    return quota_of(who, narrowest(found.values())) if found else None
+
+
+class Wanted(NamedTuple):
+    """Of a job that is to be submitted, what grants are about; `place`: where in the request."""
+
+    workspace: str
+    job_type: str
+    priority: int | None
+    place: str = ""
+
+
+async def check_retry(who: Caller, job: Job) -> Quota | None:
+    """Refuses a job of a higher priority than the grants allow; answers what it counts for."""
+    at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
+    bounds = who.access.reach("jobs:cancel").bounds(**at)
+    if await outranks(who.database, job, bounds):
+        check_priority_bound(job.priority, bounds)
+    return quota_of(who, bounds)
+
+
+def quota_of(who: Caller, bounds: Bounds) -> Quota | None:
+    return Quota(who.access.principal_id, bounds) if bounds.counts else None
+
+
+async def within_quota(
+    request: Request, quota: Quota | None, submit: Callable[[], Awaitable[T]]
+) -> T:
+    """Submits; at the bound once more, if jobs that were counted have started or ended since."""
+    if quota is None:
+        return await submit()
+    full: FullPrincipals = request.app.state.full_principals
+    async with full.turn(quota.principal_id):
+        try:
+            return await submit()
+        except QuotaExceeded:
+            full.note(quota.principal_id)
+            database: Database = request.app.state.database
+            if not await database.run(quotas.sweep(quota.principal_id)):
+                raise
+            return await submit()
+
+
+def debug_reach(access: Access) -> Reach:
+    """The jobs whose tracebacks, log lines and private messages are for these eyes."""
+    return Reach((*access.reach("jobs:debug").terms, Term(owner=access.name)))
+
+
+def shows_debug(who: Caller, job: Job) -> bool:
+    """Whether tracebacks and log lines are for these eyes."""
+    return covers(debug_reach(who.access), job)
+
+
+def shown(who: Caller, job: Job) -> dict[str, Any]:
+    """A job as lists and verbs answer it."""
+    told = job.to_dict(debug=shows_debug(who, job))
+    del told["attempts"]
+    return told
+
+
+def shown_whole(who: Caller, review: Review) -> dict[str, Any]:
+    """A job with its attempts and decisions."""
+    return {**review.to_dict(), **review.job.to_dict(debug=shows_debug(who, review.job))}

@@ -1,0 +1,151 @@
+"""What every request and answer gets: an id, a bound on its body, and headers browsers heed."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from contextvars import ContextVar
+from typing import Any, Final
+
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from laneway import tracing
+from laneway.api.http.auth import SAFE, admit
+from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
+from laneway.api.http.problems import printable, refusal, unexpected
+from laneway.api.http.responses import LARGE_VALUES_HEADER, large_values
+from laneway.config import Settings
+from laneway.domain.actor import REQUEST_ID, new_request_id
+from laneway.errors import LanewayError
+from laneway.store.jobs import large_json_as_text
+from laneway.tally import PROCESS
+
+log = logging.getLogger("laneway.api")
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    ),
+    (b"cache-control", b"no-store"),
+)
+# Asked every few seconds by machines.
+_QUIET: Final = ("/healthz", "/readyz", "/metrics")
+_TLS_HEADERS: Final = (*_HEADERS, (b"strict-transport-security", b"max-age=31536000"))
+
+
+class TooLarge(LanewayError):
+    """The body is larger than the server takes."""
+
+    code = "too_large"
+
+
+class Envelope:
+    """Pure ASGI, so that streams pass through untouched."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        # A request of ours within another one has the id of that.
+        own_id = scope.get(REQUEST_ID) or _id_of(headers)
+        scope.setdefault("state", {})["request_id"] = own_id
+        token = request_id.set(own_id)
+        began = time.monotonic()
+        sending = _Sending(scope, own_id, send, began)
+        caller = tracing.receive(headers.get("traceparent"))
+        try:
+            declared = headers.get("content-length", "")
+            # Routes copy what jobs hold into their answers and never look into it.
+            with large_json_as_text(), large_values(headers.get(LARGE_VALUES_HEADER)):
+                await self._app(scope, self._bounded(scope, receive, declared), sending)
+        except Exception as error:
+            if sending.status is not None:
+                raise
+            request = Request(scope)
+            # What stands before the routes, as /mcp does, has nobody else to answer for it.
+            known = refusal(request, error) if isinstance(error, LanewayError) else None
+            await (known or unexpected(request, error))(scope, receive, sending)
+        finally:
+            level = logging.DEBUG if scope["path"].endswith(_QUIET) else logging.INFO
+            if log.isEnabledFor(level):
+                log.log(
+                    level,
+                    "%s %s %s in %.0f ms",
+                    scope["method"],
+                    printable(scope["path"]),
+                    sending.status,
+                    (time.monotonic() - began) * 1000,
+                )
+            if sending.status is not None and scope["method"] not in SAFE and sending.status < 400:
+                # Own streams hear of it at once, however others do.
+                scope["app"].state.hub.wake()
+            if caller is not None:
+                tracing.forget(caller)
+            request_id.reset(token)
+
+    def _bounded(self, scope: Scope, receive: Receive, declared: str) -> Receive:
+        seen = 0
+        most: int | None = None
+
+        async def receiving() -> Any:
+            nonlocal seen, most
+            if most is None:
+                # Whoever must be known is, before anything is read of what he sends.
+                is_known = await admit(scope)
+                most = body_limit(scope, self._settings) if is_known else ANONYMOUS_BODY_LIMIT
+                if declared.isdigit() and int(declared[:20]) > most:
+                    raise TooLarge(f"body: at most {most} bytes")
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise TooLarge(f"body: at most {most} bytes")
+            return message
+
+        return receiving
+
+
+def _id_of(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _ID.fullmatch(given) else new_request_id()
+
+
+class _Sending:
+    """Sends on, with the headers of every answer, and remembers its status."""
+
+    def __init__(self, scope: Scope, own_id: str, send: Send, began: float) -> None:
+        self._scope = scope
+        self._began = began
+        self._id = own_id
+        self._send = send
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            route = getattr(self._scope.get("route"), "path", "none")
+            took_s = time.monotonic() - self._began
+            PROCESS.answered(self._scope["method"], route, message["status"], took_s)
+            headers: list[tuple[bytes, bytes]] = message["headers"]
+            said = {name for name, _ in headers}
+            headers.append((b"x-request-id", self._id.encode()))
+            is_unread = self._scope.get(UNREAD)
+            if is_unread is not None and is_unread() and b"connection" not in said:
+                # What is left of the body is not waited for.
+                headers.append((b"connection", b"close"))
+            more = _TLS_HEADERS if self._scope.get("scheme") == "https" else _HEADERS
+            headers += [header for header in more if header[0] not in said]
+        await self._send(message)

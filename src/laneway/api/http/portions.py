@@ -1,0 +1,54 @@
+"""Pages of rows that may hold megabytes each: read in portions that follow their size."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from fastapi import Response
+
+from laneway.api.http.responses import render
+
+# Rows that are read at once, and the bytes of a portion and of a page.
+AT_FIRST: Final = 5
+AT_ONCE: Final = 50
+_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+MOST_BYTES: Final = 8 * 1024 * 1024
+
+
+class Portion(NamedTuple):
+    """Some rows of a page, and where the next ones begin; None: there are none."""
+
+    rows: Sequence[Mapping[str, object]]
+    next_cursor: str | None
+
+
+async def page(
+    read: Callable[[int, str | None], Awaitable[Portion]], limit: int, cursor: str | None
+) -> Response:
+    """Up to `limit` rows of `read(count, cursor)`; fewer where they are large or hard to find."""
+    items: list[bytes] = []
+    wanted = min(AT_FIRST, limit)
+    while True:
+        portion = await read(wanted, cursor)
+        cursor = portion.next_cursor
+        # Rows of megabytes are written while others are answered.
+        items += await asyncio.to_thread(_rendered, portion.rows)
+        size = sum(map(len, items))
+        is_cut = len(portion.rows) < wanted or size > MOST_BYTES
+        if cursor is None or is_cut or len(items) >= limit:
+            break
+        wanted = min(next_count(size, len(items)), limit - len(items))
+    body = b'{"items":[%b],%b' % (b",".join(items), render({"next_cursor": cursor})[1:])
+    return Response(body, media_type="application/json")
+
+
+def next_count(size: int, count: int) -> int:
+    """How many rows to read at once after `count` rows of `size` bytes."""
+    room = min(_BYTES_AT_ONCE, MOST_BYTES - size)
+    return max(1, min(AT_ONCE, room * count // (size + 1)))
+
+
+def _rendered(rows: Sequence[Mapping[str, object]]) -> list[bytes]:
+    return [render(dict(row)) for row in rows]

@@ -1,0 +1,86 @@
+"""Events of streams as the description of the API tells them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from laneway.api.models.jobs import JobOut
+from laneway.domain.states import TERMINAL
+
+# What an event of a job can be called, after `job.`; the last three are its end.
+CHANGES: Final = (
+    "state", "submitted", "analyzed", "approved", "reprioritized", "claimed", "progressed",
+    "cancel_requested", "snoozed", "released", "returned", "retried", *sorted(TERMINAL),
+)  # fmt: skip
+CONTROLS: Final = ("lane", "limit", "schedule", "gate", "lanes")
+
+
+class OpenedOut(BaseModel):
+    """The first event of `/events`."""
+
+    resumed: bool = Field(
+        description="Nothing is missing since the `Last-Event-ID` given; else fetch all again"
+    )
+    topics: list[str]
+
+
+class JobsChangedOut(BaseModel):
+    """Many jobs changed at once, or some may have: fetch anew what is shown."""
+
+    change: str | None = Field(description="What happened to them, as far as it is one thing")
+    count: int | None
+    workspace: str | None
+    lane: str | None
+    job_type: str | None
+
+
+class ControlChangedOut(BaseModel):
+    """A lane, limit, schedule or the pause gate was changed; without a name: something may have."""
+
+    kind: str
+    name: str | None
+    by: str | None
+    before: Any
+    after: Any
+
+
+_JOB: Final = {f"job.{change}": JobOut for change in CHANGES}
+JOB_EVENTS: Final[dict[str, type[BaseModel]]] = {**_JOB}
+EVENTS: Final[dict[str, type[BaseModel]]] = {
+    "stream.opened": OpenedOut,
+    **_JOB,
+    "jobs.changed": JobsChangedOut,
+    **{f"{kind}.changed": ControlChangedOut for kind in CONTROLS},
+}
+
+
+def described(events: dict[str, type[BaseModel]], id_of: str) -> dict[int | str, dict[str, Any]]:
+    """The 200 of a route that answers with a stream of these."""
+    by_model: dict[type[BaseModel], list[str]] = {}
+    for name, model in events.items():
+        by_model.setdefault(model, []).append(name)
+    item = {"oneOf": [_described(model, names, id_of) for model, names in by_model.items()]}
+    content = {"itemSchema": item}
+    return {200: {"description": "Events", "content": {"text/event-stream": content}}}
+
+
+def _described(model: type[BaseModel], names: list[str], id_of: str) -> dict[str, Any]:
+    data = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        # Jobs are described by many routes, the others only here.
+        "contentSchema": {"$ref": "#/components/schemas/JobOut"}
+        if model is JobOut
+        else model.model_json_schema(),
+    }
+    return {
+        "type": "object",
+        "required": ["id", "event", "data"],
+        "properties": {
+            "id": {"type": "string", "description": id_of},
+            "event": {"enum": names},
+            "data": data,
+        },
+    }

@@ -1,0 +1,67 @@
+"""The explanation of a job as one reader sees it: jobs in reach are named, others counted.
+
+Sessions of the database are named to who may see workers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from uuid import UUID
+
+from laneway.api.http.auth import Caller
+from laneway.api.http.job_access import covers
+from laneway.domain.explanation import Explanation, Reason
+from laneway.domain.states import TERMINAL
+from laneway.store import jobs as store
+
+_ID: Final = r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
+_ONE: Final = re.compile(_ID)
+_LOCKED: Final = Reason(
+    "locked", "a session of the database holds locks that claims need: no claim gets past it"
+)
+_SEVERAL: Final = re.compile(rf"(?:\bjob )?{_ID}(?:, {_ID})*(?: and (\d+) more)?")
+
+
+async def as_seen(who: Caller, explanation: Explanation) -> dict[str, Any]:
+    """The explanation without the names of jobs that the reader may not see."""
+    told = explanation.to_dict()
+    # How it ended is in the job's own words: ids in there are not those of jobs in its way.
+    if explanation.status in TERMINAL:
+        return told
+    reasons = explanation.reasons
+    if not who.access.allows("workers:view"):
+        reasons = list(
+            dict.fromkeys(_LOCKED if one.code == _LOCKED.code else one for one in reasons)
+        )
+    if not who.access.allows_everywhere("jobs:read"):
+        reasons = await _in_reach(who, explanation.id, reasons)
+    told["reasons"] = [{"code": one.code, "message": one.message} for one in reasons]
+    return told
+
+
+async def _in_reach(who: Caller, own: UUID, reasons: list[Reason]) -> list[Reason]:
+    reach = who.access.reach("jobs:read")
+    messages = [reason.message for reason in reasons]
+    found = {UUID(each) for message in messages for each in _ONE.findall(message)}
+    named = {str(own)}
+    for job_id in found - {own}:
+        job = await who.database.run(store.get(job_id))
+        if job is not None and covers(reach, job):
+            named.add(str(job_id))
+    return [Reason(one.code, _named(one.message, named)) for one in reasons]
+
+
+def _named(message: str, named: set[str]) -> str:
+    """The message with every list of jobs cut down to those named; the others are counted."""
+
+    def kept(found: re.Match[str]) -> str:
+        ids = _ONE.findall(found[0])
+        shown = [each for each in ids if each in named]
+        if len(shown) == len(ids):
+            return found[0]
+        others = len(ids) - len(shown) + int(found[1] or 0)
+        counted = "another job" if others == 1 else f"{others} other jobs"
+        return f"{', '.join(shown)} and {counted}" if shown else counted
+
+    return _SEVERAL.sub(kept, message)

@@ -1,0 +1,267 @@
+"""Routes of principals, roles, grants and tokens. Nobody gives away more than he has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response, status
+
+from laneway.api.http.auth import Caller, act_of
+from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.lane_scope import everywhere
+from laneway.api.http.paging import Cursor, Limit, Page, uuid_of
+from laneway.api.http.problems import answers
+from laneway.api.http.responses import told
+from laneway.api.models.access import (
+    GrantOut,
+    Name,
+    NewGrant,
+    NewPrincipal,
+    NewRole,
+    NewToken,
+    NewTokenOut,
+    PrincipalChange,
+    PrincipalOut,
+    RoleChange,
+    RoleName,
+    RoleOut,
+    TokenOut,
+)
+from laneway.control import access as verbs
+from laneway.control import delegation
+from laneway.store.database import Database
+
+router = APIRouter(prefix="/admin", tags=["access"])
+
+Keeper = Annotated[Caller, Depends(everywhere("access:manage"))]
+OfPrincipal = Annotated[Name | None, Query(description="Only of this principal")]
+OfRole = Annotated[RoleName | None, Query(description="Only of this role")]
+
+
+async def _check(who: Caller, request: Request, excess: str | None, name: str) -> None:
+    """Refuses, and keeps, that somebody would give a permission he has not himself."""
+    if excess is not None:
+        await who.refuse(f"{excess} as far as it would be given", act_of(request), "access", name)
+
+
+def _page(found: list[Any], limit: int, key: str) -> dict[str, object]:
+    following = str(getattr(found[-1], key)) if len(found) == limit else None
+    return {"items": [each.to_dict() for each in found], "next_cursor": following}
+
+
+# -- principals -------------------------------------------------------------------------------
+
+
+@router.get(
+    "/principals",
+    operation_id="list_principals",
+    response_model=Page[PrincipalOut],
+    responses=answers(),
+)
+async def list_principals(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
+    """Persons and services by name."""
+    found = await verbs.list_principals(who.database, limit=limit, after=cursor)
+    return _page(found, limit, "name")
+
+
+@router.post(
+    "/principals",
+    operation_id="create_principal",
+    response_model=PrincipalOut,
+    status_code=status.HTTP_201_CREATED,
+    responses=answers(409, 413),
+)
+async def create_principal(who: Keeper, new: NewPrincipal, once: OnceOnly) -> Response:
+    """Makes a person or service known; it may do nothing yet."""
+
+    async def act(db: Database) -> Response:
+        made = await verbs.create_principal(db, new.name, new.kind, by=who.actor)
+        return told(PrincipalOut, made.to_dict(), 201)
+
+    return await once.answer(act)
+
+
+@router.patch(
+    "/principals",
+    operation_id="switch_principal",
+    response_model=PrincipalOut,
+    responses=answers(404, 409, 413),
+)
+async def switch_principal(who: Keeper, request: Request, change: PrincipalChange) -> Any:
+    """Ends the power of a principal's tokens, and its sessions for good; or gives it back.
+
+    Its name is in the body, for it may hold any character.
+    """
+    name = change.name
+    if change.disabled:
+        return (await verbs.disable_principal(who.database, name, by=who.actor)).to_dict()
+    excess = await delegation.excess_of_token(who.database, who.access, name)
+    await _check(who, request, excess, name)
+    return (await verbs.enable_principal(who.database, name, by=who.actor)).to_dict()
+
+
+# -- roles ------------------------------------------------------------------------------------
+
+
+@router.get("/roles", operation_id="list_roles", response_model=Page[RoleOut], responses=answers())
+async def list_roles(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
+    """Roles by name."""
+    return _page(await verbs.list_roles(who.database, limit=limit, after=cursor), limit, "name")
+
+
+@router.post(
+    "/roles",
+    operation_id="create_role",
+    response_model=RoleOut,
+    status_code=status.HTTP_201_CREATED,
+    responses=answers(409, 413),
+)
+async def create_role(who: Keeper, request: Request, new: NewRole, once: OnceOnly) -> Response:
+    """A role of any set of permissions that the caller has everywhere."""
+    await _check(who, request, delegation.excess_of_role(who.access, new.permissions), new.name)
+
+    async def act(db: Database) -> Response:
+        made = await verbs.create_role(db, new.name, new.permissions, by=who.actor)
+        return told(RoleOut, made.to_dict(), 201)
+
+    return await once.answer(act)
+
+
+@router.put(
+    "/roles/{name}",
+    operation_id="change_role",
+    response_model=RoleOut,
+    responses=answers(404, 409, 413),
+)
+async def change_role(who: Keeper, request: Request, name: str, change: RoleChange) -> Any:
+    """Gives a role other permissions, and with it everybody who has it."""
+    await _check(who, request, delegation.excess_of_role(who.access, change.permissions), name)
+    changed = await verbs.change_role(who.database, name, change.permissions, by=who.actor)
+    return changed.to_dict()
+
+
+@router.delete(
+    "/roles/{name}",
+    operation_id="delete_role",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=answers(404, 409),
+)
+async def delete_role(who: Keeper, name: str) -> None:
+    """Deletes a role that nobody has."""
+    await verbs.delete_role(who.database, name, by=who.actor)
+
+
+# -- grants -----------------------------------------------------------------------------------
+
+
+@router.get(
+    "/grants", operation_id="list_grants", response_model=Page[GrantOut], responses=answers()
+)
+async def list_grants(
+    who: Keeper,
+    principal: OfPrincipal = None,
+    role: OfRole = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Any:
+    """Who has which role where, oldest first."""
+    found = await verbs.list_grants(
+        who.database, principal=principal, role=role, limit=limit, after=uuid_of(cursor)
+    )
+    return _page(found, limit, "id")
+
+
+@router.post(
+    "/grants",
+    operation_id="grant_role",
+    response_model=GrantOut,
+    status_code=status.HTTP_201_CREATED,
+    responses=answers(404, 409, 413),
+)
+async def grant_role(who: Keeper, request: Request, new: NewGrant, once: OnceOnly) -> Response:
+    """Gives a principal a role, or one that it has there other bounds.
+
+    No permission reaches further than the caller's own.
+    """
+    given = (new.principal, new.role, new.scope, new.workspace, new.lanes)
+    excess = await delegation.excess_of_grant(who.database, who.access, *given, new.bounds)
+    await _check(who, request, excess, new.principal)
+
+    async def act(db: Database) -> Response:
+        made = await verbs.grant_role(db, *given, bounds=new.bounds, by=who.actor)
+        return told(GrantOut, made.to_dict(), 201)
+
+    return await once.answer(act)
+
+
+@router.delete(
+    "/grants/{grant_id}",
+    operation_id="revoke_grant",
+    status_code=status.HTTP_204_NO_CONTENT,
+    responses=answers(404),
+)
+async def revoke_grant(who: Keeper, grant_id: UUID) -> None:
+    """Takes a role away."""
+    await verbs.revoke_grant(who.database, grant_id, by=who.actor)
+
+
+# -- tokens -----------------------------------------------------------------------------------
+
+
+@router.get(
+    "/tokens", operation_id="list_tokens", response_model=Page[TokenOut], responses=answers()
+)
+async def list_tokens(
+    who: Keeper, principal: OfPrincipal = None, limit: Limit = 50, cursor: Cursor = None
+) -> Any:
+    """Tokens without their secrets, oldest first."""
+    found = await verbs.list_tokens(
+        who.database, principal=principal, limit=limit, after=uuid_of(cursor)
+    )
+    return _page(found, limit, "id")
+
+
+@router.post(
+    "/tokens",
+    operation_id="create_token",
+    response_model=NewTokenOut,
+    status_code=status.HTTP_201_CREATED,
+    responses=answers(404, 409, 413),
+)
+async def create_token(who: Keeper, request: Request, new: NewToken) -> Any:
+    """A token that may do no more than the caller; only this answer ever holds its secret.
+
+    So no answer is kept for an Idempotency-Key here: the same request again makes another token.
+    """
+    excess = await delegation.excess_of_token(
+        who.database, who.access, new.principal, new.permissions, new.lanes, new.job_types
+    )
+    await _check(who, request, excess, new.principal)
+    made = await verbs.create_token(
+        who.database,
+        new.principal,
+        new.name,
+        new.permissions,
+        new.lanes,
+        new.expires_in,
+        job_types=new.job_types,
+        by=who.actor,
+    )
+    return {**made.token.to_dict(), "secret": made.secret}
+
+
+@router.post(
+    "/tokens/{token_id}/revoke",
+    operation_id="revoke_token",
+    response_model=TokenOut,
+    responses=answers(404, 409, 413),
+)
+async def revoke_token(who: Keeper, token_id: UUID, once: OnceOnly) -> Response:
+    """Ends a token's power for good, at every replica within seconds."""
+
+    async def act(db: Database) -> Response:
+        revoked = await verbs.revoke_token(db, token_id, by=who.actor)
+        return told(TokenOut, revoked.to_dict())
+
+    return await once.answer(act)

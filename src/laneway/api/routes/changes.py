@@ -1,0 +1,116 @@
+"""The history of the control plane: of everything, and as each of its objects answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel, Field
+
+from laneway.api.http.auth import Caller
+from laneway.api.http.idempotency import Once
+from laneway.api.http.lane_scope import everywhere
+from laneway.api.http.paging import LARGEST_ID, Cursor, Limit, Page, Request, id_of
+from laneway.api.http.portions import Portion, page
+from laneway.api.http.problems import answers
+from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.http.responses import render
+from laneway.control import history
+from laneway.store.database import Database
+
+router = APIRouter(tags=["workers"])
+
+Kind = Literal["lane", "limit", "schedule", "gate"]
+Manager = Annotated[Caller, Depends(everywhere("workers:manage"))]
+_KINDS: Final[list[Kind]] = ["lane", "limit", "gate"]
+
+
+class ChangeOut(BaseModel):
+    """Who changed an object, from what to what."""
+
+    id: int
+    at: datetime
+    by: str
+    kind: Kind
+    name: str
+    verb: Literal["created", "changed", "deleted"]
+    before: dict[str, Any] | None = Field(description="null: it was created")
+    after: dict[str, Any] | None = Field(description="null: it was deleted")
+
+
+class RollbackOrder(Request):
+    """Back to which state."""
+
+    to: int | None = Field(
+        default=None,
+        ge=0,
+        le=LARGEST_ID,
+        description="The id of a change: the state right after it; 0: before the first that is "
+        "kept; null: before the newest",
+    )
+
+
+class RollbackOut(BaseModel):
+    """What a rollback did."""
+
+    change: ChangeOut | None = Field(description="null: it was so already")
+
+
+@router.get(
+    "/admin/changes",
+    operation_id="list_changes",
+    dependencies=EXPENSIVE,
+    response_model=Page[ChangeOut],
+    responses=answers(),
+)
+async def list_changes(
+    who: Manager,
+    kind: Annotated[list[Kind], Query(min_length=1, max_length=4)] = _KINDS,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Every change of these kinds that is kept, newest first.
+
+    Schedules are only told to those who see them all.
+    """
+    if "schedule" in kind and not who.access.allows_everywhere("schedules:view"):
+        await who.refuse("schedules:view everywhere", "GET /admin/changes", "schedule")
+    return await page_of(who.database, list(kind), None, limit, cursor)
+
+
+async def page_of(
+    db: Database, kind: str | list[str], name: str | None, limit: int, cursor: str | None
+) -> Response:
+    """Changes of one object, or of all of a kind, newest first."""
+
+    async def read(count: int, after: str | None) -> Portion:
+        before = id_of(after)
+        found = await history.history(db, kind, name, limit=count, before=before, as_text=True)
+        following = str(found[-1].id) if len(found) == count else None
+        return Portion([each.to_dict() for each in found], following)
+
+    return await page(read, limit, cursor)
+
+
+async def roll_back(
+    once: Once,
+    kind: str,
+    name: str,
+    order: RollbackOrder | None,
+    by: str,
+    check: Callable[[Database], Awaitable[None]] | None = None,
+) -> Response:
+    """Puts an object back to an earlier state, once, unless the check refuses what results."""
+    to = None if order is None else order.to
+
+    async def act(db: Database) -> Response:
+        async with db.joined() as one:
+            change = await history.rollback(one, kind, name, to=to, by=by, as_text=True)
+            if check is not None:
+                await check(one)
+        told = render(None if change is None else change.to_dict())
+        return Response(b'{"change":%b}' % told, media_type="application/json")
+
+    return await once.answer(act)

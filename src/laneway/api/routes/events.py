@@ -1,0 +1,141 @@
+"""Routes of live streams: one job to its end, and the topics of one page."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+
+from laneway.api.http.auth import Caller, act_of, needs, secret_digest
+from laneway.api.http.job_access import readable
+from laneway.api.http.problems import answers
+from laneway.api.models.events import EVENTS, JOB_EVENTS, described
+from laneway.api.streams.event_response import EventResponse
+from laneway.api.streams.frames import Rendering, frame
+from laneway.api.streams.hub import Hub
+from laneway.api.streams.stream import JobStream, TopicStream
+from laneway.domain.event import (
+    LONGEST_CURSOR,
+    MOST_TOPICS,
+    Cursor,
+    Place,
+    Topic,
+)
+from laneway.errors import NotFound
+from laneway.store import events as store
+
+router = APIRouter(tags=["streams"])
+
+Reader = Annotated[Caller, Depends(needs("jobs:read"))]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        max_length=LONGEST_CURSOR,
+        description="The id of the last event the reader had: goes on right after it",
+    ),
+]
+Topics = Annotated[
+    list[str],
+    Query(
+        alias="topic",
+        min_length=1,
+        max_length=MOST_TOPICS,
+        description="jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes",
+    ),
+]
+_NUMBER: Final = "Where in the log of the job the reader stands; any replica understands it"
+_PLACE: Final = "Where in the log the reader stands; any replica understands it"
+
+
+@router.get(
+    "/jobs/{job_id}/stream",
+    operation_id="stream_job",
+    status_code=200,
+    response_class=Response,
+    responses={
+        **described(JOB_EVENTS, _NUMBER),
+        204: {"description": "The reader has had the job's end: no need to come again"},
+        **answers(404),
+    },
+)
+async def stream_job(
+    request: Request, who: Reader, job_id: UUID, last_event_id: LastEventId = None
+) -> Response:
+    """Where a job stands, then each change, whoever makes it; ends after the job's end."""
+    last = Place.read(last_event_id) if last_event_id else None
+    await readable(who, job_id)
+    hub: Hub = request.app.state.hub
+    seq = await _number(who, job_id)
+    stream = JobStream(who.access, secret_digest(request), seq)
+    hub.enter(stream)
+    try:
+        told = await hub.join_job(stream, last)
+    except BaseException:
+        hub.leave(stream)
+        raise
+    if told is None:
+        hub.leave(stream)
+        return Response(status_code=204)
+    return EventResponse(hub, stream, _each(stream, told))
+
+
+@router.get(
+    "/events",
+    operation_id="stream_events",
+    status_code=200,
+    response_class=Response,
+    responses={**described(EVENTS, _PLACE), **answers(404)},
+)
+async def stream_events(
+    request: Request, who: Reader, topic: Topics, last_event_id: LastEventId = None
+) -> Response:
+    """Changes of all that the topics are about and the caller may see, in one stream."""
+    topics = [Topic.of(text) for text in dict.fromkeys(topic)]
+    since = Cursor.read(last_event_id) if last_event_id else None
+    if Topic("lanes") in topics and not who.access.allows("workers:view"):
+        await who.refuse("workers:view", act_of(request), "route", request.url.path)
+    seqs = []
+    for each in topics:
+        if each.kind == "job":
+            job_id = UUID(each.name)
+            await readable(who, job_id)
+            seqs.append(await _number(who, job_id))
+    hub: Hub = request.app.state.hub
+    stream = TopicStream(who.access, secret_digest(request), topics, seqs)
+    hub.enter(stream)
+    try:
+        can_resume, here = await hub.join_topics(stream, since)
+    except BaseException:
+        hub.leave(stream)
+        raise
+    first = _first(hub, stream, since if can_resume else None, here)
+    return EventResponse(hub, stream, first)
+
+
+async def _first(
+    hub: Hub, stream: TopicStream, since: Cursor | None, here: Cursor
+) -> AsyncIterator[bytes]:
+    topics = [str(topic) for topic in stream.topics]
+    opened = {"resumed": since is not None, "topics": topics}
+    yield frame("stream.opened", str(since or here), opened)
+    if since is not None:
+        async for part in hub.missed(stream, since, here):
+            yield part
+
+
+async def _each(stream: JobStream, told: deque[Rendering]) -> AsyncIterator[bytes]:
+    # Each is written when its turn has come, and forgotten: all of them may be more than fits.
+    while told:
+        one = told.popleft()
+        yield one.numbered(stream.log, debug=stream.shows_debug(one.event))
+
+
+async def _number(who: Caller, job_id: UUID) -> int:
+    found = await who.database.run(store.numbers([job_id]))
+    if job_id not in found:
+        raise NotFound(f"no job {job_id}")
+    return found[job_id]

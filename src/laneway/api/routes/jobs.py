@@ -1,0 +1,237 @@
+"""Routes of jobs: look, explain, cancel, approve, reject, retry, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from laneway.api.http.auth import Caller, needs
+from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.job_access import (
+    actable,
+    check_retry,
+    debug_reach,
+    readable,
+    shown,
+    shown_whole,
+    shows_debug,
+    within_quota,
+)
+from laneway.api.http.paging import Cursor, Limit
+from laneway.api.http.portions import AT_FIRST, MOST_BYTES, next_count
+from laneway.api.http.problems import answers
+from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.http.responses import Json, omits_large_values, render
+from laneway.api.models.explanation import as_seen
+from laneway.api.models.jobs import (
+    Approval,
+    AttemptPage,
+    CancelOrder,
+    ExplanationOut,
+    JobDetailOut,
+    JobOut,
+    JobPage,
+    JobQuery,
+    Rejection,
+)
+from laneway.control import approval, explain
+from laneway.control import jobs as verbs
+from laneway.domain.job import Job
+from laneway.domain.states import TERMINAL
+from laneway.store import quotas
+from laneway.store.database import Database
+from laneway.store.jobs import MOST_ATTEMPTS
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+Reader = Annotated[Caller, Depends(needs("jobs:read"))]
+Canceller = Annotated[Caller, Depends(needs("jobs:cancel"))]
+Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
+
+
+@router.get(
+    "",
+    operation_id="list_jobs",
+    response_model=JobPage,
+    responses=answers(),
+    dependencies=EXPENSIVE,
+)
+async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
+    """Jobs in reach, newest first; fewer than asked for where they are large or hard to find.
+
+    A search looks at some 30,000 jobs: then `looked_back_to` says how far it came, and
+    `next_cursor` goes on from there.
+    With `status=awaiting_approval`, `oldest_first=true` begins with who has waited longest.
+    """
+    wanted = query.within(who.access.reach("jobs:read"), debug_reach(who.access))
+    page = await verbs.find(
+        who.database,
+        wanted,
+        limit=query.limit,
+        cursor=query.cursor,
+        oldest_first=query.oldest_first,
+    )
+    cursor, looked_back_to = page.next_cursor, page.looked_back_to
+    items: list[bytes] = []
+    start, at_once = 0, AT_FIRST
+    while start < len(page.items):
+        numbers = page.items[start : start + at_once]
+        start += at_once
+        jobs = await verbs.read(who.database, wanted, numbers, values=not omits_large_values())
+        # Payloads of megabytes are written while others are answered.
+        items += await asyncio.to_thread(_rendered, who, jobs)
+        size = sum(map(len, items))
+        if size > MOST_BYTES and start < len(page.items):
+            cursor, looked_back_to = str(numbers[-1]), None
+            break
+        at_once = next_count(size, len(items))
+    stopped = None if looked_back_to is None else looked_back_to.isoformat()
+    rest = {"next_cursor": cursor, "looked_back_to": stopped}
+    body = b'{"items":[%b],%b' % (b",".join(items), render(rest)[1:])
+    return Response(body, media_type="application/json")
+
+
+def _rendered(who: Caller, jobs: Iterable[Job]) -> list[bytes]:
+    return [render(shown(who, job)) for job in jobs]
+
+
+@router.get(
+    "/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=answers(404)
+)
+async def get_job(who: Reader, job_id: UUID) -> Response:
+    """One job with its attempts; private error texts and logs with jobs:debug, or for one's own."""
+    await readable(who, job_id)
+    return Json(shown_whole(who, await approval.review(who.database, job_id)))
+
+
+@router.get(
+    "/{job_id}/attempts",
+    operation_id="list_attempts",
+    dependencies=EXPENSIVE,
+    response_model=AttemptPage,
+    responses=answers(404),
+)
+async def list_attempts(
+    who: Reader, job_id: UUID, limit: Limit = MOST_ATTEMPTS, cursor: Cursor = None
+) -> Response:
+    """Attempts of a job, newest first; private error texts and logs as with the job."""
+    job = await readable(who, job_id)
+    page = await verbs.attempts(who.database, job_id, limit=limit, cursor=cursor)
+    debug = shows_debug(who, job)
+    items = [one.to_dict(debug=debug) for one in page.items]
+    return Json({"items": items, "next_cursor": page.next_cursor})
+
+
+@router.get(
+    "/{job_id}/explain",
+    operation_id="explain_job",
+    dependencies=EXPENSIVE,
+    response_model=ExplanationOut,
+    responses=answers(404),
+)
+async def explain_job(who: Reader, job_id: UUID) -> Response:
+    """Every reason why a job is not running, and when it may start."""
+    debug = shows_debug(who, await readable(who, job_id))
+    told = await explain.explain(who.database, job_id, debug=debug, reader=who.access.name)
+    return Json(await as_seen(who, told))
+
+
+@router.post(
+    "/{job_id}/cancel",
+    operation_id="cancel_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def cancel_job(
+    who: Canceller, job_id: UUID, once: OnceOnly, order: CancelOrder | None = None
+) -> Response:
+    """Not yet running: cancelled at once. Running: its worker is asked to stop."""
+    await actable(who, job_id, "jobs:cancel", "job.cancelled")
+    reason = order.reason if order else None
+
+    async def act(db: Database) -> Response:
+        return Json(shown(who, await verbs.cancel(db, job_id, by=who.actor, reason=reason)))
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/{job_id}/approve",
+    operation_id="approve_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def approve_job(
+    who: Approver, job_id: UUID, once: OnceOnly, decision: Approval | None = None
+) -> Response:
+    """Lets a job that awaits an approval run."""
+    await actable(who, job_id, "jobs:approve", "job.approved")
+    said = decision or Approval()
+
+    async def act(db: Database) -> Response:
+        job = await approval.approve(db, job_id, by=who.actor, comment=said.comment, seal=said.seal)
+        return Json(shown(who, job))
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/{job_id}/reject",
+    operation_id="reject_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def reject_job(who: Approver, job_id: UUID, once: OnceOnly, decision: Rejection) -> Response:
+    """Cancels a job that awaits an approval."""
+    await actable(who, job_id, "jobs:approve", "job.rejected")
+
+    async def act(db: Database) -> Response:
+        job = await approval.reject(db, job_id, by=who.actor, reason=decision.reason)
+        return Json(shown(who, job))
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/{job_id}/retry",
+    operation_id="retry_job",
+    response_model=JobOut,
+    responses=answers(404, 409, 413),
+)
+async def retry_job(request: Request, who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
+    """Lets a failed or cancelled job wait again, with a new retry budget."""
+    found = await actable(who, job_id, "jobs:cancel", "job.retried")
+    quota = await check_retry(who, found)
+
+    async def act(db: Database) -> Response:
+        async with db.joined() as one:
+            if quota is not None:
+                asked = quotas.Asked(found.workspace, found.job_type, None)
+                await one.run(quotas.check(quota, [asked]))
+            job = await verbs.retry(one, job_id, by=who.actor)
+            if quota is not None:
+                await one.run(quotas.charge(quota, [job_id]))
+        return Json(shown(who, job))
+
+    return await within_quota(request, quota, lambda: once.answer(act))
+
+
+@router.delete(
+    "/{job_id}",
+    operation_id="delete_job",
+    response_model=JobOut,
+    response_description="It had not started, and is cancelled",
+    responses={204: {"description": "It had ended, and is deleted"}, **answers(404, 409)},
+)
+async def delete_job(who: Canceller, job_id: UUID) -> Response:
+    """Cancels a job that waits, deletes one that has ended; a running one is refused."""
+    job = await actable(who, job_id, "jobs:cancel", "job.deleted")
+    if job.status in TERMINAL:
+        await verbs.delete(who.database, job_id, by=who.actor)
+        return Response(status_code=204)
+    job = await verbs.cancel(who.database, job_id, by=who.actor, only="waiting")
+    return Json(shown(who, job))

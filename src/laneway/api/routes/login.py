@@ -1,0 +1,148 @@
+"""How a browser logs in and out: by a link that works once, into a cookie no script can read."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+from typing import Annotated, Any, Final
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from laneway.api.http.auth import (
+    Caller,
+    address_of,
+    caller,
+    check_origin,
+    cookie_name,
+    session_secret,
+)
+from laneway.api.http.bodies import GONE
+from laneway.api.http.problems import answers, refusals
+from laneway.api.http.responses import location
+from laneway.control import sessions as verbs
+from laneway.control.throttle import Throttle
+from laneway.domain.actor import Actor
+from laneway.errors import InvalidInput
+from laneway.store.database import Database
+
+router = APIRouter(tags=["access"])
+
+_LONGEST: Final = 512
+# Nobody knows yet who it is.
+PATIENCE_S: Final = 10.0
+_FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {
+                    "type": "object",
+                    "properties": {"link": {"type": "string", "maxLength": _LONGEST}},
+                    "required": ["link"],
+                }
+            }
+        },
+    }
+}
+
+
+@router.get(
+    "/login",
+    operation_id="show_login",
+    response_class=HTMLResponse,
+    responses={200: {"description": "A form that logs in by the link"}, **refusals(422)},
+)
+async def show_login(
+    link: Annotated[str, Query(max_length=_LONGEST, description="The secret of a link")] = "",
+) -> HTMLResponse:
+    """Shows a form; following a link changes nothing, for mail programs follow links too."""
+    page = (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Laneway</title>"
+        "<form method=post action=login>"
+        f'<input type=hidden name=link value="{escape(link)}"><button>Log in</button></form></html>'
+    )
+    # Without a referrer browsers would not say where the form comes from.
+    return HTMLResponse(page, headers={"Referrer-Policy": "same-origin"})
+
+
+@router.post(
+    "/login",
+    operation_id="log_in",
+    status_code=303,
+    response_class=Response,
+    openapi_extra=_FORM,
+    responses={
+        303: {"description": "Logged in: the cookie is set"},
+        **refusals(401, 403, 413, 422, 429, 503),
+    },
+)
+async def log_in(request: Request) -> Response:
+    """Opens a session; the link is spent, and the session the browser had before ends."""
+    check_origin(request)
+    had = session_secret(request)
+    throttle: Throttle = request.app.state.throttle
+    address = address_of(request)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            sent = await request.body()
+        form = parse_qs(sent.decode("ascii"), max_num_fields=10)
+    except TimeoutError:
+        raise InvalidInput("body", "did not come in time") from None
+    except ValueError:
+        raise InvalidInput("body", "must be a form") from None
+    actor = Actor(
+        "nobody",
+        door="ui",
+        request_id=request.scope["state"]["request_id"],
+        address=address,
+    )
+    link = form.get("link", [""])[0]
+    database: Database = request.app.state.database
+    opened = await throttle.check(
+        address,
+        lambda: verbs.open_session(database, link, by=actor, replaces=had),
+        is_known=False,
+        is_gone=request.scope.get(GONE),
+    )
+    if had is not None:
+        request.app.state.gatekeeper.forget_session(had)
+    answer = RedirectResponse(location(request, "/docs"), 303)
+    answer.set_cookie(
+        cookie_name(request),
+        opened.cookie,
+        max_age=int(verbs.SESSION_LIFE_S),
+        path=location(request, "/"),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return answer
+
+
+@router.post(
+    "/logout",
+    operation_id="log_out",
+    status_code=204,
+    response_class=Response,
+    responses=answers(),
+)
+async def log_out(
+    request: Request,
+    who: Annotated[Caller, Depends(caller)],
+) -> Response:
+    """Ends the browser's session."""
+    had = session_secret(request)
+    if had is not None:
+        await verbs.close_session(request.app.state.database, had, by=who.actor)
+        request.app.state.gatekeeper.forget_session(had)
+    answer = Response(status_code=204)
+    answer.delete_cookie(
+        cookie_name(request),
+        path=location(request, "/"),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return answer

@@ -1,0 +1,59 @@
+"""Who asks, and what it may do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field
+
+from laneway.api.http.auth import Caller, caller
+from laneway.api.http.problems import answers
+from laneway.domain.permissions import PERMISSIONS
+
+router = APIRouter(tags=["access"])
+
+
+class TermOut(BaseModel):
+    """Jobs that fulfil all of what is not null."""
+
+    owner: str | None
+    workspace: str | None
+    lanes: list[str] | None
+
+
+class MeOut(BaseModel):
+    """A principal as it comes with this token or session."""
+
+    id: UUID
+    name: str
+    kind: Literal["person", "service"]
+    permissions: dict[str, list[TermOut]] = Field(
+        description="By permission, the jobs it covers: those that any of the terms holds for"
+    )
+    job_types: list[str] | None = Field(
+        description="What workers:claim is narrowed to by this token; null: any type"
+    )
+    csrf: str | None = Field(
+        description="What a browser's session must send as X-CSRF-Token with every change"
+    )
+
+
+@router.get("/me", operation_id="get_me", response_model=MeOut, responses=answers())
+async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
+    """Who asks, and what it may do."""
+    types = who.access.token_job_types
+    reaches = {name: who.access.reach(name) for name in PERMISSIONS}
+    return MeOut(
+        id=who.access.principal_id,
+        name=who.access.name,
+        kind=who.access.kind,
+        permissions={
+            name: [TermOut.model_validate(term) for term in reach.to_list()]
+            for name, reach in reaches.items()
+            if not reach.is_empty
+        },
+        job_types=None if types is None else sorted(types),
+        csrf=who.access.csrf,
+    )

@@ -1,0 +1,139 @@
+"""The page that Prometheus reads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import PlainTextResponse
+
+from laneway import metrics
+from laneway.api.http.auth import Caller
+from laneway.api.http.lane_scope import everywhere
+from laneway.api.http.problems import answers
+from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.routes.health import Readiness
+from laneway.control.cluster import Cluster, survey
+from laneway.domain.overview import LaneStatus
+from laneway.errors import LanewayError, SchemaMismatch
+from laneway.metrics import Family, Samples
+from laneway.store.database import Database
+from laneway.tally import MOST_LANES, OTHER, PROCESS, Tally
+
+log = logging.getLogger("laneway.api")
+
+router = APIRouter(tags=["health"])
+
+# Many scrapers cost as much as one.
+FRESH_S: Final = 2.0
+_STATES: Final = ("live", "silent", "stopped")
+
+Figures = list[tuple[Family, Samples]]
+
+
+class ClusterFigures:
+    """What the database says of the cluster, read at most every two seconds."""
+
+    def __init__(self, database: Database, readiness: Readiness, tally: Tally = PROCESS) -> None:
+        self.tally = tally
+        tally.pools.add(database)
+        self._database = database
+        self._readiness = readiness
+        self._reading = asyncio.Lock()
+        self._until = 0.0
+        self._figures: Figures = []
+
+    async def read(self) -> Figures:
+        async with self._reading:
+            if time.monotonic() >= self._until:
+                self._figures = await self._look()
+                self._until = time.monotonic() + FRESH_S
+        return self._figures
+
+    async def _look(self) -> Figures:
+        try:
+            await self._readiness.check()
+            cluster = await survey(self._database)
+        except SchemaMismatch:
+            return [(metrics.DATABASE_UP, {(): 0}), (metrics.SCHEMA_CURRENT, {(): 0})]
+        except LanewayError as error:
+            log.warning("metrics of the cluster cannot be read: %s", error)
+            return [(metrics.DATABASE_UP, {(): 0})]
+        return [(metrics.DATABASE_UP, {(): 1}), (metrics.SCHEMA_CURRENT, {(): 1}), *told(cluster)]
+
+
+def told(cluster: Cluster) -> Figures:
+    """The figures of a cluster, under names of which there are never too many."""
+    lanes = _folded(cluster.lanes)
+    workers = dict.fromkeys(_STATES, 0)
+    for worker in cluster.workers:
+        state = "live" if worker.is_live else "stopped" if worker.stopped_at else "silent"
+        workers[state] += 1
+    return [
+        (metrics.PAUSED, {(): cluster.is_paused}),
+        (metrics.DEPTH, {(n,): sum(x.depth for x in of) for n, of in lanes.items()}),
+        (metrics.DEPTH_CAPPED, {(n,): any(x.is_capped for x in of) for n, of in lanes.items()}),
+        (
+            metrics.OLDEST_WAIT,
+            {(n,): max(x.oldest_wait_s or 0.0 for x in of) for n, of in lanes.items()},
+        ),
+        (metrics.SLOTS_USED, {(n,): sum(x.slots_used for x in of) for n, of in lanes.items()}),
+        (metrics.SLOTS_MAX, {(n,): sum(map(_slots, of)) for n, of in lanes.items()}),
+        (metrics.LANE_ENABLED, {(n,): all(x.lane.enabled for x in of) for n, of in lanes.items()}),
+        (metrics.WORKERS, {(state,): count for state, count in workers.items()}),
+        (metrics.LEADER_PRESENT, {(): any(x.is_leader and x.is_live for x in cluster.workers)}),
+        (metrics.LAPSED, {(): cluster.lapsed}),
+        (metrics.OLDEST_TRANSACTION, {(): cluster.oldest_transaction_s}),
+    ]
+
+
+def _folded(lanes: Iterable[LaneStatus]) -> dict[str, list[LaneStatus]]:
+    """Lanes by name; those beyond the bound are one."""
+    by_name: dict[str, list[LaneStatus]] = {}
+    for status in sorted(lanes, key=lambda one: one.lane.name):
+        name = status.lane.name if len(by_name) < MOST_LANES else OTHER
+        by_name.setdefault(name, []).append(status)
+    return by_name
+
+
+def _slots(status: LaneStatus) -> float:
+    return float("inf") if status.lane.max_slots is None else status.lane.max_slots
+
+
+_PAGE: Final[dict[str, Any]] = {
+    "description": "In the text format of Prometheus, or as OpenMetrics where that is accepted",
+    "content": {
+        "text/plain": {"schema": {"type": "string"}},
+        "application/openmetrics-text": {"schema": {"type": "string"}},
+    },
+}
+
+
+@router.get(
+    "/metrics",
+    operation_id="read_metrics",
+    dependencies=EXPENSIVE,
+    response_class=PlainTextResponse,
+    responses={200: _PAGE, **answers()},
+)
+async def read_metrics(
+    request: Request, who: Annotated[Caller, Depends(everywhere("metrics:read"))]
+) -> Response:
+    """Figures of the cluster and of this process, for Prometheus."""
+    figures: ClusterFigures = request.app.state.cluster_figures
+    tally = figures.tally
+    tally.is_read = True
+    page = metrics.page(
+        [
+            [family.metric(samples) for family, samples in await figures.read()],
+            metrics.of_worker(tally),
+            metrics.of_process(tally),
+            metrics.of_server(tally, request.app.state.hub.open_streams),
+        ]
+    )
+    body, content_type = page.text(request.headers.get("accept", ""))
+    return Response(body, media_type=content_type)

@@ -1,0 +1,138 @@
+"""Routes of charts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from laneway.api.http.lane_scope import LaneCaller, over_lanes
+from laneway.api.http.problems import answers
+from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.models.lanes import JobType, LaneName
+from laneway.control import stats
+from laneway.domain.operator import LONGEST_PAGE
+
+router = APIRouter(tags=["workers"])
+
+Viewer = Annotated[LaneCaller, Depends(over_lanes("workers:view"))]
+
+
+class PointOut(BaseModel):
+    """Jobs of one type, or of all, in one lane within one bucket of time."""
+
+    at: datetime = Field(description="When the bucket begins")
+    lane: str
+    job_type: str | None = Field(description="null: all, because `by_lane` was asked for")
+    started: int
+    completed: int
+    failed: int
+    cancelled: int = Field(description="While they ran")
+    wait_p50_s: float | None = Field(description="Of jobs whose first attempt has ended the job")
+    wait_p95_s: float | None
+    run_p50_s: float | None = Field(description="Of the last attempt of jobs that ended")
+    run_p95_s: float | None
+
+
+class SeriesOut(BaseModel):
+    """What happened, bucket by bucket; a bucket in which nothing happened has no point."""
+
+    window_s: int
+    bucket_s: int
+    is_capped: bool = Field(description="More has happened than was looked at: the newest is shown")
+    points: list[PointOut] = Field(description="Oldest first")
+
+
+class FailureOut(BaseModel):
+    """Jobs that failed alike; what their errors say is told with each job."""
+
+    lane: str
+    job_type: str
+    error_type: str | None
+    failures: int
+    last_at: datetime
+    example: UUID = Field(description="The newest of these jobs")
+
+
+class FailuresOut(BaseModel):
+    """What jobs failed of within the window."""
+
+    window_s: int
+    is_capped: bool = Field(description="More jobs have ended than were looked at: the newest were")
+    items: list[FailureOut] = Field(description="The most frequent first")
+
+
+@router.get(
+    "/admin/stats",
+    operation_id="read_stats",
+    dependencies=EXPENSIVE,
+    response_model=SeriesOut,
+    responses=answers(404),
+)
+async def read_stats(
+    caller: Viewer,
+    window_s: Annotated[int, Query(ge=60, le=stats.LONGEST_WINDOW_S)] = 3600,
+    bucket_s: Annotated[int, Query(ge=60, le=stats.LONGEST_WINDOW_S)] = 60,
+    lane: LaneName | None = None,
+    job_type: JobType | None = None,
+    by_lane: Annotated[bool, Query(description="One point for all job types of a lane")] = False,
+) -> Any:
+    """Starts, ends, waits and run times over time, of the lanes in reach.
+
+    Buckets begin at whole multiples of their length; one as long as the window ends now.
+    """
+    lanes = await _lanes(caller, lane)
+    found = await stats.series(
+        caller.who.database,
+        window_s=window_s,
+        bucket_s=bucket_s,
+        lanes=lanes,
+        job_type=job_type,
+        by_lane=by_lane,
+    )
+    return {
+        "window_s": window_s,
+        "bucket_s": bucket_s,
+        "is_capped": found.is_capped,
+        "points": [each._asdict() for each in found.points],
+    }
+
+
+@router.get(
+    "/admin/stats/failures",
+    operation_id="read_failures",
+    dependencies=EXPENSIVE,
+    response_model=FailuresOut,
+    responses=answers(404),
+)
+async def read_failures(
+    caller: Viewer,
+    window_s: Annotated[int, Query(ge=60, le=stats.LONGEST_WINDOW_S)] = 3600,
+    lane: LaneName | None = None,
+    job_type: JobType | None = None,
+    top: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="At most so many")] = 20,
+) -> Any:
+    """What jobs of the lanes in reach failed of, by job type and type of error."""
+    found = await stats.failures(
+        caller.who.database,
+        window_s=window_s,
+        lanes=await _lanes(caller, lane),
+        job_type=job_type,
+        limit=top,
+    )
+    return {
+        "window_s": window_s,
+        "is_capped": found.is_capped,
+        "items": [each._asdict() for each in found.items],
+    }
+
+
+async def _lanes(caller: LaneCaller, lane: str | None) -> frozenset[str] | None:
+    """The lane asked for, if it is in reach, or all that are."""
+    if lane is None:
+        return caller.lanes
+    await caller.check(lane)
+    return frozenset({lane})

@@ -1,0 +1,229 @@
+"""Routes that submit jobs: one, or many together.
+
+The job, its act in the audit and what an Idempotency-Key keeps are one transaction; workers are
+woken when it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from laneway import tracing
+from laneway.api.http.auth import Caller, identify, needs
+from laneway.api.http.bodies import JobBodyRoute, forget_read, read_once
+from laneway.api.http.group_commit import Together
+from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.job_access import Wanted, check_submits, covers, shown, within_quota
+from laneway.api.http.problems import answers
+from laneway.api.http.responses import Json, location
+from laneway.api.models.jobs import JobOut, NewJob, NewJobs, SubmittedJobs
+from laneway.client import Client, JobHandle
+from laneway.control.audit import audited
+from laneway.domain.job import Job
+from laneway.errors import InvalidInput, Refused
+from laneway.store import jobs as store
+from laneway.store import quotas
+from laneway.store.database import Database
+from laneway.store.quotas import Quota
+from laneway.store.statement import Statement
+
+router = APIRouter(tags=["jobs"], route_class=JobBodyRoute)
+
+Submitter = Annotated[Caller, Depends(needs("jobs:submit"))]
+_LOCATION: dict[str, Any] = {
+    "Location": {"description": "Where the job is", "schema": {"type": "string"}}
+}
+
+
+class _PlainFirst(JobBodyRoute):
+    """Takes the plain request by the shortest way; any other, and any mistake, by the common one.
+
+    FastAPI spends more on finding out what to call with what than all of a plain submit costs.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._common, self.app = self.app, self._answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        headers = request.headers
+        answer = None
+        is_plain = "idempotency-key" not in headers and not scope["query_string"]
+        if is_plain and headers.get("content-type") == "application/json":
+            # Who asks and what he may is looked at before the first byte is read.
+            body = await request.body()
+            who = await identify(request)
+            limits = request.app.state.settings.payload_limits
+            try:
+                job = NewJob.model_validate(await read_once(scope, body, limits))
+            except (ValueError, RecursionError, InvalidInput):
+                pass  # said in the common way
+            else:
+                if job.unique_key is None:
+                    answer = await _submit_plain(request, who, job)
+
+            async def again() -> Message:
+                return {"type": "http.request", "body": body, "more_body": False}
+
+            receive = again
+        try:
+            await (answer or self._common)(scope, receive, send)
+        finally:
+            forget_read(scope)
+
+
+async def _submit_plain(request: Request, who: Caller, job: NewJob) -> Response:
+    """Submits a job that nothing else can stand for, in a commit shared with others."""
+    quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
+    client: Client = request.app.state.client
+    together: Together = request.app.state.together
+    with tracing.sending(job.job_type) as sent:
+        new = await client.prepare(
+            job.job_type, job.payload, created_by=str(who.actor), **job.options()
+        )
+        stored = await within_quota(request, quota, lambda: together.submit(new, who.actor, quota))
+        sent.made(stored.id, duplicate=False)
+    client.wake([JobHandle(stored.id, stored.job_type, stored.status, False, client)])
+    headers = {"Location": location(request, f"/jobs/{stored.id}")}
+    return Json(shown(who, stored), 202, headers)
+
+
+plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
+
+
+@plain.post(
+    "/jobs",
+    operation_id="submit_job",
+    status_code=202,
+    response_model=JobOut,
+    response_description="Submitted",
+    responses={
+        200: {
+            "model": JobOut,
+            "description": "A job that has not ended had its unique_key: it is this one",
+            "headers": _LOCATION,
+        },
+        202: {"headers": _LOCATION},
+        **answers(409, 413),
+    },
+)
+async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOnly) -> Response:
+    """Submits one job; one that has not ended and has its `unique_key` is answered instead."""
+    quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
+    client: Client = request.app.state.client
+    options = {**job.options(), "created_by": str(who.actor)}
+    made: list[JobHandle] = []
+
+    async def act(db: Database) -> Response:
+        async with (
+            db.joined() as one,
+            audited(one, who.actor, "job.submitted", "job") as deed,
+            one.connection() as conn,
+        ):
+            if quota is not None:
+                await one.run(_check_room(quota, [job]))
+            handle = await client.submit(job.job_type, job.payload, conn=conn, **options)
+            made[:] = [handle]
+            if quota is not None and not handle.duplicate:
+                await one.run(quotas.charge(quota, [handle.id]))
+            stored = await one.run(store.get(handle.id))
+            if stored is None:
+                # Its holder was deleted between the two.
+                raise Refused("the job that had this unique_key is gone: submit again")
+            deed.is_act = not handle.duplicate
+            deed.name, deed.workspace = str(handle.id), stored.workspace
+            deed.after = {"job_type": stored.job_type, "status": handle.status.value}
+        told = shown(who, _own_or_readable(who, stored, handle))
+        if handle.duplicate:
+            told["duplicate"] = True
+        headers = {"Location": location(request, f"/jobs/{handle.id}")}
+        return Json(told, 200 if handle.duplicate else 202, headers)
+
+    return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
+
+
+@router.post(
+    "/jobs/batch",
+    operation_id="submit_jobs",
+    status_code=202,
+    response_model=SubmittedJobs,
+    response_description="Submitted",
+    responses={
+        200: {"model": SubmittedJobs, "description": "Each was there already, by its unique_key"},
+        **answers(409, 413),
+    },
+)
+async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: OnceOnly) -> Response:
+    """Submits up to 1,000 jobs: all of them or none; answers in the order given."""
+    quota = await check_submits(
+        who,
+        (
+            Wanted(job.workspace, job.job_type, job.priority, f"jobs[{i}].")
+            for i, job in enumerate(batch.jobs)
+        ),
+    )
+    client: Client = request.app.state.client
+    made: list[JobHandle] = []
+    new = [
+        (job.job_type, job.payload, {**job.options(), "created_by": str(who.actor)})
+        for job in batch.jobs
+    ]
+
+    async def act(db: Database) -> Response:
+        async with (
+            db.joined() as one,
+            audited(one, who.actor, "job.submitted", "job") as deed,
+            one.connection() as conn,
+        ):
+            if quota is not None:
+                await one.run(_check_room(quota, batch.jobs))
+            made[:] = await client.submit_many(new, conn=conn)
+            fresh = [handle for handle in made if not handle.duplicate]
+            if quota is not None and fresh:
+                await one.run(quotas.charge(quota, [handle.id for handle in fresh]))
+            if len(fresh) < len(made) and not who.access.allows_everywhere("jobs:read"):
+                await _check_duplicates(one, who, made)
+            deed.is_act = bool(fresh)
+            deed.after = {
+                "count": len(fresh),
+                "job_types": sorted({handle.job_type for handle in fresh}),
+                "ids": [str(handle.id) for handle in fresh],
+            }
+        items = [
+            {
+                "id": str(handle.id),
+                "job_type": handle.job_type,
+                "status": handle.status.value,
+                "duplicate": handle.duplicate,
+            }
+            for handle in made
+        ]
+        return Json({"items": items}, 202 if fresh else 200)
+
+    return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
+
+
+def _check_room(quota: Quota, jobs: Sequence[NewJob]) -> Statement[None]:
+    """Refuse too many jobs before they are stored."""
+    return quotas.check(
+        quota, [quotas.Asked(job.workspace, job.job_type, job.unique_key) for job in jobs]
+    )
+
+
+async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:
+    for handle in made:
+        job = await db.run(store.get(handle.id)) if handle.duplicate else None
+        if job is not None:
+            _own_or_readable(who, job, handle)
+
+
+def _own_or_readable(who: Caller, job: Job, handle: JobHandle) -> Job:
+    """The job; who meets somebody else's by a key learns no more than that the key is taken."""
+    if handle.duplicate and not covers(who.access.reach("jobs:read"), job):
+        raise Refused("another job that has not ended holds this unique_key")
+    return job

@@ -1,0 +1,230 @@
+"""Routes of operators: what runs where, the pause gate, freeze and thaw, one job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from laneway.api.http.auth import Caller, act_of, needs
+from laneway.api.http.idempotency import Once, OnceOnly
+from laneway.api.http.job_access import covers
+from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
+from laneway.api.http.problems import answers
+from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.http.responses import told
+from laneway.api.models.workers import (
+    CancelOrder,
+    FreezeOrder,
+    FreezeOut,
+    GateOut,
+    JobStandingOut,
+    PriorityOrder,
+    StatusOut,
+    ThawOrder,
+    ThawOut,
+)
+from laneway.control import freeze as freezing
+from laneway.control import jobs, lanes, workers
+from laneway.control.freeze import Hold
+from laneway.domain.bounds import check_priority_bound
+from laneway.domain.job import Job
+from laneway.domain.overview import active_to_dict, worker_to_dict
+from laneway.errors import LanewayError, Refused
+from laneway.store import jobs as store
+from laneway.store.database import Database
+
+router = APIRouter(prefix="/admin/workers", tags=["workers"])
+
+PERMISSION = "workers:manage"
+Viewer = Annotated[LaneCaller, Depends(over_lanes("workers:view"))]
+Manager = Annotated[LaneCaller, Depends(over_lanes(PERMISSION))]
+Keeper = Annotated[Caller, Depends(everywhere(PERMISSION))]
+Anyone = Annotated[Caller, Depends(needs(PERMISSION))]
+
+
+@router.get(
+    "/status",
+    operation_id="read_status",
+    dependencies=EXPENSIVE,
+    response_model=StatusOut,
+    responses=answers(),
+)
+async def read_status(caller: Viewer) -> Any:
+    """Slots per lane, which job holds which slot since when, what waits, who is there, who leads.
+
+    Of the lanes in reach, and of the workers that serve any of them.
+    """
+    seen = await workers.overview(caller.who.database)
+    foreign = await workers.oldest_transaction(caller.who.database)
+    served = [each for each in seen.workers if caller.reaches_any(each.lanes)]
+    return {
+        **seen.gate._asdict(),
+        "leader": seen.leader.id if seen.leader else None,
+        "lanes": [each.to_dict() for each in seen.lanes if caller.reaches(each.lane.name)],
+        "active": [active_to_dict(each) for each in seen.active if caller.reaches(each.lane)],
+        "workers": [worker_to_dict(each) for each in served if each.is_live],
+        "silent": [worker_to_dict(each) for each in served if each.state == "dead"],
+        "oldest_transaction": foreign._asdict() if foreign and caller.lanes is None else None,
+    }
+
+
+@router.post(
+    "/pause", operation_id="pause_claims", response_model=GateOut, responses=answers(409, 413)
+)
+async def pause_claims(who: Keeper, once: OnceOnly) -> Response:
+    """Shuts the pause gate: no claim commits until it is opened."""
+
+    async def act(db: Database) -> Response:
+        return told(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/resume", operation_id="resume_claims", response_model=GateOut, responses=answers(409, 413)
+)
+async def resume_claims(who: Keeper, once: OnceOnly) -> Response:
+    """Opens the pause gate; drained lanes stay drained."""
+
+    async def act(db: Database) -> Response:
+        return told(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/freeze",
+    operation_id="freeze_lanes",
+    response_model=FreezeOut,
+    responses=answers(404, 409, 413),
+)
+async def freeze_lanes(
+    caller: Manager, once: OnceOnly, order: FreezeOrder | None = None
+) -> Response:
+    """Drains lanes and answers what still runs in them, at once or after the deadline."""
+    wanted = order or FreezeOrder()
+    await _check_all(caller, wanted.lanes)
+    if once.has_key:
+        return await _freeze_once(caller.who, once, wanted)
+    frozen = await freezing.freeze(
+        caller.who.database,
+        wanted.lanes,
+        by=caller.who.actor,
+        deadline=wanted.deadline,
+        or_thaw=wanted.or_thaw,
+    )
+    return told(FreezeOut, frozen.to_dict())
+
+
+async def _freeze_once(who: Caller, once: Once, wanted: FreezeOrder) -> Response:
+    """In parts: whoever sends it again waits for the lanes that the first has drained."""
+
+    async def begin(db: Database) -> str:
+        return json.dumps(await freezing.begin(db, wanted.lanes, by=who.actor))
+
+    async def take_back(db: Database, begun: str) -> None:
+        if wanted.or_thaw:
+            await freezing.take_back(db, Hold(*json.loads(begun)), by=who.actor)
+
+    begun = await once.begin(begin)
+    if isinstance(begun, Response):
+        return begun
+    hold = Hold(*json.loads(begun))
+    try:
+        seen = await freezing.wait(who.database, hold, wanted.deadline)
+    except Refused:
+        # Who has answered before may be the one who resumed them.
+        answer = await once.give_up(take_back)
+        if answer is None:
+            raise
+        return answer
+    except (asyncio.CancelledError, LanewayError):
+        # What stays drained is waited for by the next.
+        if wanted.or_thaw:
+            await once.give_up(take_back)
+        raise
+
+    async def end(db: Database) -> Response:
+        ended = await freezing.end(db, hold, seen, by=who.actor, or_thaw=wanted.or_thaw)
+        return told(FreezeOut, ended.to_dict())
+
+    return await once.answer(end)
+
+
+@router.post(
+    "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=answers(404, 409, 413)
+)
+async def thaw_lanes(caller: Manager, once: OnceOnly, order: ThawOrder | None = None) -> Response:
+    """Makes frozen lanes again what they were before."""
+    wanted = order or ThawOrder()
+    await _check_all(caller, wanted.lanes)
+
+    async def act(db: Database) -> Response:
+        thawed = await freezing.thaw(db, wanted.lanes, by=caller.who.actor)
+        return told(ThawOut, {"lanes": [each._asdict() for each in thawed]})
+
+    return await once.answer(act)
+
+
+@router.post(
+    "/jobs/{job_id}/cancel",
+    operation_id="cancel_running_job",
+    response_model=JobStandingOut,
+    responses=answers(404, 409, 413),
+)
+async def cancel_running_job(
+    who: Anyone,
+    request: Request,
+    job_id: UUID,
+    once: OnceOnly,
+    order: CancelOrder | None = None,
+) -> Response:
+    """Asks the worker of a running job to stop it; a job that is not running is refused."""
+    await _check_job(who, request, job_id)
+    reason = None if order is None else order.reason
+
+    async def act(db: Database) -> Response:
+        cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
+        return told(JobStandingOut, JobStandingOut.of(cancelled))
+
+    return await once.answer(act)
+
+
+@router.patch(
+    "/jobs/{job_id}/priority",
+    operation_id="reprioritize_job",
+    response_model=JobStandingOut,
+    responses=answers(404, 409, 413),
+)
+async def reprioritize_job(
+    who: Anyone, request: Request, job_id: UUID, order: PriorityOrder
+) -> Any:
+    """Gives a waiting job another place in its lane; one that runs or has ended is refused."""
+    job = await _check_job(who, request, job_id)
+    reach = who.access.reach(PERMISSION)
+    bounds = reach.bounds(owner=job.created_by, workspace=job.workspace, lane=job.lane)
+    check_priority_bound(order.priority, bounds)
+    changed = await jobs.reprioritize(who.database, job_id, order.priority, by=who.actor)
+    return JobStandingOut.of(changed)
+
+
+async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:
+    """The job, if it is in reach; one that the caller may not even read is not there."""
+    job = await who.database.run(store.get(job_id))
+    if job is not None and covers(who.access.reach(PERMISSION), job):
+        return job
+    if job is not None and covers(who.access.reach("jobs:read"), job):
+        await who.refuse(f"{PERMISSION} for this job", act_of(request), "job", str(job_id))
+    seen_by = PERMISSION if who.access.allows_everywhere(PERMISSION) else "jobs:read"
+    await who.miss(seen_by, act_of(request), "job", str(job_id))
+
+
+async def _check_all(caller: LaneCaller, names: list[str] | None) -> None:
+    if names is None:
+        await caller.check_whole()
+    for name in names or ():
+        await caller.check(name)
