@@ -16,8 +16,8 @@ from bench.app import lw
 from laneway.engine.process.lifecycle import run_loop
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc
-from laneway.rpc.link import Link
-from laneway.rpc.worker import RemoteWorker
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.worker import RemoteWorker
 
 
 async def work(server: str, count: int, concurrency: int) -> int:

@@ -13,8 +13,8 @@ from laneway.errors import ConfigError
 from laneway.wiring import Laneway, load_app, metrics_of, size_options
 
 if TYPE_CHECKING:
-    from laneway.rpc.link import Link
-    from laneway.rpc.worker import RemoteWorker
+    from laneway.rpc.worker.endpoint import Link
+    from laneway.rpc.worker.worker import RemoteWorker
 
 
 def make_link(
@@ -30,7 +30,7 @@ def make_link(
     Plain text goes to this machine only, unless `plaintext` says otherwise.
     """
     try:
-        from laneway.rpc.link import Link
+        from laneway.rpc.worker.endpoint import Link
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("grpc", "google"):
             raise
@@ -45,7 +45,7 @@ def remote_worker(
 
     `reference` is where child processes find the application: module:name.
     """
-    from laneway.rpc.worker import RemoteWorker
+    from laneway.rpc.worker.worker import RemoteWorker
 
     return RemoteWorker(app.handlers, app.settings, link, name=name, app=reference)
 
@@ -70,7 +70,7 @@ def run_remote_worker(
 
     `options` lead a process under a supervisor to the same link.
     """
-    from laneway.rpc.worker import RemoteWorker
+    from laneway.rpc.worker.worker import RemoteWorker
 
     # What is not there must not be started by handlers that submit, nor by their children.
     os.environ.setdefault("LANEWAY_EMBEDDED", "off")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from laneway.api.http.server import Serving
-    from laneway.rpc.server import RpcServer
+    from laneway.rpc.server.listener import RpcServer
 
 log = logging.getLogger("laneway")
 
@@ -174,7 +174,7 @@ async def _stop_when_told(
 def check_rpc_packages() -> None:
     """ConfigError: the packages that serve remote workers are not installed."""
     try:
-        import_module("laneway.rpc.server")
+        import_module("laneway.rpc.server.listener")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(("grpc", "google")):
             raise
@@ -184,8 +184,8 @@ def check_rpc_packages() -> None:
 def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
     """What serves remote workers, with the guards of the API's door."""
     check_rpc_packages()
-    from laneway.rpc.replica import Replica
-    from laneway.rpc.server import RpcServer
+    from laneway.rpc.server.dispatch_server import Replica
+    from laneway.rpc.server.listener import RpcServer
 
     replica = Replica(dsn, settings)
     state = app.state

@@ -118,7 +118,7 @@ def test_remote_workers_are_served_beside_if_wanted(dsn: str, tmp_path: Path) ->
 def test_missing_packages_are_named_before_anything_is_created(
     run: Run, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("laneway.rpc.replica", "laneway.rpc.server"):
+    for name in ("laneway.rpc.server.dispatch_server", "laneway.rpc.server.listener"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "grpc", None)
     answer = run("server", "--port", 0, "--grpc")

@@ -13,9 +13,9 @@ lw = Laneway(cancel_grace=0.3)
 
 if lost_s := os.environ.get("LOST_S"):
     # A test need not wait as long as clocks may differ.
-    import laneway.rpc.worker
+    import laneway.rpc.worker.worker
 
-    setattr(laneway.rpc.worker, "LOST_S", float(lost_s))  # noqa: B010 - it is final, but for this
+    setattr(laneway.rpc.worker.worker, "LOST_S", float(lost_s))  # noqa: B010 - it is final, but for this
 
 
 @lw.handler("loop")

@@ -11,11 +11,11 @@ from uuid import UUID, uuid4
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
-from laneway.rpc.caller import Caller
-from laneway.rpc.dispatcher import Dispatcher
-from laneway.rpc.hello import Hello, ServedType
-from laneway.rpc.outbox import Beat, OutAssignment
-from laneway.rpc.replica import Replica
+from laneway.rpc.server.assignment_queue import Beat, OutAssignment
+from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.dispatcher import Dispatcher
+from laneway.rpc.server.handshake import Hello, ServedType
+from laneway.rpc.server.stream_caller import Caller
 from laneway.store.leases import Answer, Verdict
 from laneway.store.notify import CHANNEL
 from laneway.store.workers import TypeRecord

@@ -15,7 +15,7 @@ import grpc.aio
 
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
-from laneway.rpc.link import Link
+from laneway.rpc.worker.endpoint import Link
 
 TOKEN = "lw_" + "a" * 43
 ACCEPTED = pb.ANSWER_ACCEPTED

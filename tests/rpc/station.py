@@ -16,9 +16,9 @@ from laneway.control.throttle import Throttle
 from laneway.domain.claim import Claim
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
-from laneway.rpc.door import Door
-from laneway.rpc.replica import Replica
-from laneway.rpc.server import RpcServer
+from laneway.rpc.server.auth import Door
+from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.listener import RpcServer
 from laneway.store.database import Database
 from tests.api.conftest import Principal
 

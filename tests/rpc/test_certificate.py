@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from laneway.config import Settings
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import ConfigError
-from laneway.rpc.certificate import Certificate
+from laneway.rpc.server.certificate import Certificate
 from laneway.store.database import Database
 from tests.rpc.certificates import make_certificate
 from tests.rpc.station import PATIENCE, Station

@@ -8,10 +8,10 @@ import grpc
 import pytest
 
 from laneway.errors import DatabaseUnavailable
-from laneway.rpc import connection as connection_module
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.connection import Connection
-from laneway.rpc.link import Link
+from laneway.rpc.worker import connection as connection_module
+from laneway.rpc.worker.connection import Connection
+from laneway.rpc.worker.endpoint import Link
 from tests.rpc.script import TOKEN, Scripted
 
 

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from laneway.config import Settings
-from laneway.rpc.hello import ServedType
-from laneway.rpc.outbox import Outbox, Parcel
-from laneway.rpc.portion import FIRST, Portion
+from laneway.rpc.server.assignment_queue import Outbox, Parcel
+from laneway.rpc.server.claim_size import FIRST, Portion
+from laneway.rpc.server.handshake import ServedType
 from laneway.store.database import run_sync
 from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, Range, claim
 from laneway.store.statement import Statement
@@ -269,7 +269,7 @@ async def test_steps_of_earlier_attempts_come_along_and_cost_first_attempts_noth
 async def test_few_bytes_of_steps_are_read_at_once_and_all_of_them_come(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.dispatcher.MOST_BYTES", 5000)
+    monkeypatch.setattr("laneway.rpc.server.dispatcher.MOST_BYTES", 5000)
     read: list[int] = []
     run = dock.replica.database.run
 
@@ -362,7 +362,7 @@ async def test_a_cancelled_job_makes_its_worker_beat(dock: Dock, scene: Scene) -
 async def test_a_claim_that_fails_keeps_the_stream(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.rotation.RETRY_S", 0.01)
+    monkeypatch.setattr("laneway.rpc.server.round_robin.RETRY_S", 0.01)
     portions: list[int] = []
     shrink = Portion.shrink
 
@@ -400,8 +400,8 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tenth of everything, as it costs a test a tenth.
-    monkeypatch.setattr("laneway.rpc.outbox.MOST_BYTES", 400_000)
-    monkeypatch.setattr("laneway.rpc.portion.CLAIM_BYTES", 400_000)
+    monkeypatch.setattr("laneway.rpc.server.assignment_queue.MOST_BYTES", 400_000)
+    monkeypatch.setattr("laneway.rpc.server.claim_size.CLAIM_BYTES", 400_000)
     unsent: list[int] = []
     put = Outbox.put
 
@@ -450,7 +450,7 @@ async def test_small_jobs_are_claimed_in_ever_larger_portions(
 async def test_a_reader_that_takes_nothing_gets_nothing_more_and_loses_what_grows_old(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, is_being_sent: bool
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.outbox.STUCK_S", 0.0)
+    monkeypatch.setattr("laneway.rpc.server.assignment_queue.STUCK_S", 0.0)
     scene.submit("t")
     hand = await dock.connect_deaf()
     if is_being_sent:
@@ -458,8 +458,8 @@ async def test_a_reader_that_takes_nothing_gets_nothing_more_and_loses_what_grow
     await until(lambda: not hand.dispatcher.takes_jobs)
     assert leases(scene) == 1
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600)
-    monkeypatch.setattr("laneway.rpc.outbox.time", later)
-    monkeypatch.setattr("laneway.rpc.dispatcher.time", later)
+    monkeypatch.setattr("laneway.rpc.server.assignment_queue.time", later)
+    monkeypatch.setattr("laneway.rpc.server.dispatcher.time", later)
     hand.dispatcher.release_stale()
     await until(lambda: attempts(scene) == [("released", 1)])
     assert not leases(scene)

@@ -17,7 +17,7 @@ from laneway.domain.permissions import Access, Grant
 from laneway.domain.token import new_secret
 from laneway.errors import DatabaseUnavailable, Forbidden
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.door import address_of, caller_of
+from laneway.rpc.server.auth import address_of, caller_of
 from tests.api.conftest import People
 from tests.control.scene import Scene
 from tests.engine.workshop import until
@@ -240,7 +240,7 @@ async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
 
 @pytest.fixture
 def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laneway.rpc.door.HELLOS_PER_S", 0.001)
+    monkeypatch.setattr("laneway.rpc.server.auth.HELLOS_PER_S", 0.001)
 
 
 @pytest.mark.usefixtures("rarely")

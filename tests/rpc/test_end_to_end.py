@@ -10,8 +10,8 @@ import pytest
 
 from laneway import Analysis, Context, JobHandle, Laneway, SyncContext
 from laneway.config import Settings
-from laneway.rpc.link import Link
-from laneway.rpc.worker import RemoteWorker
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.worker import RemoteWorker
 from tests.api.conftest import People
 from tests.engine.workshop import QUICK, SOON, Workshop, until
 from tests.rpc.station import Station

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from laneway.errors import DatabaseUnavailable, InvalidInput
-from laneway.rpc import gather
-from laneway.rpc.gather import Gather
+from laneway.rpc.server import batcher
+from laneway.rpc.server.batcher import Gather
 from tests.engine.workshop import until
 
 IN_TIME = 10.0
@@ -97,7 +97,7 @@ async def test_poison_in_one_call_does_not_fail_the_others(
 async def test_what_is_busy_is_asked_for_again_and_nothing_else(
     clerk: Clerk, together: Gather[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "BUSY_S", 0.001)
+    monkeypatch.setattr(batcher, "BUSY_S", 0.001)
     clerk.busy = {"b"}
     call = asyncio.ensure_future(together.ask(["a", "b", "c"], IN_TIME))
     await until(lambda: len(clerk.asked) >= 3)

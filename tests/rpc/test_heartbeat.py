@@ -12,8 +12,8 @@ import pytest
 
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.heartbeat_child import Renewals
-from laneway.rpc.link import Link
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.heartbeat_child import Renewals
 from laneway.store.leases import Answer
 from tests.engine.workshop import until
 from tests.rpc.processes import Remote

@@ -12,7 +12,7 @@ import psycopg
 
 from laneway.config import Settings
 from laneway.domain.claim import Claim
-from laneway.rpc.hello import Hello
+from laneway.rpc.server.handshake import Hello
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 from tests.rpc.dock import Dock, hello, settle

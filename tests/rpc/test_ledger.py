@@ -13,8 +13,8 @@ import pytest
 from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable, InvalidInput, Refused
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.connection import Connection
-from laneway.rpc.ledger import InHand, RemoteLedger
+from laneway.rpc.worker.attempt_store import InHand, RemoteLedger
+from laneway.rpc.worker.connection import Connection
 from laneway.store.calls import Grant
 from laneway.store.leases import Answer, LogEntry, Report, Verdict
 from laneway.store.steps import Kept

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from laneway.errors import ConfigError, DatabaseUnavailable, InvalidInput
-from laneway.rpc.connection import Connection
-from laneway.rpc.link import Link
+from laneway.rpc.worker.connection import Connection
+from laneway.rpc.worker.endpoint import Link
 from tests.rpc.certificates import make_certificate
 from tests.rpc.script import TOKEN, Scripted
 

@@ -14,8 +14,8 @@ from laneway.domain.payload import PayloadLimits
 from laneway.errors import InvalidInput
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.hello import read_hello
-from laneway.rpc.outbox import Beat, OutAssignment
+from laneway.rpc.server.assignment_queue import Beat, OutAssignment
+from laneway.rpc.server.handshake import read_hello
 from laneway.store.leases import Verdict
 
 CLAIM = Claim(7, uuid4(), 2)

@@ -8,7 +8,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.engine.claim.capacity import MOST
-from laneway.rpc.portion import CLAIM_BYTES, FIRST, Portion
+from laneway.rpc.server.claim_size import CLAIM_BYTES, FIRST, Portion
 from laneway.store.leases import Assignment
 
 
@@ -52,7 +52,7 @@ def test_what_was_learned_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatc
     for _ in range(6):
         small.learn(jobs(small.most))
     large.learn(jobs(1, CLAIM_BYTES))
-    monkeypatch.setattr("laneway.rpc.portion.OLD_S", -1.0)
+    monkeypatch.setattr("laneway.rpc.server.claim_size.OLD_S", -1.0)
     assert (small.most, large.most) == (FIRST, 1)
 
 

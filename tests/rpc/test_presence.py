@@ -11,7 +11,7 @@ import pytest
 from laneway.config import Settings
 from laneway.control import explain
 from laneway.domain.overview import RoomUse
-from laneway.rpc.hello import ServedType
+from laneway.rpc.server.handshake import ServedType
 from laneway.store import workers
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -114,7 +114,7 @@ async def test_a_worker_that_moves_to_another_replica_keeps_what_it_holds(
 async def test_results_given_to_another_replica_give_the_room_back(
     docks: list[Dock], scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.presence.FULL_S", 0.0)
+    monkeypatch.setattr("laneway.rpc.server.presence.FULL_S", 0.0)
     here, there = docks
     for _ in range(4):
         scene.submit("t")
@@ -130,7 +130,7 @@ async def test_results_given_to_another_replica_give_the_room_back(
 async def test_a_lease_that_no_stream_brought_is_given_back(
     docks: list[Dock], scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.presence.STRAY_S", 0.0)
+    monkeypatch.setattr("laneway.rpc.server.presence.STRAY_S", 0.0)
     here, _ = docks
     hand = await here.connect(hello("other"))
     # As if its claim had been committed and the answer lost.

@@ -15,8 +15,8 @@ import pytest
 from laneway.config import Settings
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.errors import Forbidden
-from laneway.rpc.caller import Caller
-from laneway.rpc.hello import ServedType
+from laneway.rpc.server.handshake import ServedType
+from laneway.rpc.server.stream_caller import Caller
 from laneway.store.database import Database
 from laneway.store.leases import Verdict
 from laneway.store.statement import Statement
@@ -175,7 +175,7 @@ async def test_the_highest_priority_goes_first_whoever_is_next(dock: Dock, scene
 async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
     dock: Dock, scene: Scene, said: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.rotation.COLLECT_S", 60.0)
+    monkeypatch.setattr("laneway.rpc.server.round_robin.COLLECT_S", 60.0)
     for _ in range(600):
         scene.submit("t")
     hand = await dock.connect(hello(max_in_flight=200))

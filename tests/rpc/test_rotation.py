@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from laneway.rpc import rotation as module
-from laneway.rpc.rotation import Rotation
+from laneway.rpc.server import round_robin as module
+from laneway.rpc.server.round_robin import Rotation
 from tests.engine.workshop import until
 
 

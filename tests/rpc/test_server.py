@@ -18,9 +18,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from laneway import serving
 from laneway.config import Settings
 from laneway.errors import ConfigError
-from laneway.rpc import server as rpc_server
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
+from laneway.rpc.server import listener as rpc_server
 from laneway.store.database import Database
 from tests.api.conftest import People
 from tests.control.scene import Scene
@@ -121,7 +121,7 @@ def test_without_its_packages_it_is_said_what_to_install(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
-    monkeypatch.delitem(sys.modules, "laneway.rpc.server")
+    monkeypatch.delitem(sys.modules, "laneway.rpc.server.listener")
     with pytest.raises(ConfigError, match=r"pip install 'laneway\[grpc\]'"):
         serving.make_rpc("", settings, FastAPI())
 
@@ -153,7 +153,7 @@ def watch(station: Station) -> Any:
 async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(
     station: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.health.MOST_WATCHERS", 2)
+    monkeypatch.setattr("laneway.rpc.server.health.MOST_WATCHERS", 2)
     stays, leaves = watch(station), watch(station)
     for one in (stays, leaves):
         assert (await one.read()).status == SERVING

@@ -15,9 +15,9 @@ import pytest
 from laneway.domain.approval import Analysis
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.held import Held
-from laneway.rpc.hello import MOST_IN_FLIGHT
 from laneway.rpc.messages import MOST_CLAIMS
+from laneway.rpc.server.handshake import MOST_IN_FLIGHT
+from laneway.rpc.server.ownership import Held
 from laneway.store.database import Database
 from tests.api.conftest import People
 from tests.control.scene import Scene
@@ -162,8 +162,8 @@ async def test_two_updates_of_one_job_in_one_call_are_both_kept(calls: Calls, sc
 async def test_a_row_that_somebody_else_writes_keeps_no_other_from_being_answered(
     calls: Calls, scene: Scene, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.service.BUSY_S", 0.1)
-    monkeypatch.setattr("laneway.rpc.settling.BUSY_S", 0.1)
+    monkeypatch.setattr("laneway.rpc.server.service.BUSY_S", 0.1)
+    monkeypatch.setattr("laneway.rpc.server.result_batcher.BUSY_S", 0.1)
     locked, free = await at_hand(calls, scene, 2)
     with psycopg.connect(dsn, application_name="tests") as other:
         other.execute(
@@ -386,7 +386,7 @@ async def test_calls_that_arrive_together_are_written_together(
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little goes together, as it costs a test a tenth."""
-    monkeypatch.setattr("laneway.rpc.writes.MOST_WEIGHT", 80)
+    monkeypatch.setattr("laneway.rpc.server.writes.MOST_WEIGHT", 80)
 
 
 @pytest.mark.usefixtures("light")

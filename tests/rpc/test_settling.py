@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable
-from laneway.rpc.settling import Settling
+from laneway.rpc.server.result_batcher import Settling
 from laneway.store.leases import Answer, Verdict
 
 CLAIM = Claim(7, uuid4(), 1)

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.rpc import silence as module
-from laneway.rpc.silence import Silence
+from laneway.rpc.server import liveness as module
+from laneway.rpc.server.liveness import Silence
 
 ONE, OTHER = Claim(1, uuid4(), 1), Claim(2, uuid4(), 1)
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from laneway.rpc import dispatcher, presence, replica, service, silence
 from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.server import dispatch_server, dispatcher, liveness, presence, service
 from tests.api.conftest import People, Principal
 from tests.control.scene import Scene
 from tests.engine.workshop import until
@@ -39,7 +39,7 @@ class Clock:
 @pytest.fixture
 def clock(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock(scene)
-    for module in (dispatcher, presence, replica, service, silence):
+    for module in (dispatcher, presence, dispatch_server, service, liveness):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

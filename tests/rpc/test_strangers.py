@@ -10,9 +10,9 @@ from typing import Any
 import grpc
 import pytest
 
-from laneway.rpc import wire
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.server import NAME
+from laneway.rpc.server import wire
+from laneway.rpc.server.listener import NAME
 from tests.api.conftest import People
 from tests.rpc.station import PATIENCE, Station
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.rpc.stream_room import StreamRoom
+from laneway.rpc.server.stream_capacity import StreamRoom
 
 KINDS = ("async", "thread", "process")
 LANES = ("a", "b", "c")

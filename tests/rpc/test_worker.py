@@ -28,15 +28,15 @@ from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
 from laneway.remote import remote_worker
-from laneway.rpc import intake as intake_module
-from laneway.rpc import pulse as pulse_module
-from laneway.rpc import worker as worker_module
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.hello import read_hello
-from laneway.rpc.intake import Intake
-from laneway.rpc.link import Link
-from laneway.rpc.pulse import Pulse
-from laneway.rpc.worker import RemoteWorker
+from laneway.rpc.server.handshake import read_hello
+from laneway.rpc.worker import job_stream as intake_module
+from laneway.rpc.worker import loop_lag as pulse_module
+from laneway.rpc.worker import worker as worker_module
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.job_stream import Intake
+from laneway.rpc.worker.loop_lag import Pulse
+from laneway.rpc.worker.worker import RemoteWorker
 from tests.engine.workshop import QUICK, until
 from tests.rpc.script import TOKEN, Scripted, assignment
 
@@ -642,7 +642,7 @@ async def test_a_worker_that_stops_takes_no_more_finishes_and_gives_back(
 async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_grace(
     shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.worker.STOP_S", 0.01)
+    monkeypatch.setattr("laneway.rpc.worker.worker.STOP_S", 0.01)
     monkeypatch.setattr("laneway.engine.process.shutdown.STOP_S", 0.01)
 
     @shop.lw.handler("job")

@@ -11,7 +11,7 @@ import pytest
 
 from laneway import Context, Laneway, SyncContext
 from laneway.config import Settings
-from laneway.rpc.worker import RemoteWorker
+from laneway.rpc.worker.worker import RemoteWorker
 from tests.engine.workshop import QUICK, until
 from tests.rpc.script import Scripted, assignment
 

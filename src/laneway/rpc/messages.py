@@ -16,8 +16,8 @@ from laneway.engine.run.attempt_outcomes import error_json, own_error_json
 from laneway.engine.run.handler_channel import LONGEST_LINE
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.hello import MOST_HELD, MOST_TYPES, bounded
-from laneway.rpc.outbox import Beat, OutAssignment
+from laneway.rpc.server.assignment_queue import Beat, OutAssignment
+from laneway.rpc.server.handshake import MOST_HELD, MOST_TYPES, bounded
 from laneway.store.leases import Assignment, LogEntry, Report, Verdict
 from laneway.store.steps import Kept, StepResult
 

@@ -18,12 +18,12 @@ from laneway.domain.address import is_loopback
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
-from laneway.rpc.certificate import Certificate
-from laneway.rpc.door import Door
-from laneway.rpc.guard import Guard
-from laneway.rpc.health import Health
-from laneway.rpc.replica import Replica
-from laneway.rpc.service import Service, add_to
+from laneway.rpc.server.auth import Door
+from laneway.rpc.server.certificate import Certificate
+from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.error_interceptor import Guard
+from laneway.rpc.server.health import Health
+from laneway.rpc.server.service import Service, add_to
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway")

@@ -21,7 +21,7 @@ from laneway.domain.actor import Actor
 from laneway.domain.permissions import CLAIM, DECLARE, Access, Term
 from laneway.domain.token import digest_of
 from laneway.errors import Forbidden, LanewayError, RateLimited, Unauthenticated
-from laneway.rpc.caller import Caller
+from laneway.rpc.server.stream_caller import Caller
 from laneway.store.database import Database
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.connection import Connection, Stream
-from laneway.rpc.failures import FINAL
+from laneway.rpc.worker.connection import Connection, Stream
+from laneway.rpc.worker.failures import FINAL
 
 # To say that the worker is known; after that another replica is asked.
 HELLO_S: Final = 10.0

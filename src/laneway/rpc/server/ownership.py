@@ -8,9 +8,9 @@ from uuid import UUID
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.assigned import Assigned, Assignments
-from laneway.rpc.caller import Caller
-from laneway.rpc.hello import read_id
+from laneway.rpc.server.assignments import Assigned, Assignments
+from laneway.rpc.server.handshake import read_id
+from laneway.rpc.server.stream_caller import Caller
 from laneway.store.database import Database
 from laneway.store.remote import Found, find_held
 

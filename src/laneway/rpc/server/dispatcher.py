@@ -17,16 +17,24 @@ from laneway.engine.claim.lane_loop import Tools
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.run.attempt_outcomes import of_forged, own_error_json
 from laneway.errors import DatabaseUnavailable
-from laneway.rpc.assigned import Assigned
-from laneway.rpc.caller import Caller
-from laneway.rpc.dispatch_resources import DispatchResources
-from laneway.rpc.hello import Hello
-from laneway.rpc.offer import Offer, offers_of
-from laneway.rpc.outbox import MOST_BYTES, Beat, OutAssignment, Outbox, Parcel, size_of, split
-from laneway.rpc.silence import Silence
-from laneway.rpc.stream_loop import LaneFloors, StreamLoop
-from laneway.rpc.stream_room import StreamRoom
-from laneway.rpc.welcome import IgnoredParts
+from laneway.rpc.server.assignment_queue import (
+    MOST_BYTES,
+    Beat,
+    OutAssignment,
+    Outbox,
+    Parcel,
+    size_of,
+    split,
+)
+from laneway.rpc.server.assignments import Assigned
+from laneway.rpc.server.handshake import Hello
+from laneway.rpc.server.liveness import Silence
+from laneway.rpc.server.registration import IgnoredParts
+from laneway.rpc.server.resources import DispatchResources
+from laneway.rpc.server.served_types import Offer, offers_of
+from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_capacity import StreamRoom
+from laneway.rpc.server.stream_loop import LaneFloors, StreamLoop
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
 from laneway.store.remote import Finished, Lease, read_steps

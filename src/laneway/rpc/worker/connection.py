@@ -18,8 +18,8 @@ from laneway.errors import (
 )
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
-from laneway.rpc.failures import failure_of
-from laneway.rpc.link import Link
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.failures import failure_of
 
 CALL_S: Final = 10.0
 # A stream to a server that is gone has ended by then.

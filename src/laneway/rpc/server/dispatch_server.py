@@ -29,15 +29,15 @@ from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
-from laneway.rpc.assigned import Assignments
-from laneway.rpc.caller import Caller
-from laneway.rpc.dispatch_resources import DispatchResources
-from laneway.rpc.dispatcher import Dispatcher
-from laneway.rpc.hello import Hello
-from laneway.rpc.presence import Presence
-from laneway.rpc.rotation import Rotation
-from laneway.rpc.settling import Settling
-from laneway.rpc.welcome import check_reach, find_ignored, make_known
+from laneway.rpc.server.assignments import Assignments
+from laneway.rpc.server.dispatcher import Dispatcher
+from laneway.rpc.server.handshake import Hello
+from laneway.rpc.server.presence import Presence
+from laneway.rpc.server.registration import check_reach, find_ignored, make_known
+from laneway.rpc.server.resources import DispatchResources
+from laneway.rpc.server.result_batcher import Settling
+from laneway.rpc.server.round_robin import Rotation
+from laneway.rpc.server.stream_caller import Caller
 from laneway.store import lanes, remote
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict

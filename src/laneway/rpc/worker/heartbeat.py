@@ -11,13 +11,13 @@ from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_wire import NAMED, Pair, pack
 from laneway.engine.process.throttled_warnings import Complaints
-from laneway.rpc.link import Link
+from laneway.rpc.worker.endpoint import Link
 
 
 class RemoteHeartbeat(Heartbeat):
     """As of a worker with a database; the child is told under which job ids servers know claims."""
 
-    child: ClassVar[str] = "laneway.rpc.heartbeat_child"
+    child: ClassVar[str] = "laneway.rpc.worker.heartbeat_child"
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable, Forbidden, Unauthenticated
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
-from laneway.rpc.failures import failure_of
-from laneway.rpc.link import Link
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.failures import failure_of
 from laneway.store.leases import Answer
 
 LONGEST_S: Final = 5.0

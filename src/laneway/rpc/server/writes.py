@@ -7,8 +7,8 @@ from typing import Final
 
 from laneway.domain.claim import Claim
 from laneway.engine.lease.reporter import merged
-from laneway.rpc.gather import Gather
 from laneway.rpc.messages import News, Noted
+from laneway.rpc.server.batcher import Gather
 from laneway.store import steps
 from laneway.store.database import Database
 from laneway.store.leases import Report, heartbeat, report

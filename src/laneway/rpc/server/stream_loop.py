@@ -11,9 +11,9 @@ from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, Tools
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import LanewayError
-from laneway.rpc.portion import Portion
-from laneway.rpc.rotation import Rotation
-from laneway.rpc.stream_room import StreamRoom
+from laneway.rpc.server.claim_size import Portion
+from laneway.rpc.server.round_robin import Rotation
+from laneway.rpc.server.stream_capacity import StreamRoom
 from laneway.store.leases import ClaimAnswer
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from laneway.domain.approval import ANALYSIS_PREFIX, analysis_of
 from laneway.domain.claim import Claim
-from laneway.rpc.assigned import Assigned
+from laneway.rpc.server.assignments import Assigned
 from laneway.store.leases import Assignment
 from laneway.store.remote import Step
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.process.worker_metrics import Counting
-from laneway.rpc.assigned import Assignments
-from laneway.rpc.rotation import Rotation
-from laneway.rpc.stream_loop import LaneFloors
+from laneway.rpc.server.assignments import Assignments
+from laneway.rpc.server.round_robin import Rotation
+from laneway.rpc.server.stream_loop import LaneFloors
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
 

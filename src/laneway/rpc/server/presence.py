@@ -11,8 +11,8 @@ from laneway.domain.claim import Claim
 from laneway.domain.overview import TOUCH_S
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
-from laneway.rpc.assigned import Assignments
-from laneway.rpc.dispatcher import Dispatcher
+from laneway.rpc.server.assignments import Assignments
+from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.store import remote, workers
 from laneway.store.database import Database
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from laneway.domain.approval import analysis_of
-from laneway.rpc.hello import Hello
+from laneway.rpc.server.handshake import Hello
 
 
 class Offer(NamedTuple):

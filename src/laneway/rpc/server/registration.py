@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from laneway.domain.limit import Limit
 from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
-from laneway.rpc.caller import Caller
-from laneway.rpc.hello import Hello, ServedType
+from laneway.rpc.server.handshake import Hello, ServedType
+from laneway.rpc.server.stream_caller import Caller
 from laneway.store import lanes, limits, remote
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState

@@ -9,7 +9,7 @@ from uuid import UUID
 from laneway.domain.claim import Claim
 
 if TYPE_CHECKING:
-    from laneway.rpc.dispatcher import Dispatcher
+    from laneway.rpc.server.dispatcher import Dispatcher
 
 
 class Assigned(NamedTuple):

@@ -22,17 +22,18 @@ from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import Forbidden, InvalidInput, LanewayError
-from laneway.rpc import messages, wire
+from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.caller import Caller
-from laneway.rpc.dispatcher import Dispatcher
-from laneway.rpc.door import Context, Door
-from laneway.rpc.held import Held, Holding
-from laneway.rpc.hello import bounded, read_hello, read_id, read_memory
-from laneway.rpc.limit_holds import LimitHolds
 from laneway.rpc.messages import ANSWERS, News
-from laneway.rpc.replica import Replica
-from laneway.rpc.writes import Writes
+from laneway.rpc.server import wire
+from laneway.rpc.server.auth import Context, Door
+from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.dispatcher import Dispatcher
+from laneway.rpc.server.handshake import bounded, read_hello, read_id, read_memory
+from laneway.rpc.server.limit_holds import LimitHolds
+from laneway.rpc.server.ownership import Held, Holding
+from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.writes import Writes
 from laneway.store import calls
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict

@@ -35,17 +35,17 @@ from laneway.engine.run.handler_requests import Requests
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.connection import Connection
 from laneway.rpc.declaration import write_declaration
-from laneway.rpc.heartbeat import RemoteHeartbeat
-from laneway.rpc.heartbeat_child import memory_of
-from laneway.rpc.intake import Intake
 from laneway.rpc.isolations import ISOLATIONS, needs
-from laneway.rpc.ledger import InHand, RemoteLedger
-from laneway.rpc.link import Link
 from laneway.rpc.messages import read_assignment
-from laneway.rpc.pulse import AFTER_S, Pulse
-from laneway.rpc.type_warnings import TypeWarnings
+from laneway.rpc.worker.attempt_store import InHand, RemoteLedger
+from laneway.rpc.worker.connection import Connection
+from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.heartbeat import RemoteHeartbeat
+from laneway.rpc.worker.heartbeat_child import memory_of
+from laneway.rpc.worker.job_stream import Intake
+from laneway.rpc.worker.loop_lag import AFTER_S, Pulse
+from laneway.rpc.worker.type_warnings import TypeWarnings
 from laneway.store.leases import Answer, Assignment, Verdict
 
 log = logging.getLogger("laneway")
