@@ -9,7 +9,7 @@ import psycopg
 from bench import load, timing
 from bench.app import NOOP
 from bench.server import Conn, Database
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.claim.floors import Floors, all_ranges
 from laneway.store import lanes
 from laneway.store.database import connection_options, run_sync

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from laneway import metrics
 from laneway.api.app import make_app
 from laneway.api.routes.description import describe
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.states import render_markdown
+from laneway.observability import metrics
 from laneway.store.database import Database
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -18,8 +18,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from laneway.api.http.server import Serving, listen, url_of
+from laneway.app.laneway import SERVER_POOL
 from laneway.engine.process.lifecycle import run_loop
-from laneway.wiring import SERVER_POOL
 
 CREATE = (
     "create table if not exists public.bare_jobs (id bigint generated always as identity"

@@ -21,7 +21,7 @@ from bench.figures import Figures
 from bench.scale import Scale, say
 from bench.server import Database, Server
 from bench.workers import ROOT, environment
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import access
 from laneway.store.database import Database as Pool
 

@@ -14,7 +14,7 @@ import psutil
 
 from bench.server import Database
 from bench.workers import ROOT, environment
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import access
 from laneway.store.database import Database as Pool
 

@@ -21,7 +21,7 @@ from bench.scale import Scale, say
 from bench.server import Database, Server
 from bench.workers import ROOT, Workers
 from laneway import Laneway
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import jobs as control
 from laneway.http import AsyncClient
 from laneway.store.database import Database as Pool

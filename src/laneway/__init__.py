@@ -20,32 +20,32 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from laneway.app.laneway import Laneway
     from laneway.client import JobHandle
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
     from laneway.domain.approval import Analysis, Approval
+    from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
     from laneway.domain.job import Job
     from laneway.domain.retention import Retention
     from laneway.domain.retry import RetryPolicy
-    from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
     from laneway.engine.run.context import Context, SyncContext
     from laneway.errors import LanewayError
-    from laneway.wiring import Laneway
 
 _HOMES = {
     "Analysis": "laneway.domain.approval",
     "Approval": "laneway.domain.approval",
-    "Cancel": "laneway.domain.verdicts",
+    "Cancel": "laneway.domain.handler_signals",
     "Context": "laneway.engine.run.context",
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
-    "Laneway": "laneway.wiring",
+    "Laneway": "laneway.app.laneway",
     "LanewayError": "laneway.errors",
-    "PublicError": "laneway.domain.verdicts",
+    "PublicError": "laneway.domain.handler_signals",
     "Retention": "laneway.domain.retention",
-    "Retry": "laneway.domain.verdicts",
+    "Retry": "laneway.domain.handler_signals",
     "RetryPolicy": "laneway.domain.retry",
-    "Settings": "laneway.config",
-    "Snooze": "laneway.domain.verdicts",
+    "Settings": "laneway.config.settings",
+    "Snooze": "laneway.domain.handler_signals",
     "SyncContext": "laneway.engine.run.context",
 }
 

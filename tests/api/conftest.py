@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from psycopg.sql import SQL, Identifier
 
 from laneway.api.app import make_app
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.permissions import SEEDED_ROLES
 from laneway.domain.token import new_secret
 from laneway.store.database import Database

@@ -37,7 +37,7 @@ from schemathesis.specs.openapi.checks import (
 
 from laneway.api.app import make_app
 from laneway.api.routes.description import describe
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.store.database import Database
 from laneway.store.migrate import migrate

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from laneway.api.app import make_app
 from laneway.api.http.logs import RequestIds
 from laneway.api.routes.description import describe
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import sessions
 from laneway.control.throttle import Throttle
 from laneway.engine.process.logs import JsonLines, TextLines

@@ -12,7 +12,7 @@ import pytest
 
 from laneway.api.app import make_app
 from laneway.api.http.group_commit import AT_ONCE
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.bounds import USUAL
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People

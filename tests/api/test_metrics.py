@@ -11,13 +11,13 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from laneway import metrics
 from laneway.api.routes.health import Readiness
 from laneway.api.routes.metrics import ClusterFigures
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import cluster
+from laneway.observability import metrics
+from laneway.observability.counters import MOST_LANES, OTHER, Tally
 from laneway.store.database import Database
-from laneway.tally import MOST_LANES, OTHER, Tally
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
 from tests.engine.spans import Spans, spans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laneway.api.http.connections import Connections
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 
 

@@ -15,10 +15,10 @@ from psycopg.sql import SQL, Identifier
 
 from laneway.api.app import make_app
 from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT
-from laneway.config import Settings
-from laneway.control import gatekeeper, sessions
+from laneway.config.settings import Settings
+from laneway.control import credential_cache, sessions
 from laneway.control.access import create_principal
-from laneway.control.gatekeeper import FRESH_S, Gatekeeper
+from laneway.control.credential_cache import FRESH_S, Gatekeeper
 from laneway.control.throttle import Buckets, Throttle
 from laneway.domain.token import new_secret
 from laneway.errors import RateLimited, Unauthenticated
@@ -271,7 +271,7 @@ async def test_a_logout_ends_the_session_at_every_replica(
     browser: httpx2.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert FRESH_S < 5
-    monkeypatch.setattr(gatekeeper, "FRESH_S", 0.0)
+    monkeypatch.setattr(credential_cache, "FRESH_S", 0.0)
     other = make_app(database.settings, database)
     cookie = {"Cookie": f"laneway_session={browser.cookies['laneway_session']}"}
     transport = httpx2.ASGITransport(other)

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 import laneway
 from laneway.api.routes.description import describe
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.throttle import Throttle
 from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, PLACES

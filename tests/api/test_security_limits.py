@@ -23,7 +23,7 @@ from laneway.api.http.bodies import read_jobs
 from laneway.api.http.read_slots import IN_LINE, ReadSlots
 from laneway.api.models.jobs import NewJobs
 from laneway.api.routes.description import describe
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.throttle import Throttle
 from laneway.domain.payload import PayloadLimits
 from laneway.errors import InvalidInput, RateLimited

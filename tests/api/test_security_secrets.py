@@ -16,8 +16,8 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.api.app import make_app
-from laneway.config import Settings
-from laneway.control.gatekeeper import FRESH_S
+from laneway.config.settings import Settings
+from laneway.control.credential_cache import FRESH_S
 from laneway.engine.process.logs import JsonLines, TextLines
 from laneway.store import jobs as job_store
 from laneway.store.database import Database, connection_options

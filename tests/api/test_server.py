@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from laneway.api.http import protocol
 from laneway.api.http.connections import Connections
 from laneway.api.http.server import IDLE_S, Serving, check_tls, listen
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 from tests.api.conftest import People, serve
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from fastapi import FastAPI
 
-from laneway.config import Settings
+from laneway.app.laneway import REQUEST_STATEMENT_S, REQUEST_WAIT_S, make_api
+from laneway.config.settings import Settings
 from laneway.testing.proxy import Proxy
-from laneway.wiring import REQUEST_STATEMENT_S, REQUEST_WAIT_S, make_api
 from tests.address import address, through
 from tests.api.conftest import Ask, People
 

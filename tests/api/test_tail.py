@@ -15,7 +15,7 @@ from laneway.api.streams import frames
 from laneway.api.streams.event_reader import Tail, between
 from laneway.api.streams.frames import Rendering
 from laneway.api.streams.stream import JobStream
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.event import EVERY_JOB, Cursor, Event, Place
 from laneway.domain.permissions import Access, Grant
 from laneway.errors import DatabaseUnavailable

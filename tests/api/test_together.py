@@ -14,7 +14,7 @@ import pytest
 
 from laneway.api.http.group_commit import AT_ONCE, FULL, Together
 from laneway.api.http.middleware import request_id
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.actor import Actor
 from laneway.domain.bounds import Bounds
 from laneway.domain.job import Job, NewJob, new_job_id

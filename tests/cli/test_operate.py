@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from laneway.cli.desks.database import DatabaseDesk
+from laneway.cli.backends.database import DatabaseDesk
 from laneway.errors import DatabaseUnavailable
 from tests.cli.conftest import Run
 from tests.control.scene import Scene

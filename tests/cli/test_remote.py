@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from laneway.cli.desks.server import ServerDesk
+from laneway.cli.backends.server import ServerDesk
 from laneway.domain.approval import Analysis, Approval
 from laneway.errors import Refused
 from laneway.http import AsyncClient

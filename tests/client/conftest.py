@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from laneway.client import Client
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import Database
 from tests.conftest import Server
 from tests.store.desk import Desk

@@ -10,7 +10,7 @@ import pytest
 
 from laneway import Analysis, Approval
 from laneway.client import Client, NewJobSpec
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.states import Status
 from laneway.engine.registry import Registry, make_handler

@@ -8,7 +8,7 @@ import pytest
 
 from laneway.client import Client
 from laneway.control import jobs
-from laneway.store import bell, leases
+from laneway.store import leases, local_notify
 from tests.store.desk import Desk, whole
 
 Change = Callable[[Client, Desk], Awaitable[object]]
@@ -18,9 +18,9 @@ Change = Callable[[Client, Desk], Awaitable[object]]
 def rings() -> Iterator[list[str]]:
     heard: list[str] = []
     who = object()
-    bell.wait(who, lambda: heard.append("ring"))
+    local_notify.wait(who, lambda: heard.append("ring"))
     yield heard
-    bell.leave(who)
+    local_notify.leave(who)
 
 
 async def _submit(client: Client, desk: Desk) -> object:

@@ -16,7 +16,7 @@ import sqlalchemy
 from laneway.client import Client
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput, NotFound, SchemaMismatch
-from laneway.store.foreign import borrow, run_now
+from laneway.store.caller_connection import borrow, run_now
 from laneway.store.jobs import cancel
 from tests.client.connections import ASYNC, SYNC, Async, Sync
 from tests.store.desk import Desk
@@ -295,7 +295,7 @@ def test_no_library_is_imported_for_the_sake_of_connections(dsn: str) -> None:
     import subprocess
 
     code = (
-        "import sys, laneway.client, laneway.store.foreign;"
+        "import sys, laneway.client, laneway.store.caller_connection;"
         "print([m for m in ('asyncpg', 'sqlalchemy', 'django') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

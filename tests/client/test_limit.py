@@ -12,7 +12,7 @@ import pytest
 
 from laneway.client import Client
 from laneway.errors import InvalidInput, Refused
-from laneway.store import calls, holds
+from laneway.store import call_limits, holds
 from laneway.store.statement import Statement
 from tests.engine.workshop import until
 from tests.store.desk import Desk
@@ -55,7 +55,7 @@ async def test_no_more_than_the_limit_are_inside_at_once(client: Client, desk: D
 async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> None:
     desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     job = desk.running()
-    assert desk.run(calls.acquire(job, {"narrow": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(job, {"narrow": 1})).answer == "granted"
     held_by = "narrow is held by a job of type t"
     with pytest.raises(TimeoutError, match=rf"limit narrow: no room within 0.05 s; {held_by}"):
         async with client.limit("narrow", timeout=0.05):
@@ -63,20 +63,20 @@ async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> No
     # Who gave up waiting leaves nothing behind.
     assert desk.rows("select 1 from laneway.limit_holds") == []
     assert desk.rows("select 1 from laneway.limit_waiters") == []
-    desk.run(calls.release(job, {"narrow": 0}))
+    desk.run(call_limits.release(job, {"narrow": 0}))
     async with client.limit("narrow", timeout=60):
-        assert desk.run(calls.acquire(job, {"narrow": 1})).answer == "full"
+        assert desk.run(call_limits.acquire(job, {"narrow": 1})).answer == "full"
 
 
 async def test_request_of_higher_priority_goes_before_a_job(client: Client, desk: Desk) -> None:
     desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     first, second = desk.running(), desk.running()
-    assert desk.run(calls.acquire(first, {"narrow": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(first, {"narrow": 1})).answer == "granted"
     holder = holds.Holder(uuid4(), "host")
     hold_id = uuid4()
     assert desk.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "full"
-    desk.run(calls.release(first, {"narrow": 0}))
-    assert desk.run(calls.acquire(second, {"narrow": 1})).answer == "full"
+    desk.run(call_limits.release(first, {"narrow": 0}))
+    assert desk.run(call_limits.acquire(second, {"narrow": 1})).answer == "full"
     for _ in range(2):
         # Said twice, taken once.
         assert desk.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "granted"

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from laneway.client import Client
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments
 from laneway.domain.job import Job

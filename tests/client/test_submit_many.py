@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from laneway.client import Client, NewJobSpec
 from laneway.client.client import Client as RealClient
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.store import jobs

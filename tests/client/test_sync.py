@@ -105,7 +105,7 @@ def test_a_forked_child_has_a_background_thread_of_its_own(
 PROGRAM = """
 import os, sys, threading
 from laneway.client import Client
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import Database
 
 settings = Settings.load(database_url=sys.argv[1])

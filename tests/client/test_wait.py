@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from laneway.client import Client
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.states import Status
 from laneway.errors import (
     DatabaseUnavailable,

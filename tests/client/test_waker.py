@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from laneway.client import Client
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store import notify
 from laneway.store.database import Database
 from laneway.store.waker import Waker

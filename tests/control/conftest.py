@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import Database
 from tests.control.scene import Scene
 

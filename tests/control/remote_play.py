@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from laneway.store import calls, lanes, leases, remote, steps
+from laneway.store import call_limits, lanes, leases, remote, steps
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range
 from laneway.store.remote import StreamInfo
 from laneway.store.steps import StepResult
@@ -45,9 +45,9 @@ def play_remote(cast: Scene) -> None:
     (job,) = cast.run(claim).assignments
     cast.run(steps.keep_many([StepResult(job.claim, "one", "1", 0.1)]))
     assert cast.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
-    granted = cast.run(calls.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
+    granted = cast.run(call_limits.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
     assert granted.answer == "granted"
-    assert cast.run(calls.end_holds()).names == ["openai"]
+    assert cast.run(call_limits.end_holds()).names == ["openai"]
     assert [one.claim for one in cast.run(remote.read_leases([stream.id]))] == [job.claim]
     attempt = job.claim.job_id, job.claim.attempt
     assert cast.run(remote.find_held(stream.id, stream.principal_id, [attempt])).keys() == {attempt}

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from laneway.client import Client
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.audit import ActFilter
@@ -31,10 +31,12 @@ from laneway.store import (
     approvals,
     audit,
     bulk,
-    calls,
+    call_limits,
+    caller_transaction,
     events,
     explain,
     freeze,
+    grouped_submit,
     health,
     history,
     idempotency,
@@ -45,9 +47,7 @@ from laneway.store import (
     limits,
     migrate,
     notify,
-    own,
     quotas,
-    requests,
     retention,
     row_security,
     schedules,
@@ -90,7 +90,7 @@ def prepare_worker(cast: Cast) -> None:
     prepare_turns(cast)
     for _ in range(3):
         cast.submit("same", concurrency_key="same")
-    cast.run(own.finish(cast.running("apart"), "1", 0.1))
+    cast.run(caller_transaction.finish(cast.running("apart"), "1", 0.1))
 
 
 def play_keys(cast: Cast) -> None:
@@ -218,7 +218,7 @@ def prepare_leader(cast: Cast) -> None:
     """One job for each duty of the leader."""
     late, asks, waits = (cast.submit(t, concurrency_key="k") for t in ("late", "asks", "waits"))
     finished = cast.running("finished", unique_key="own")
-    cast.run(own.finish(finished, "1", 0.1))
+    cast.run(caller_transaction.finish(finished, "1", 0.1))
     cast.conn.execute(
         "insert into laneway.deadlines select seq, clock_timestamp() from laneway.jobs"
         " where id = %s on conflict do nothing",
@@ -255,8 +255,8 @@ def play_leader(cast: Cast, epoch: int) -> None:
 def play_calls(cast: Cast, claim: Claim) -> None:
     assert cast.run(steps.keep(claim, "one", "1", 0.1)).answer == "kept"
     assert cast.run(steps.read(claim)) == {"one": "1"}
-    assert cast.run(calls.acquire(claim, {"rated": 1})).answer == "granted"
-    assert cast.run(calls.release(claim, {"rated": 0})) == "given"
+    assert cast.run(call_limits.acquire(claim, {"rated": 1})).answer == "granted"
+    assert cast.run(call_limits.release(claim, {"rated": 0})) == "given"
 
 
 def play_scheduler(cast: Cast) -> None:
@@ -286,10 +286,10 @@ def prepare_handler(cast: Cast) -> list[Claim]:
 def play_handler(cast: Cast, props: list[Claim]) -> None:
     read_migrations(cast)
     finished, guarded = props
-    held = cast.run(own.guard(guarded))
+    held = cast.run(caller_transaction.guard(guarded))
     assert held.answer == "held"
-    assert cast.run(own.is_still_in(held.xid))
-    assert cast.run(own.finish(finished, "1", 0.1)) == "finished"
+    assert cast.run(caller_transaction.is_still_in(held.xid))
+    assert cast.run(caller_transaction.finish(finished, "1", 0.1)) == "finished"
 
 
 def prepare_client(cast: Cast) -> dict[str, Any]:
@@ -488,7 +488,7 @@ def play_requests(cast: Cast) -> None:
     play_earlier_server(cast)
     quota = quotas.Quota(who, USUAL)
     mine = Actor("me", principal_id=who)
-    assert [job.id for job in cast.run(requests.submit([(new, mine, quota)]))] == [new.id]
+    assert [job.id for job in cast.run(grouped_submit.submit([(new, mine, quota)]))] == [new.id]
     cast.run(quotas.check(quota, [quotas.Asked("default", "greet", "k")]))
     cast.run(quotas.charge(quota, [new.id]))
     assert cast.run(quotas.sweep(who)) == 0

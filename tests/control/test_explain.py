@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import explain as room
 from laneway.control import jobs, lanes, workers
 from laneway.control.explain import explain

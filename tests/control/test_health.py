@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import health
 from laneway.control.health import Check, Finding, examine
 from laneway.control.server_settings import hurting

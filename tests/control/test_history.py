@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import history, lanes, limits, schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.suspect_line import SuspectLine
 from laneway.control.throttle import Throttle
 from laneway.errors import RateLimited

@@ -16,8 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Self
 
+from laneway.app.laneway import run_worker
 from laneway.testing import faults
-from laneway.wiring import run_worker
 from tests.crash.processes import ROOT, WorkerProcess, worker_environment
 
 _PR_SET_PDEATHSIG = 1

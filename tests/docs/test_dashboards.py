@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from laneway.metrics import FAMILIES
+from laneway.observability.metrics import FAMILIES
 from laneway.store.grants import grants
 from tests.control.scene import Scene
 from tests.docs.promql import NoQuery, Query

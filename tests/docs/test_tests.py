@@ -51,7 +51,7 @@ def test_no_test_depends_on_a_private_name() -> None:
         "monkeypatch.setattr(worker, '_loops', {})",
         "monkeypatch.setattr('laneway.api.routes.login._PATIENCE_S', 1)",
         "mock.patch.object(worker, '_loops')",
-        "from laneway.store.foreign import _clause",
+        "from laneway.store.caller_connection import _clause",
         "setattr(worker, '_Worker__loops', {})",
     ],
 )

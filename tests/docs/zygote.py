@@ -46,11 +46,11 @@ def write_command(directory: Path, address: Path) -> None:
 
 def serve(address: str) -> None:
     """Until it is killed."""
+    import laneway.app.laneway  # noqa: F401 - imported once, here, for all that are forked
+    import laneway.app.open_database
     import laneway.cli.main
     import laneway.control
-    import laneway.opening
     import laneway.store.health
-    import laneway.wiring  # noqa: F401 - imported once, here, for all that are forked
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:

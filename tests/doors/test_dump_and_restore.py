@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Identifier
 
 from laneway import Context
 from laneway.api.app import make_app
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import approval, health, limits, schedules
 from laneway.domain.approval import Approval
 from laneway.embedded.binaries import find_binaries

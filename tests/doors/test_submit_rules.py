@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from mcp import Client
 
 from laneway.client import Client as Laneway
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import schedules
 from laneway.errors import InvalidInput
 from laneway.http import AsyncClient

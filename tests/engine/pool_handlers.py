@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from laneway.domain.verdicts import Cancel, Retry, Snooze
+from laneway.domain.handler_signals import Cancel, Retry, Snooze
 from laneway.engine.child.wire import HEAD
 from laneway.engine.registry import Registry, make_handler
 from laneway.engine.run.context import Context, SyncContext

@@ -11,7 +11,7 @@ import pytest
 from laneway import Analysis, Approval, Cancel, Context, JobHandle, Snooze, SyncContext
 from laneway.domain.claim import Claim
 from laneway.errors import InvalidInput, JobFailed, Refused
-from laneway.store.own import finish
+from laneway.store.caller_transaction import finish
 from tests.engine.crew import Crew
 from tests.engine.workshop import SOON, Workshop, until
 

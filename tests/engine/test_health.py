@@ -16,12 +16,12 @@ from urllib.request import urlopen
 import pytest
 
 from laneway import Context
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.lease import heartbeat as heartbeat_module
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.process import health as module
 from laneway.engine.process.health import Health
-from laneway.metrics_endpoint import served
+from laneway.observability.metrics_endpoint import served
 from tests.engine.crew import Crew
 from tests.engine.test_metrics import two_ports
 from tests.engine.workshop import Workshop, until

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from laneway import Context, SyncContext
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.claim import lane_loop
 from tests.engine.workshop import SOON, Workshop, until
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.store.database import Database

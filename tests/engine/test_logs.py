@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from laneway import Context, SyncContext
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.redaction import Redaction
 from laneway.domain.token import new_secret
 from laneway.engine.process.logs import JsonLines, TextLines, configure

@@ -15,11 +15,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laneway import Cancel, Context, Snooze
-from laneway.config import Settings
+from laneway.app.laneway import run_worker
+from laneway.config.settings import Settings
 from laneway.errors import ConfigError
-from laneway.metrics_endpoint import check_host, served
-from laneway.tally import PROCESS, Tally
-from laneway.wiring import run_worker
+from laneway.observability.counters import PROCESS, Tally
+from laneway.observability.metrics_endpoint import check_host, served
 from tests.engine.crew import Crew
 from tests.engine.workshop import SOON, Workshop, until
 

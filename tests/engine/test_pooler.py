@@ -11,14 +11,14 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from laneway import Context, Laneway
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.errors import DatabaseUnavailable
 from laneway.store import health, pooler
 from laneway.store.database import Database, connection_options
 from laneway.store.leases import heartbeat
 from laneway.store.migrate import migrate
-from laneway.store.session import Session
 from laneway.store.statement import Statement, scalar
+from laneway.store.sync_connection import Session
 from laneway.testing.proxy import Proxy
 from tests.address import address
 from tests.engine.workshop import QUICK, Workshop, until

@@ -20,7 +20,7 @@ import psutil
 import pytest
 import uvloop
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.engine.child import process_pool

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from laneway import Context
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.leader import retention as module
 from laneway.engine.leader.retention import Retention
 from laneway.engine.leader.watchdog import Watchdog

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from laneway import Context
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import Check, make_check

@@ -156,7 +156,7 @@ async def test_an_unsupervised_worker_drains_on_sigterm_and_hurries_on_the_secon
 EXITS = "import sys, time; open(sys.argv[1], 'a').write(f'{time.monotonic()}\\n')"
 SUPERVISES = """
 import sys
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.supervisor import Supervisor
 sys.exit(Supervisor(sys.argv[1:], 1, None, Settings()).run())
 """

@@ -9,8 +9,9 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
-from laneway import Context, Retry, SyncContext, tracing
+from laneway import Context, Retry, SyncContext
 from laneway.errors import InvalidInput
+from laneway.observability import tracing
 from tests.engine import traced
 from tests.engine.spans import Spans, spans
 from tests.engine.workshop import SOON, Workshop

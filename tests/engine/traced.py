@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from laneway import Context, Laneway, SyncContext, tracing
+from laneway import Context, Laneway, SyncContext
+from laneway.observability import tracing
 
 lw = Laneway("postgresql://nobody@nowhere/nothing")
 

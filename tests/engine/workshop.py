@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 
 from laneway import Job, JobHandle, Laneway, RetryPolicy
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.worker import Worker
 
 PATIENCE = 120.0

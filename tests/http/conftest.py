@@ -37,6 +37,6 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr("laneway.http.shells.time.sleep", waited.append)
-    monkeypatch.setattr("laneway.http.shells.asyncio.sleep", sleep)
+    monkeypatch.setattr("laneway.http.runners.time.sleep", waited.append)
+    monkeypatch.setattr("laneway.http.runners.asyncio.sleep", sleep)
     return waited

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from laneway.api.app import make_app
 from laneway.api.http.server import Serving, listen, url_of
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import Database
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from laneway import tracing
 from laneway.domain.limit import Limit
 from laneway.errors import (
     DatabaseUnavailable,
@@ -26,6 +25,7 @@ from laneway.errors import (
     Unauthenticated,
 )
 from laneway.http.flow import retry_after
+from laneway.observability import tracing
 from tests.http.script import (
     JOB,
     TOKEN,

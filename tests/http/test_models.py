@@ -11,20 +11,20 @@ from pydantic import TypeAdapter
 
 from laneway.api.app import make_app
 from laneway.api.routes.description import describe
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.access import Principal, Role, RoleGrant, Token
 from laneway.domain.approval import Decision
 from laneway.domain.audit import Act
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation, Reason
-from laneway.domain.fires import Fire
 from laneway.domain.freeze import HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job, LogLine, Progress
 from laneway.domain.job_error import JobError
 from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
+from laneway.domain.next_runs import Fire
 from laneway.domain.overview import ActiveJob, Gate, OldSnapshot, PriorityLoad, TypeLoad, WorkerRow
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot

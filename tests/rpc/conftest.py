@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import Database
 from tests.api.conftest import People
 from tests.control.scene import Scene

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.dispatch_server import Replica

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import grpc
 
-from laneway.config import Settings
-from laneway.control.gatekeeper import Gatekeeper
+from laneway.config.settings import Settings
+from laneway.control.credential_cache import Gatekeeper
 from laneway.control.throttle import Throttle
 from laneway.domain.claim import Claim
 from laneway.rpc._generated import dispatch_pb2 as pb

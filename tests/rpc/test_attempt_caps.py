@@ -9,7 +9,7 @@ import grpc
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import health
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.store.database import Database

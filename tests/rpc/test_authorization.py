@@ -10,7 +10,7 @@ import grpc
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.rpc._generated import dispatch_pb2 as pb
 from tests.api.conftest import People, Principal
 from tests.control.scene import Scene

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import ConfigError
 from laneway.rpc.server.certificate import Certificate

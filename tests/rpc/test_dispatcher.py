@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.rpc.server.assignment_queue import Outbox, Parcel
 from laneway.rpc.server.claim_size import FIRST, Portion
 from laneway.rpc.server.handshake import ServedType

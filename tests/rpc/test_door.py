@@ -11,8 +11,8 @@ from uuid import uuid4
 import grpc
 import pytest
 
-from laneway.config import Settings
-from laneway.control import gatekeeper
+from laneway.config.settings import Settings
+from laneway.control import credential_cache
 from laneway.domain.permissions import Access, Grant
 from laneway.domain.token import new_secret
 from laneway.errors import DatabaseUnavailable, Forbidden
@@ -146,8 +146,8 @@ async def test_who_guesses_tokens_is_slowed_down_and_others_are_not(
 async def test_a_revoked_token_loses_its_calls_and_its_stream(
     station: Station, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert gatekeeper.FRESH_S < 5
-    monkeypatch.setattr(gatekeeper, "FRESH_S", 0.0)
+    assert credential_cache.FRESH_S < 5
+    monkeypatch.setattr(credential_cache, "FRESH_S", 0.0)
     calls = station.call(people.new("ann", "remote_worker"))
     scene.submit()
     stream = await calls.connected(max_in_flight=2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laneway import Analysis, Context, JobHandle, Laneway, SyncContext
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.rpc.worker.endpoint import Link
 from laneway.rpc.worker.worker import RemoteWorker
 from tests.api.conftest import People

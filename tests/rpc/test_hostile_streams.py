@@ -10,7 +10,7 @@ from uuid import UUID
 
 import psycopg
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.rpc.server.handshake import Hello
 from tests.control.scene import Scene

@@ -15,7 +15,7 @@ from laneway.errors import DatabaseUnavailable, InvalidInput, Refused
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.attempt_store import InHand, RemoteLedger
 from laneway.rpc.worker.connection import Connection
-from laneway.store.calls import Grant
+from laneway.store.call_limits import Grant
 from laneway.store.leases import Answer, LogEntry, Report, Verdict
 from laneway.store.steps import Kept
 from tests.rpc.script import TOKEN, Scripted

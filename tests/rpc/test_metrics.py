@@ -11,8 +11,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laneway.api.app import make_app
+from laneway.observability.counters import PROCESS
 from laneway.store.database import Database
-from laneway.tally import PROCESS
 from tests.api.conftest import People
 from tests.control.scene import Scene
 from tests.engine.workshop import until

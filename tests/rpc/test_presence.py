@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import explain
 from laneway.domain.overview import RoomUse
 from laneway.rpc.server.handshake import ServedType

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.errors import Forbidden
 from laneway.rpc.server.handshake import ServedType

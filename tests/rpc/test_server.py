@@ -15,8 +15,8 @@ import pytest
 from fastapi import FastAPI
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from laneway import serving
-from laneway.config import Settings
+from laneway.app import server
+from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
@@ -123,7 +123,7 @@ def test_without_its_packages_it_is_said_what_to_install(
     monkeypatch.setitem(sys.modules, "grpc", None)
     monkeypatch.delitem(sys.modules, "laneway.rpc.server.listener")
     with pytest.raises(ConfigError, match=r"pip install 'laneway\[grpc\]'"):
-        serving.make_rpc("", settings, FastAPI())
+        server.make_rpc("", settings, FastAPI())
 
 
 # -- health and limits ------------------------------------------------------------------------

@@ -22,12 +22,12 @@ import grpc
 import pytest
 
 from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
-from laneway.config import Settings
+from laneway.app.remote_worker import remote_worker
+from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
-from laneway.remote import remote_worker
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.handshake import read_hello
 from laneway.rpc.worker import job_stream as intake_module

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway import Context, Laneway, SyncContext
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.rpc.worker.worker import RemoteWorker
 from tests.engine.workshop import QUICK, until
 from tests.rpc.script import Scripted, assignment

@@ -14,7 +14,7 @@ import psycopg
 
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
-from laneway.domain.operator import CancelOnly
+from laneway.domain.verb_rules import CancelOnly
 from laneway.store import jobs, lanes, leases
 from laneway.store.database import run_sync
 from laneway.store.leases import Answer, ClaimAnswer, LogEntry, Range, Report, Verdict

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from laneway.domain.approval import Analysis, Approval, analysis_of, status_after_analysis
 from laneway.domain.claim import Claim
 from laneway.errors import InvalidInput
-from laneway.store import approvals, jobs, lanes, leases, own, steps
+from laneway.store import approvals, caller_transaction, jobs, lanes, leases, steps
 from laneway.store.leases import Report
 from tests.store.approvals import (
     EUR,
@@ -294,7 +294,7 @@ def test_an_analysis_cannot_finish_its_job(desk: Desk) -> None:
     seq = desk.submit()
     claim = analyzing(desk)
     with pytest.raises(InvalidInput, match="finish: an analysis"):
-        desk.run(own.finish(claim, "1", 0.1))
+        desk.run(caller_transaction.finish(claim, "1", 0.1))
     assert status(desk, seq) == "pending"
 
 

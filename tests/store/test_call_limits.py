@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.errors import InvalidInput
-from laneway.store import calls, leases
+from laneway.store import call_limits, leases
 from laneway.store.leases import Verdict
 from tests.store.desk import Desk
 
@@ -35,39 +35,39 @@ def leased(desk: Desk, seq: int) -> list[str]:
 def test_saying_it_twice_takes_it_once(desk: Desk) -> None:
     claim = desk.running()
     for _ in range(2):
-        assert desk.run(calls.acquire(claim, {"ollama": 1, "openai": 2})).answer == "granted"
+        assert desk.run(call_limits.acquire(claim, {"ollama": 1, "openai": 2})).answer == "granted"
         assert leased(desk, claim.seq) == ["ollama", "openai", "openai"]
     assert used(desk) == {"ollama": 1, "openai": 2}
     for _ in range(2):
-        assert desk.run(calls.release(claim, {"openai": 1})) == "given"
+        assert desk.run(call_limits.release(claim, {"openai": 1})) == "given"
         assert leased(desk, claim.seq) == ["ollama", "openai"]
-    assert desk.run(calls.release(claim, {"openai": 0, "ollama": 0})) == "given"
+    assert desk.run(call_limits.release(claim, {"openai": 0, "ollama": 0})) == "given"
     assert leased(desk, claim.seq) == []
     assert used(desk) == {}
 
 
 def test_all_or_none(desk: Desk) -> None:
     first, second = desk.running(), desk.running()
-    assert desk.run(calls.acquire(first, {"ollama": 1})).answer == "granted"
-    full = desk.run(calls.acquire(second, {"ollama": 1, "openai": 1}))
+    assert desk.run(call_limits.acquire(first, {"ollama": 1})).answer == "granted"
+    full = desk.run(call_limits.acquire(second, {"ollama": 1, "openai": 1}))
     assert (full.answer, full.wait_s) == ("full", None)
     assert used(desk) == {"ollama": 1}
     end(desk, first)
     assert used(desk) == {}
-    assert desk.run(calls.acquire(second, {"ollama": 1, "openai": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(second, {"ollama": 1, "openai": 1})).answer == "granted"
 
 
 def test_only_the_running_attempt_takes_and_gives(desk: Desk) -> None:
     old = desk.running()
-    desk.run(calls.acquire(old, {"openai": 1}))
+    desk.run(call_limits.acquire(old, {"openai": 1}))
     end(desk, old, "release")
     assert used(desk) == {}
     (new,) = desk.claimed(1)
-    desk.run(calls.acquire(new, {"openai": 1}))
-    assert desk.run(calls.acquire(old, {"openai": 1})).answer == "fenced"
-    assert desk.run(calls.release(old, {"openai": 0})) == "fenced"
+    desk.run(call_limits.acquire(new, {"openai": 1}))
+    assert desk.run(call_limits.acquire(old, {"openai": 1})).answer == "fenced"
+    assert desk.run(call_limits.release(old, {"openai": 0})) == "fenced"
     desk.cancel(new.seq)
-    assert desk.run(calls.acquire(new, {"openai": 2})).answer == "cancel_requested"
+    assert desk.run(call_limits.acquire(new, {"openai": 2})).answer == "cancel_requested"
     assert used(desk) == {"openai": 1}
 
 
@@ -75,13 +75,13 @@ def test_what_is_filled_from_around_the_call_is_refused(desk: Desk) -> None:
     """Its other holders give theirs back; the one around it waits for the call."""
     claim = desk.running()
     desk.do("insert into laneway.limits (name, max_concurrent) values ('mine', 2)")
-    assert desk.run(calls.acquire(claim, {"mine": 1})).answer == "granted"
-    assert desk.run(calls.acquire(claim, {"mine": 2}, {"mine": 1})).answer == "granted"
-    assert desk.run(calls.acquire(claim, {"mine": 3}, {"mine": 1})).answer == "full"
+    assert desk.run(call_limits.acquire(claim, {"mine": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(claim, {"mine": 2}, {"mine": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(claim, {"mine": 3}, {"mine": 1})).answer == "full"
     with pytest.raises(InvalidInput, match="limit: mine is held by this job already, around"):
-        desk.run(calls.acquire(claim, {"ollama": 1, "mine": 3}, {"mine": 2}))
+        desk.run(call_limits.acquire(claim, {"ollama": 1, "mine": 3}, {"mine": 2}))
     desk.do("update laneway.limits set max_concurrent = null where name = 'mine'")
-    assert desk.run(calls.acquire(claim, {"mine": 3}, {"mine": 2})).answer == "granted"
+    assert desk.run(call_limits.acquire(claim, {"mine": 3}, {"mine": 2})).answer == "granted"
     assert used(desk) == {"mine": 3}
 
 
@@ -89,18 +89,18 @@ def test_a_lease_in_other_hands_is_not_waited_for(desk: Desk, other: Desk) -> No
     claim = desk.running()
     other.begin()
     other.do("select from laneway.lease where seq = %s for update", claim.seq)
-    assert desk.run(calls.acquire(claim, {"openai": 1})).answer == "busy"
-    assert desk.run(calls.release(claim, {"openai": 0})) == "busy"
+    assert desk.run(call_limits.acquire(claim, {"openai": 1})).answer == "busy"
+    assert desk.run(call_limits.release(claim, {"openai": 0})) == "busy"
     other.rollback()
 
 
 def test_what_is_unknown_or_held_by_the_type_is_refused(desk: Desk) -> None:
     claim = desk.running()
     with pytest.raises(InvalidInput, match="limit: there is none named nowhere"):
-        desk.run(calls.acquire(claim, {"nowhere": 1, "openai": 1}))
+        desk.run(call_limits.acquire(claim, {"nowhere": 1, "openai": 1}))
     desk.do("insert into laneway.job_types (name, limits) values ('t', '{openai}')")
     with pytest.raises(InvalidInput, match="limit: openai is held for the whole run already"):
-        desk.run(calls.acquire(claim, {"openai": 1}))
+        desk.run(call_limits.acquire(claim, {"openai": 1}))
 
 
 def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_ring(
@@ -115,11 +115,11 @@ def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_
         for round_ in range(ROUNDS):
             claim = seat.running(f"t{turn}")
             wants = dict.fromkeys(names[round_ % 3 :] + names[: round_ % 3], 1)
-            seen.append(seat.run(calls.acquire(claim, wants)).answer)
+            seen.append(seat.run(call_limits.acquire(claim, wants)).answer)
             for name, n in used(seat).items():
                 assert n <= tops[name]
             if round_ % 2:
-                assert seat.run(calls.release(claim, dict.fromkeys(wants, 0))) == "given"
+                assert seat.run(call_limits.release(claim, dict.fromkeys(wants, 0))) == "given"
             end(seat, claim)
 
     seats = [another() for _ in range(4)]
@@ -132,7 +132,7 @@ def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_
 
 
 def held_for(desk: Desk, claim: Claim, wants: dict[str, int], longest_s: float) -> None:
-    assert desk.run(calls.acquire_for_remote(claim, wants, {}, longest_s)).answer == "granted"
+    assert desk.run(call_limits.acquire_for_remote(claim, wants, {}, longest_s)).answer == "granted"
 
 
 def test_longest_hold_counts_for_each_hold(desk: Desk) -> None:
@@ -140,33 +140,33 @@ def test_longest_hold_counts_for_each_hold(desk: Desk) -> None:
     held_for(desk, claim, {"openai": 1}, 3600.0)
     desk.do("update laneway.call_holds set until = clock_timestamp()")
     held_for(desk, claim, {"openai": 2}, 3600.0)
-    ended = desk.run(calls.end_holds())
+    ended = desk.run(call_limits.end_holds())
     assert (ended.job_id, ended.names) == (desk.id_of(claim.seq), ["openai"])
     assert ended.next_s is not None
     assert 3000 < ended.next_s <= 3600
     assert leased(desk, claim.seq) == ["openai"]
     assert used(desk) == {"openai": 1}
-    assert desk.run(calls.end_holds()).names is None
+    assert desk.run(call_limits.end_holds()).names is None
 
 
 def test_granted_again_is_held_no_longer(desk: Desk) -> None:
     claim = desk.running()
     for longest_s in (0.0, 3600.0):
         held_for(desk, claim, {"openai": 1}, longest_s)
-    assert desk.run(calls.end_holds()).names == ["openai"]
+    assert desk.run(call_limits.end_holds()).names == ["openai"]
     assert used(desk) == {}
 
 
 def test_hold_without_a_row_is_not_given_back(desk: Desk) -> None:
     claim = desk.running()
     # As a server of the version before does.
-    assert desk.run(calls.acquire(claim, {"openai": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(claim, {"openai": 1})).answer == "granted"
     held_for(desk, claim, {"openai": 2}, 0.0)
     desk.do(
         "delete from laneway.call_holds where id ="
         " (select id from laneway.call_holds order by id limit 1)"
     )
-    assert desk.run(calls.end_holds()).names == ["openai"]
+    assert desk.run(call_limits.end_holds()).names == ["openai"]
     assert leased(desk, claim.seq) == ["openai"]
 
 
@@ -175,7 +175,7 @@ def test_holds_of_an_ended_attempt_are_forgotten(desk: Desk) -> None:
     held_for(desk, claim, {"openai": 1}, 0.0)
     end(desk, claim)
     assert used(desk) == {}
-    assert desk.run(calls.end_holds()) == (None, None, None)
+    assert desk.run(call_limits.end_holds()) == (None, None, None)
     assert desk.rows("select 1 from laneway.call_holds") == []
 
 
@@ -185,7 +185,7 @@ def test_lapsed_hold_of_a_busy_job_waits_for_the_next_look(desk: Desk, other: De
     held_for(desk, free, {"openai": 1}, 0.0)
     other.begin()
     other.do(f"select from laneway.lease where seq = {busy.seq} for update")
-    assert desk.run(calls.end_holds()).job_id == desk.id_of(free.seq)
-    assert desk.run(calls.end_holds()) == (None, None, 0.0)
+    assert desk.run(call_limits.end_holds()).job_id == desk.id_of(free.seq)
+    assert desk.run(call_limits.end_holds()) == (None, None, 0.0)
     other.commit()
-    assert desk.run(calls.end_holds()).job_id == desk.id_of(busy.seq)
+    assert desk.run(call_limits.end_holds()).job_id == desk.id_of(busy.seq)

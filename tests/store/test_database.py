@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import jobs as control
 from laneway.control import lanes as lane_verbs
 from laneway.errors import (

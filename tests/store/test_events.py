@@ -10,7 +10,7 @@ import pytest
 
 from laneway.domain.approval import Analysis, Approval
 from laneway.domain.event import Cursor, Event, Snapshot
-from laneway.store import approvals, events, jobs, leases, own
+from laneway.store import approvals, caller_transaction, events, jobs, leases
 from laneway.store.leases import Report
 from laneway.store.retention import Mandate, prune_events
 from tests.control.scene import Scene
@@ -77,7 +77,7 @@ def test_each_verb_of_a_life_logs_one_change(desk: Desk) -> None:
     desk.retry(seq)
     (claim,) = scene.claim("costly")
     desk.begin()
-    assert desk.run(own.finish(claim, "1", 0.1)) == "finished"
+    assert desk.run(caller_transaction.finish(claim, "1", 0.1)) == "finished"
     desk.commit()
     assert logged(desk, seq) == [
         "job.submitted", "job.claimed", "job.analyzed", "job.reprioritized", "job.approved",
@@ -170,7 +170,7 @@ def test_a_finish_in_an_old_snapshot_is_logged(desk: Desk, other: Desk) -> None:
     other.do("begin isolation level repeatable read")
     other.one("select 1 from laneway.control")
     watch(desk, claim.seq)
-    assert other.run(own.finish(claim, "1", 0.1)) == "finished"
+    assert other.run(caller_transaction.finish(claim, "1", 0.1)) == "finished"
     other.commit()
     assert logged(desk) == ["job.state", "job.completed"]
 

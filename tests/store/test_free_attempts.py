@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.domain.verdicts import Retry, Snooze
+from laneway.domain.handler_signals import Retry, Snooze
 from laneway.errors import InvalidInput
 from laneway.store import leases
 from laneway.store.leases import Verdict

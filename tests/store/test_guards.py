@@ -5,12 +5,12 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import leases
 from laneway.store.database import connection_options
 from laneway.store.leases import Verdict
-from laneway.store.session import Session
+from laneway.store.sync_connection import Session
 from tests.store.desk import Desk
 
 

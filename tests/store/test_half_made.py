@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import connect
 
 PATIENCE = 10.0

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import audit
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import DatabaseUnavailable

@@ -13,7 +13,7 @@ from laneway.domain.actor import Actor
 from laneway.domain.bounds import USUAL
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
-from laneway.store import lanes, leases, requests, workers
+from laneway.store import grouped_submit, lanes, leases, workers
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
@@ -138,7 +138,7 @@ def test_a_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
         return min(
             blocks(
                 desk,
-                requests.submit([(NewJob(id=new_job_id(), job_type="t"), actor, quota)]),
+                grouped_submit.submit([(NewJob(id=new_job_id(), job_type="t"), actor, quota)]),
             )
             for _ in range(5)
         )

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import connection_options
 from laneway.store.statement import sql
 from tests.store.desk import Desk

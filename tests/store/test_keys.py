@@ -10,7 +10,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.domain.states import Status
-from laneway.store import jobs, leases, own, retention
+from laneway.store import caller_transaction, jobs, leases, retention
 from laneway.store.leases import Verdict
 from laneway.store.retention import Mandate
 from tests.store.desk import Desk, error
@@ -196,7 +196,7 @@ def test_the_watchdog_names_the_types_of_those_who_got_a_key(desk: Desk) -> None
 def test_a_job_that_finished_apart_keeps_its_key_until_it_is_given_back(desk: Desk) -> None:
     first, second = keyed(desk, 2)
     claim = desk.claimed()[0]
-    desk.run(own.finish(claim, "null", 0.0))
+    desk.run(caller_transaction.finish(claim, "null", 0.0))
     assert holder(desk) == first
     assert desk.keys_agree()
     epoch = desk.run(leases.watch(desk.worker, 10)).epoch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from laneway.store import calls, holds, leases
+from laneway.store import call_limits, holds, leases
 from tests.store.desk import Desk
 
 LEASE_S = 15.0
@@ -41,7 +41,7 @@ def test_holders_are_named_without_ids_of_jobs(desk: Desk) -> None:
     jobs = [desk.running() for _ in range(2)]
     desk.do("update laneway.limits set max_concurrent = 3 where name = 'ollama'")
     for job in jobs:
-        assert desk.run(calls.acquire(job, {"ollama": 1})).answer == "granted"
+        assert desk.run(call_limits.acquire(job, {"ollama": 1})).answer == "granted"
     held(desk)
     # A role that may hold a limit may not see the jobs of every workspace.
     (found,) = desk.run(holds.find_holders(["ollama"]))

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 
 from laneway.domain.claim import Claim
-from laneway.store import jobs, lanes, leases, own
+from laneway.store import caller_transaction, jobs, lanes, leases
 from laneway.store.leases import Verdict
 from tests.store.desk import PLACES, Desk, error
 
@@ -112,7 +112,7 @@ class Walk(RuleBasedStateMachine):
     def finish_apart(self, one: int) -> None:
         claim = self._running(one)
         if claim is not None:
-            self.desk.run(own.finish(claim, "null", 0.0))
+            self.desk.run(caller_transaction.finish(claim, "null", 0.0))
 
     @rule(one=ONE)
     def confirm(self, one: int) -> None:

@@ -9,13 +9,13 @@ import psycopg
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.store import jobs, leases, own
+from laneway.store import caller_transaction, jobs, leases
 from laneway.store.leases import Verdict
 from tests.store.desk import Desk
 
 
 def finish(desk: Desk, claim: Claim, result: str = '"done"') -> str:
-    return desk.run(own.finish(claim, result, 1.0))
+    return desk.run(caller_transaction.finish(claim, result, 1.0))
 
 
 def test_a_finish_is_there_with_the_commit(desk: Desk, other: Desk) -> None:
@@ -160,7 +160,7 @@ def test_a_guarded_attempt_is_renewed_and_not_taken_back(
 ) -> None:
     claim, handler, watchdog = desk.running(), another(), another()
     handler.begin()
-    assert handler.run(own.guard(claim)).answer == "held"
+    assert handler.run(caller_transaction.guard(claim)).answer == "held"
     assert desk.heartbeat([claim]) == []
     lapsed = "update laneway.lease set lease_until = clock_timestamp() - interval '1 s'"
     desk.do(lapsed)
@@ -169,33 +169,35 @@ def test_a_guarded_attempt_is_renewed_and_not_taken_back(
     handler.commit()
     assert watchdog.run(leases.watch(watchdog.worker, 10.0)).reclaimed == 1
     handler.begin()
-    assert handler.run(own.guard(claim)).answer == "fenced"
+    assert handler.run(caller_transaction.guard(claim)).answer == "fenced"
     handler.rollback()
 
 
 def test_a_guarded_attempt_can_be_cancelled_and_reports(desk: Desk, other: Desk) -> None:
     claim = desk.running()
     other.begin()
-    other.run(own.guard(claim))
+    other.run(caller_transaction.guard(claim))
     assert desk.report([leases.Report(claim, done=1.0)]) == []
     assert desk.cancel(claim.seq).found_in == "running"
-    assert other.run(own.guard(claim)).answer == "cancel_requested"
+    assert other.run(caller_transaction.guard(claim)).answer == "cancel_requested"
     other.rollback()
 
 
 def test_a_guard_finds_a_superseded_attempt(desk: Desk) -> None:
     claim = desk.running()
     desk.settle(claim, "release")
-    assert desk.run(own.guard(claim)).answer == "fenced"
+    assert desk.run(caller_transaction.guard(claim)).answer == "fenced"
 
 
 def test_a_guard_outside_of_a_transaction_can_be_told(desk: Desk) -> None:
     claim = desk.running()
-    assert not desk.run(own.is_still_in(desk.run(own.guard(claim)).xid))
+    assert not desk.run(
+        caller_transaction.is_still_in(desk.run(caller_transaction.guard(claim)).xid)
+    )
     desk.begin()
-    held = desk.run(own.guard(claim))
+    held = desk.run(caller_transaction.guard(claim))
     desk.do("savepoint deeper")
-    assert desk.run(own.is_still_in(held.xid))
+    assert desk.run(caller_transaction.is_still_in(held.xid))
     desk.rollback()
 
 

@@ -18,7 +18,7 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
-from laneway.store import jobs, lanes, leases, requests, stats
+from laneway.store import grouped_submit, jobs, lanes, leases, stats
 from laneway.store.leases import LogEntry, Report, Verdict
 from tests.conftest import Server
 from tests.store.desk import Desk, whole
@@ -117,7 +117,7 @@ def spent(desk: Desk, call: Callable[[], object]) -> Spent:
     return used
 
 
-def new_request() -> requests.Request:
+def new_request() -> grouped_submit.Request:
     return NewJob(id=new_job_id(), job_type="shared"), Actor("me"), None
 
 
@@ -142,7 +142,7 @@ def go_round(desk: Desk) -> None:
         assert claim.seq == blocked
         desk.settle(claim, "finish")
         desk.run(lanes.peek(TYPES))
-        (shared,) = desk.run(requests.submit([new_request()]))
+        (shared,) = desk.run(grouped_submit.submit([new_request()]))
         desk.run(jobs.cancel(shared.id, "me", None))
         for ended in (claim.job_id, claims[0].job_id, shared.id):
             desk.run(jobs.delete(ended))
@@ -399,7 +399,7 @@ def test_a_page_of_ones_own_reads_nobody_elses_jobs(
 
 def test_submits_that_share_a_commit_read_no_jobs_but_their_own(desk: Desk) -> None:
     new = [new_request() for _ in range(24)]
-    used = spent(desk, lambda: desk.run(requests.submit(new)))
+    used = spent(desk, lambda: desk.run(grouped_submit.submit(new)))
     assert sum(used[t] for t in BIG) <= 10 * len(new)
 
 

@@ -7,12 +7,12 @@ import logging
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store import health, pooler
 from laneway.store.database import Database, connection_options
 from laneway.store.leases import heartbeat
-from laneway.store.session import Session
 from laneway.store.statement import Statement, scalar
+from laneway.store.sync_connection import Session
 
 
 class Text(Statement[int]):

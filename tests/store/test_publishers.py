@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
 from laneway.store import job_types, workers
 from tests.store.approvals import record, status

@@ -11,7 +11,7 @@ from laneway.domain.actor import Actor
 from laneway.domain.bounds import USUAL, Bounds
 from laneway.domain.job import NewJob, new_job_id
 from laneway.errors import InvalidInput, QuotaExceeded
-from laneway.store import leases, quotas, requests, retention
+from laneway.store import grouped_submit, leases, quotas, retention
 from laneway.store.quotas import Quota
 from laneway.store.retention import Mandate
 from tests.store.desk import Desk
@@ -20,7 +20,7 @@ from tests.store.desk import Desk
 def submit(desk: Desk, quota: Quota, types: Sequence[str] = ("t",), payload: str = "{}") -> None:
     actor = Actor("ann", principal_id=quota.principal_id)
     new = [NewJob(id=new_job_id(), job_type=name, payload=payload) for name in types]
-    desk.run(requests.submit([(job, actor, quota) for job in new]))
+    desk.run(grouped_submit.submit([(job, actor, quota) for job in new]))
 
 
 def counted(desk: Desk, principal: UUID, what: str = "jobs") -> int:
@@ -164,7 +164,7 @@ def test_counters_of_several_principals_are_locked_in_their_order(desk: Desk, ds
     def submit_both() -> int:
         new = [(NewJob(id=new_job_id(), job_type="t"), each) for each in (high, low, high, low)]
         some = [(job, actors[each.principal_id], each) for job, each in new]
-        return len(other.run(requests.submit(some)))
+        return len(other.run(grouped_submit.submit(some)))
 
     with Desk(dsn) as other:
         submit_both()

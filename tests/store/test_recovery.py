@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import health, jobs, repair
 from laneway.control.health import Check, Finding
 from laneway.domain.states import Status

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from laneway import Laneway
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.health import Finding, examine
 from laneway.domain.filter import JobFilter
 from laneway.errors import DatabaseUnavailable, UnsuitableDatabase

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.errors import DatabaseUnavailable
 from laneway.store import silence
 from laneway.store.database import Database, connection_options
 from laneway.store.notify import Listener
-from laneway.store.session import Session
 from laneway.store.statement import Statement, scalar
+from laneway.store.sync_connection import Session
 from laneway.testing.proxy import Proxy
 from tests.address import address, through
 

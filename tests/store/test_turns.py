@@ -10,7 +10,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.domain.lane import Lane
-from laneway.store import calls, lanes
+from laneway.store import call_limits, lanes
 from laneway.store.leases import ClaimAnswer
 from tests.store.approvals import publish
 from tests.store.desk import Desk
@@ -246,7 +246,7 @@ def test_call_of_many_workers_fits_into_a_message(desk: Desk) -> None:
 
 
 def asks(desk: Desk, claim: Claim) -> str:
-    return desk.run(calls.acquire(claim, {"narrow": 1})).answer
+    return desk.run(call_limits.acquire(claim, {"narrow": 1})).answer
 
 
 @pytest.fixture
@@ -268,14 +268,14 @@ def test_calls_of_two_processes_alternate(
     assert asks(desk, first) == "granted"
     assert asks(desk, many[0]) == "full"
     assert asks(other, late) == "full"
-    desk.run(calls.release(first, {"narrow": 0}))
+    desk.run(call_limits.release(first, {"narrow": 0}))
     wait_long(desk)
     assert asks(desk, many[0]) == "granted"
     assert asks(desk, many[1]) == "full"
-    desk.run(calls.release(many[0], {"narrow": 0}))
+    desk.run(call_limits.release(many[0], {"narrow": 0}))
     wait_long(desk)
     # The second process has waited longer than the next of the first one.
-    assert desk.run(calls.acquire(many[1], {"narrow": 1})) == ("full", 0.05)
+    assert desk.run(call_limits.acquire(many[1], {"narrow": 1})) == ("full", 0.05)
     assert asks(other, late) == "granted"
 
 
@@ -287,7 +287,7 @@ def test_call_of_a_job_with_higher_priority_goes_first(
     assert asks(desk, first) == "granted"
     assert asks(desk, second) == "full"
     assert asks(other, late) == "full"
-    desk.run(calls.release(first, {"narrow": 0}))
+    desk.run(call_limits.release(first, {"narrow": 0}))
     assert asks(desk, second) == "full"
     assert asks(other, late) == "granted"
 
@@ -298,11 +298,11 @@ def test_call_inside_of_a_limit_waits_for_no_turn(
     limit_to(desk, 2)
     first, second = callers(desk), callers(desk)
     late = callers(other, priority=10)
-    assert desk.run(calls.acquire(first, {"narrow": 1})).answer == "granted"
-    assert desk.run(calls.acquire(second, {"narrow": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(first, {"narrow": 1})).answer == "granted"
+    assert desk.run(call_limits.acquire(second, {"narrow": 1})).answer == "granted"
     assert asks(other, late) == "full"
-    desk.run(calls.release(second, {"narrow": 0}))
-    assert desk.run(calls.acquire(first, {"narrow": 2}, {"narrow": 1})).answer == "granted"
+    desk.run(call_limits.release(second, {"narrow": 0}))
+    assert desk.run(call_limits.acquire(first, {"narrow": 2}, {"narrow": 1})).answer == "granted"
 
 
 def test_granted_call_leaves_the_line(
@@ -311,6 +311,6 @@ def test_granted_call_leaves_the_line(
     first, second = callers(desk), callers(other)
     assert asks(desk, first) == "granted"
     assert asks(other, second) == "full"
-    desk.run(calls.release(first, {"narrow": 0}))
+    desk.run(call_limits.release(first, {"narrow": 0}))
     assert asks(other, second) == "granted"
     assert desk.rows("select 1 from laneway.limit_waiters") == []

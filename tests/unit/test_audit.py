@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laneway.domain import operator
+from laneway.domain import verb_rules
 from laneway.domain.audit import DEEPEST, HIDDEN, ActFilter, redacted
 from laneway.errors import InvalidInput
 
@@ -88,4 +88,4 @@ def test_a_filter_of_everything_is_accepted() -> None:
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1" * 20, "²"])
 def test_a_cursor_that_is_none_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidInput, match="cursor"):
-        operator.position(cursor)
+        verb_rules.position(cursor)

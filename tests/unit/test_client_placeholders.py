@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.dialects import postgresql
 
 import laneway.store
-from laneway.store.foreign import borrow, clause, numbered
+from laneway.store.caller_connection import borrow, clause, numbered
 from laneway.store.statement import sql
 
 ROOT = Path(laneway.store.__file__).parent / "sql"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.payload import PayloadLimits

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from laneway.domain.cron import parse, slots_after
 from laneway.domain.cron_words import words
-from laneway.domain.fires import fires_after
+from laneway.domain.next_runs import fires_after
 from laneway.domain.schedule import Schedule
 
 BERLIN = "Europe/Berlin"

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from laneway.metrics import FAMILIES, OF_WORKERS, Page, of_process, of_server, of_worker
-from laneway.tally import MOST_JOB_TYPES, MOST_LANES, MOST_ROUTES, OTHER, Histogram, Tally
+from laneway.observability.counters import (
+    MOST_JOB_TYPES,
+    MOST_LANES,
+    MOST_ROUTES,
+    OTHER,
+    Histogram,
+    Tally,
+)
+from laneway.observability.metrics import (
+    FAMILIES,
+    OF_WORKERS,
+    Page,
+    of_process,
+    of_server,
+    of_worker,
+)
 
 
 def test_names_beyond_the_bound_are_counted_together() -> None:

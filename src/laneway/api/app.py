@@ -40,8 +40,8 @@ from laneway.api.routes.health import Readiness
 from laneway.api.routes.metrics import ClusterFigures
 from laneway.api.streams.hub import Hub
 from laneway.client import Client
-from laneway.config import Settings
-from laneway.control.gatekeeper import Gatekeeper
+from laneway.config.settings import Settings
+from laneway.control.credential_cache import Gatekeeper
 from laneway.control.throttle import Throttle
 from laneway.store.database import Database
 

@@ -18,13 +18,13 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show_json
 
 if TYPE_CHECKING:
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
 app = group("The schema, its rights, and the database itself.")
 
 
 def _dsn() -> str:
-    from laneway.opening import resolve_dsn
+    from laneway.app.open_database import resolve_dsn
     from laneway.store.health import check_conninfo
 
     dsn = resolve_dsn(session.settings())
@@ -70,8 +70,8 @@ def repair(json: Json = False) -> None:
     """Mend what was changed behind Laneway's back: counters, and jobs without a state."""
     import asyncio
 
+    from laneway.app.open_database import open_database
     from laneway.control import repair
-    from laneway.opening import open_database
 
     def tell(looked: int) -> None:
         if looked % 100_000 == 0:

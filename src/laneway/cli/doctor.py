@@ -12,7 +12,7 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import line, show_json, visible
 
 if TYPE_CHECKING:
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
     from laneway.control.health import Check
 
 MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
@@ -30,9 +30,9 @@ def doctor(json: Json = False) -> None:
 
 
 async def _examine(json: bool) -> list[Check]:
+    from laneway.app.open_database import open_database
     from laneway.control.health import Check, Finding, examine
     from laneway.errors import LanewayError
-    from laneway.opening import open_database
 
     chosen = session.settings()
     found: list[Check] = []

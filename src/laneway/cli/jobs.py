@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import figures, inputs, operate, session
+from laneway.cli import inputs, job_actions, session, stats
+from laneway.cli.filter_options import Chosen, filtered, say_unknown_lane
 from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, Json
 from laneway.cli.output import (
@@ -19,7 +20,6 @@ from laneway.cli.output import (
     show_json_lines,
     visible,
 )
-from laneway.cli.selection import Chosen, filtered, say_unknown_lane
 
 # Attempts shown at once.
 PAGE = 50
@@ -152,7 +152,7 @@ def ls(
         note(f"more: --cursor {page.next_cursor}")
 
 
-app.command()(figures.counts)
+app.command()(stats.counts)
 
 
 @app.command("show")
@@ -194,12 +194,12 @@ def _show_attempts(job_id: UUID, before: int, json: bool) -> None:
 
 
 for _verb in (
-    operate.approve,
-    operate.reject,
-    operate.cancel,
-    operate.retry,
-    operate.reprioritize,
-    operate.delete,
+    job_actions.approve,
+    job_actions.reject,
+    job_actions.cancel,
+    job_actions.retry,
+    job_actions.reprioritize,
+    job_actions.delete,
 ):
     app.command()(_verb)
 

@@ -81,11 +81,11 @@ def show_(name: Name, json: Json = False) -> None:
     if json:
         show_json(found.to_dict())
         return
-    from laneway.cli import figure_tables, tables
+    from laneway.cli import stats_tables, tables
 
     show(tables.lanes([found]))
     if found.by_priority:
-        show(figure_tables.waiting(found.by_priority))
+        show(stats_tables.waiting(found.by_priority))
 
 
 @app.command()

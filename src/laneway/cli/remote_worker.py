@@ -80,7 +80,7 @@ def remote_worker(
     log_format: LogFormat = None,
 ) -> None:
     """Run jobs of a server with the handlers of APP, without a database, until stopped."""
-    from laneway.remote import make_link, run_remote_worker
+    from laneway.app.remote_worker import make_link, run_remote_worker
 
     log_as(log_format)
     if token is not None:

@@ -82,7 +82,7 @@ def server(
     behind_tls_proxy: BehindProxy = False,
 ) -> None:
     """Serve the HTTP API until stopped by SIGTERM, SIGHUP or Ctrl-C."""
-    from laneway.serving import run_server
+    from laneway.app.server import run_server
 
     raise typer.Exit(
         run_server(
@@ -112,7 +112,7 @@ def up(
     behind_tls_proxy: BehindProxy = False,
 ) -> None:
     """Serve the HTTP API and run jobs with the handlers of APP, in one process."""
-    from laneway.serving import run_server
+    from laneway.app.server import run_server
 
     raise typer.Exit(
         run_server(

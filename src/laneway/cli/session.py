@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from laneway.cli.desks.database import DatabaseDesk
-    from laneway.cli.desks.server import ServerDesk
-    from laneway.config import Settings
+    from laneway.cli.backends.database import DatabaseDesk
+    from laneway.cli.backends.server import ServerDesk
+    from laneway.config.settings import Settings
     from laneway.domain.actor import Actor
     from laneway.http import AsyncClient
     from laneway.http.connection import Door
@@ -92,7 +92,7 @@ def principal() -> Actor:
 
 def settings() -> Settings:
     """The settings of this process."""
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
     return Settings.load()
 
@@ -100,7 +100,7 @@ def settings() -> Settings:
 @asynccontextmanager
 async def opened() -> AsyncIterator[Database]:
     """The configured database, or the embedded one; unreachable is said at once."""
-    from laneway.opening import open_database
+    from laneway.app.open_database import open_database
     from laneway.store.health import reach
 
     chosen = settings()
@@ -136,12 +136,12 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
 @asynccontextmanager
 async def _desk() -> AsyncIterator[Desk]:
     if _server is not None:
-        from laneway.cli.desks.server import ServerDesk
+        from laneway.cli.backends.server import ServerDesk
 
         async with connected() as client:
             yield ServerDesk(client)
         return
-    from laneway.cli.desks.database import DatabaseDesk
+    from laneway.cli.backends.database import DatabaseDesk
     from laneway.control.missing import with_names
     from laneway.errors import NotFound
 

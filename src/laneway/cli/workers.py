@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import figures, inputs, output, session
+from laneway.cli import inputs, output, session, stats
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
@@ -43,10 +43,10 @@ def lanes_(json: Json = False) -> None:
     show(tables.lanes(found))
 
 
-app.command()(figures.types)
-app.command()(figures.publishers)
-app.command()(figures.forget_publisher)
-admin.command()(figures.failures)
+app.command()(stats.types)
+app.command()(stats.publishers)
+app.command()(stats.forget_publisher)
+admin.command()(stats.failures)
 
 
 @app.command()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from laneway.domain import operator
-from laneway.domain.operator import State
+from laneway.domain import verb_rules
 from laneway.domain.states import TERMINAL, Status
+from laneway.domain.verb_rules import State
 from laneway.store import approvals, audit, jobs
 from laneway.store.approvals import Decided
 from laneway.store.database import Runner
@@ -22,8 +22,8 @@ async def cancel(runner: Runner, job_id: UUID, by: str | None, reason: str | Non
     """The answer to a cancel, whether or not it was accepted."""
     answer = await runner.run(jobs.cancel(job_id, by, reason))
     if answer.found_in in _LIVE:
-        status = operator.after_cancel(job_id, answer.found_in, answer.concerns)
-        states = operator.cancelled(answer.found_in, status, reason)
+        status = verb_rules.after_cancel(job_id, answer.found_in, answer.concerns)
+        states = verb_rules.cancelled(answer.found_in, status, reason)
         await _keep(runner, by, "job.cancelled", job_id, answer.workspace, states)
     return answer
 
@@ -34,7 +34,7 @@ async def approve(
     """The answer to an approval, whether or not it was accepted."""
     answer = await runner.run(approvals.approve(job_id, by, comment, seal))
     if answer.is_taken:
-        states = operator.decided(Status.APPROVED, comment)
+        states = verb_rules.decided(Status.APPROVED, comment)
         await _keep(runner, by, "job.approved", job_id, answer.workspace, states)
     return answer
 
@@ -43,7 +43,7 @@ async def reject(runner: Runner, job_id: UUID, by: str, reason: str) -> Decided:
     """The answer to a rejection, whether or not it was accepted."""
     answer = await runner.run(approvals.reject(job_id, by, reason))
     if answer.is_taken:
-        states = operator.decided(Status.CANCELLED, reason)
+        states = verb_rules.decided(Status.CANCELLED, reason)
         await _keep(runner, by, "job.rejected", job_id, answer.workspace, states)
     return answer
 

@@ -13,14 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
-from laneway import tracing
 from laneway.client import acts
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
 from laneway.client.limits import LimitHolder
 from laneway.client.spec import Given, encode_aside, make_entries, make_job, read_requests, types_of
-from laneway.config import Settings
-from laneway.domain import operator
+from laneway.config.settings import Settings
+from laneway.domain import verb_rules
 from laneway.domain.approval import analysis_of
 from laneway.domain.job import DEFAULT_WORKSPACE, Job, NewJob
 from laneway.domain.lane import check_job_type
@@ -37,10 +36,11 @@ from laneway.errors import (
     SchemaMismatch,
     UnsuitableDatabase,
 )
-from laneway.store import bell, jobs, notify
+from laneway.observability import tracing
+from laneway.store import jobs, local_notify, notify
 from laneway.store.batch import Batch, store_batch, submit_batch
+from laneway.store.caller_connection import borrow
 from laneway.store.database import AsyncConn, Database, Runner, run_on
-from laneway.store.foreign import borrow
 from laneway.store.statement import Statement
 from laneway.store.waker import Waker
 
@@ -187,7 +187,7 @@ class Client(LimitHolder):
             if conn is None:
                 batch = Batch(len(requests), job_types, is_keyed, entries)
                 made = await self._on_own(lambda own: submit_batch(own, batch, self.settings))
-                bell.ring()
+                local_notify.ring()
             else:
                 # All made beforehand: a wrong one must not harm the caller's transaction.
                 own = borrow(conn)
@@ -252,10 +252,10 @@ class Client(LimitHolder):
         Answers the state the job is in by then; Refused when it had ended before.
         """
         wanted = _id(job_id)
-        operator.check_words(by, reason)
+        verb_rules.check_words(by, reason)
         async with self._together(conn) as runner:
             answer = await acts.cancel(runner, wanted, by, reason)
-        status = operator.after_cancel(wanted, answer.found_in, answer.concerns)
+        status = verb_rules.after_cancel(wanted, answer.found_in, answer.concerns)
         if conn is None and answer.concerns is not None:
             await self._tell(f"cancel {answer.concerns}")
         return status
@@ -274,10 +274,10 @@ class Client(LimitHolder):
         `seal`: of what the approver was shown; Refused if the job is that no more.
         """
         wanted = _id(job_id)
-        operator.check_decision(by, comment)
+        verb_rules.check_decision(by, comment)
         async with self._together(conn) as runner:
             answer = await acts.approve(runner, wanted, by, comment, seal)
-        operator.after_decision(wanted, answer.found_in, answer.refusal, "approve")
+        verb_rules.after_decision(wanted, answer.found_in, answer.refusal, "approve")
         if conn is None:
             self._wake([str(answer.job_type)])
 
@@ -286,10 +286,10 @@ class Client(LimitHolder):
     ) -> None:
         """Cancels a job that awaits an approval; Refused when it does not."""
         wanted = _id(job_id)
-        operator.check_rejection(by, reason)
+        verb_rules.check_rejection(by, reason)
         async with self._together(conn) as runner:
             answer = await acts.reject(runner, wanted, by, reason)
-        operator.after_decision(wanted, answer.found_in, answer.refusal, "reject")
+        verb_rules.after_decision(wanted, answer.found_in, answer.refusal, "reject")
 
     async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
@@ -345,7 +345,7 @@ class Client(LimitHolder):
 
     async def _run(self, statement: Statement[T]) -> T:
         answer = await self._on_own(lambda conn: run_on(conn, statement))
-        bell.ring(statement.name)
+        local_notify.ring(statement.name)
         return answer
 
     async def _on_own(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T:

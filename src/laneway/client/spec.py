@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
-from laneway import tracing
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.errors import InvalidInput
+from laneway.observability import tracing
 from laneway.store.batch import Entry
 
 

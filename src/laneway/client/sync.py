@@ -14,8 +14,8 @@ from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
 from laneway.domain.held_limits import held_around, inside
+from laneway.store.caller_connection import borrow, run_now
 from laneway.store.database import Database
-from laneway.store.foreign import borrow, run_now
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -32,10 +32,10 @@ from laneway.domain.access import (
 from laneway.domain.bounds import NO_BOUNDS, NO_CHANGE, BoundsChange
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import creation, missing
-from laneway.domain.operator import check_page, check_words
 from laneway.domain.permissions import Access
 from laneway.domain.text import check_text
 from laneway.domain.token import digest_of, new_secret
+from laneway.domain.verb_rules import check_page, check_words
 from laneway.errors import InvalidInput, NotFound, Refused, Unauthenticated
 from laneway.store import access as store
 from laneway.store import lanes as lane_store

@@ -6,9 +6,9 @@ import logging
 from dataclasses import replace
 from uuid import UUID
 
-from laneway.control import jobs, signals
+from laneway.control import jobs, notifications
 from laneway.control.audit import audited
-from laneway.domain import operator
+from laneway.domain import verb_rules
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.page import Page
@@ -44,24 +44,24 @@ async def approve(
     db: Database, job_id: UUID, *, by: str, comment: str | None = None, seal: str | None = None
 ) -> Job:
     """Lets a job run; with the seal of a review, only if it is still what was shown there."""
-    operator.check_decision(by, comment)
+    verb_rules.check_decision(by, comment)
     async with audited(db, by, "job.approved", "job", str(job_id)) as deed:
         answer = await deed.run(store.approve(job_id, by, comment, seal))
-        operator.after_decision(job_id, answer.found_in, answer.refusal, "approve")
+        verb_rules.after_decision(job_id, answer.found_in, answer.refusal, "approve")
         deed.workspace = answer.workspace
-        deed.before, deed.after = operator.decided(Status.APPROVED, comment)
-    await signals.wake(db, [str(answer.job_type)])
+        deed.before, deed.after = verb_rules.decided(Status.APPROVED, comment)
+    await notifications.wake(db, [str(answer.job_type)])
     log.info("job %s: approved by %s", job_id, by)
     return await jobs.show(db, job_id)
 
 
 async def reject(db: Database, job_id: UUID, *, by: str, reason: str) -> Job:
     """Cancels a job that waits for an approval."""
-    operator.check_rejection(by, reason)
+    verb_rules.check_rejection(by, reason)
     async with audited(db, by, "job.rejected", "job", str(job_id)) as deed:
         answer = await deed.run(store.reject(job_id, by, reason))
-        operator.after_decision(job_id, answer.found_in, answer.refusal, "reject")
+        verb_rules.after_decision(job_id, answer.found_in, answer.refusal, "reject")
         deed.workspace = answer.workspace
-        deed.before, deed.after = operator.decided(Status.CANCELLED, reason)
+        deed.before, deed.after = verb_rules.decided(Status.CANCELLED, reason)
     log.info("job %s: rejected by %s", job_id, by)
     return await jobs.show(db, job_id)

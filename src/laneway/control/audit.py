@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from laneway.domain import operator
+from laneway.domain import verb_rules
 from laneway.domain.audit import WORD_BYTES, Act, ActFilter
 from laneway.domain.change import Change
 from laneway.domain.page import Page
@@ -125,9 +125,9 @@ async def listing(
 
     With `as_text`, large states are `StoredJson`.
     """
-    operator.check_page(limit)
+    verb_rules.check_page(limit)
     asked = (wanted or ActFilter()).check()
-    before = operator.position(cursor)
+    before = verb_rules.position(cursor)
     newest = history.NEWEST if before is None else before
     found = await db.run(store.listing(asked, limit=limit, before=newest, as_text=as_text))
     last = found.acts[-1].id if len(found.acts) == limit else found.stopped_at

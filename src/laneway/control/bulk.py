@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from laneway.control import signals
-from laneway.domain import operator
+from laneway.control import notifications
+from laneway.domain import verb_rules
 from laneway.domain.bounds import Bounds
 from laneway.domain.bulk import STATUSES
 from laneway.domain.bulk import Order as Order
@@ -164,9 +164,9 @@ class _Told:
 
     async def tell(self, db: Database) -> None:
         for worker_id in self.workers:
-            await signals.ask_to_stop(db, worker_id)
+            await notifications.ask_to_stop(db, worker_id)
         if self.job_types:
-            await signals.wake(db, self.job_types)
+            await notifications.wake(db, self.job_types)
 
 
 _Act = Callable[[UUID, _Told], Awaitable[str | None]]
@@ -271,7 +271,7 @@ async def _retry(db: Database, job: Job, quota: Quota) -> store.Met:
 
 
 def _undecided(refusal: str | None) -> str | None:
-    return None if refusal is None else operator.REFUSALS[refusal]
+    return None if refusal is None else verb_rules.REFUSALS[refusal]
 
 
 def _refusal(verb: Verb, found_in: str | None) -> str | None:

@@ -9,8 +9,8 @@ from laneway.control import access
 from laneway.domain.access import RoleGrant
 from laneway.domain.bounds import NO_BOUNDS, BoundsChange
 from laneway.domain.delegation import excess
-from laneway.domain.operator import LONGEST_PAGE
 from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope
+from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.store.database import Database
 
 # Whom it belongs to says nothing about what it may do.

@@ -9,13 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
-from laneway.control import signals
+from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain.approval import seconds_of
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import missing
-from laneway.domain.operator import check_words
+from laneway.domain.verb_rules import check_words
 from laneway.errors import InvalidInput, LanewayError, Refused
 from laneway.store import freeze as store
 from laneway.store import lanes as lane_store
@@ -187,7 +187,7 @@ async def _thaw(db: Database, lanes: Sequence[str] | None, by: str) -> list[Thaw
         deed.after = {"enabled": [each.lane for each in thawed if each.enabled]}
     log.info("lanes %s: thawed by %s", ", ".join(each.lane for each in thawed) or "none", by)
     if any(each.enabled for each in thawed):
-        await signals.wake(db, None)
+        await notifications.wake(db, None)
     return thawed
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from laneway.control import signals
+from laneway.control import notifications
 from laneway.control.audit import Deed, audited
 from laneway.domain.change import KINDS, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
-from laneway.domain.operator import check_page, check_words
+from laneway.domain.verb_rules import check_page, check_words
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import history as store
 from laneway.store.database import Database
@@ -68,7 +68,7 @@ async def rollback(
         return None
     log.info("%s %s: rolled back (%s) by %s", kind, name, change.verb, by)
     if kind != "schedule":
-        await signals.wake(db, None)
+        await notifications.wake(db, None)
     return change
 
 

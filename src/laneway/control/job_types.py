@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from laneway.control.audit import audited
-from laneway.domain import operator
+from laneway.domain import verb_rules
 from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import JOB_TYPE_BYTES
 from laneway.domain.page import Page
@@ -31,7 +31,7 @@ async def listing(
     cursor: str | None = None,
 ) -> Page[PublishedType]:
     """One page of the job types that workers published, in lanes (None: any), by name."""
-    operator.check_page(limit)
+    verb_rules.check_page(limit)
     if cursor is not None:
         check_text(cursor, "cursor", max_bytes=JOB_TYPE_BYTES)
     found = await db.run(store.listing(lanes, limit=limit + 1, after=cursor))
@@ -48,7 +48,7 @@ async def publishers(
     cursor: str | None = None,
 ) -> Page[Publisher]:
     """One page of the applications and the job types they publish, by job type."""
-    operator.check_page(limit)
+    verb_rules.check_page(limit)
     types = None if job_type is None else [_type(job_type)]
     after = ("", "") if cursor is None else _place(cursor)
     found = await db.run(
@@ -66,7 +66,7 @@ async def forget_publisher(
 
     What the others ask for is in force when their workers publish next, at their start.
     """
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     check_text(application, "application", max_bytes=APPLICATION_BYTES)
     named = None if job_type is None else _type(job_type)
     async with audited(db, by, "application.forgotten", "application", application) as deed:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from laneway.control import signals
+from laneway.control import notifications
 from laneway.control.audit import audited
-from laneway.domain import operator
+from laneway.domain import verb_rules
 from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, check_priority
@@ -43,8 +43,8 @@ async def attempts(
     db: Database, job_id: UUID, *, limit: int = store.MOST_ATTEMPTS, cursor: str | None = None
 ) -> Page[Attempt]:
     """One page of the attempts of a job, newest first."""
-    operator.check_page(limit)
-    before = operator.position(cursor)
+    verb_rules.check_page(limit)
+    before = verb_rules.position(cursor)
     found = await db.run(
         store.get_attempts(
             job_id, limit=limit, before=None if before is None else min(before, 2**31 - 1)
@@ -70,9 +70,9 @@ async def listing(
         found = await find(db, wanted, limit=limit, cursor=cursor, oldest_first=True)
         jobs = await read(db, wanted, found.items)
         return Page(jobs, found.next_cursor, found.looked_back_to)
-    operator.check_page(limit)
+    verb_rules.check_page(limit)
     wanted.check()
-    page = await db.run(store.listing(wanted, limit=limit, before=operator.position(cursor)))
+    page = await db.run(store.listing(wanted, limit=limit, before=verb_rules.position(cursor)))
     following = str(page.next_cursor) if page.next_cursor is not None else None
     return Page(page.items, following, page.looked_back_to)
 
@@ -86,9 +86,9 @@ async def find(
     oldest_first: bool = False,
 ) -> Page[int]:
     """One page of a listing, as the numbers of its jobs: `read` reads some of them at a time."""
-    operator.check_page(limit)
+    verb_rules.check_page(limit)
     wanted.check()
-    place = operator.position(cursor)
+    place = verb_rules.position(cursor)
     if oldest_first and wanted.status is not Status.AWAITING_APPROVAL:
         raise InvalidInput("oldest_first", "is for status awaiting_approval only")
     found = await db.run(
@@ -152,32 +152,32 @@ async def cancel(
     *,
     by: str,
     reason: str | None = None,
-    only: operator.CancelOnly | None = None,
+    only: verb_rules.CancelOnly | None = None,
 ) -> Job:
     """Not yet running: cancelled at once. Running: its worker is asked to stop.
 
     `only` refuses a job that is found otherwise, whatever it was a moment before.
     """
-    operator.check_words(by, reason)
+    verb_rules.check_words(by, reason)
     async with audited(db, by, "job.cancelled", "job", str(job_id)) as deed:
         answer = await deed.run(store.cancel(job_id, by, reason, only))
-        status = operator.after_cancel(job_id, answer.found_in, answer.concerns, only)
+        status = verb_rules.after_cancel(job_id, answer.found_in, answer.concerns, only)
         deed.workspace = answer.workspace
-        deed.before, deed.after = operator.cancelled(answer.found_in, status, reason)
+        deed.before, deed.after = verb_rules.cancelled(answer.found_in, status, reason)
     if answer.concerns is not None:
-        await signals.ask_to_stop(db, answer.concerns)
+        await notifications.ask_to_stop(db, answer.concerns)
     log.info("job %s: cancel asked by %s", job_id, by)
     return await _get(db, job_id)
 
 
 async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) -> Job:
     """Gives a waiting job another place in its lane."""
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     check_priority(priority)
     async with audited(db, by, "job.reprioritized", "job", str(job_id)) as deed:
         job = await _get(deed, job_id)
         answer = await deed.run(store.reprioritize(job_id, priority))
-        status = operator.met(job_id, answer.found_in)
+        status = verb_rules.met(job_id, answer.found_in)
         if status is Status.RUNNING or status in TERMINAL:
             raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
         deed.workspace = job.workspace
@@ -188,25 +188,25 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
 
 async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     async with audited(db, by, "job.retried", "job", str(job_id)) as deed:
         answer = await deed.run(store.retry(job_id))
         if answer.found_in == "duplicate":
             raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
-        status = operator.met(job_id, answer.found_in)
+        status = verb_rules.met(job_id, answer.found_in)
         if status not in (Status.FAILED, Status.CANCELLED):
             raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
         job = await _get(deed, job_id)
         deed.workspace = job.workspace
         deed.before, deed.after = {"status": status}, {"status": job.status}
-    await signals.wake(db, [answer.concerns])
+    await notifications.wake(db, [answer.concerns])
     log.info("job %s: retried by %s", job_id, by)
     return await _get(db, job_id)
 
 
 async def delete(db: Database, job_id: UUID, *, by: str) -> None:
     """Deletes a job that has ended, with its history."""
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     async with audited(db, by, "job.deleted", "job", str(job_id)) as deed:
         job = await check_deletable(deed, job_id)
         if await deed.run(store.delete(job_id)) is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from laneway.control import signals
+from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain.change import Change
 from laneway.domain.lane import (
@@ -18,8 +18,8 @@ from laneway.domain.lane import (
     validate_lane_change,
 )
 from laneway.domain.missing import missing
-from laneway.domain.operator import check_words
 from laneway.domain.overview import DEPTH_BOUND, Gate, LaneStatus, TypeLoad
+from laneway.domain.verb_rules import check_words
 from laneway.errors import InvalidInput, Refused
 from laneway.store import freeze
 from laneway.store import lanes as store
@@ -133,7 +133,7 @@ async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
         deed.before = {"job_type": job_type, "lane": old}
         deed.after = {"job_type": job_type, "lane": name}
     log.info("job type %s: moved to the lane %s by %s", job_type, name, by)
-    await signals.wake(db, [job_type])
+    await notifications.wake(db, [job_type])
     return await _read(db, name)
 
 
@@ -160,7 +160,7 @@ async def resume_all(db: Database, *, by: str) -> Gate:
     """Opens the pause gate; drained lanes stay drained."""
     await _set_gate(db, False, by)
     log.info("pause gate: opened by %s", by)
-    await signals.wake(db, None)
+    await notifications.wake(db, None)
     return await db.run(store.read_gate())
 
 
@@ -183,6 +183,6 @@ async def _wake(db: Database, lane: Lane) -> None:
         return
     # The default lane takes every type that no other lane lists, so nobody can name them.
     if lane.name == DEFAULT_LANE:
-        await signals.wake(db, None)
+        await notifications.wake(db, None)
     elif lane.job_types:
-        await signals.wake(db, lane.job_types)
+        await notifications.wake(db, lane.job_types)

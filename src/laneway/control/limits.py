@@ -6,11 +6,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from laneway.control import signals
+from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name, validate_limit_change
 from laneway.domain.missing import missing
-from laneway.domain.operator import check_words
+from laneway.domain.verb_rules import check_words
 from laneway.errors import InvalidInput, MissingRight, Refused
 from laneway.store import holds
 from laneway.store import limits as store
@@ -86,7 +86,7 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
         await deed.compare("limit", name, checked)
     log.info("limit %s: %s, by %s", name, checked, by)
     # Nobody here knows which types have waited for it.
-    await signals.wake(db, None)
+    await notifications.wake(db, None)
     return Tuned(changed, made is not None)
 
 

@@ -11,9 +11,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from laneway.control import signals
+from laneway.control import notifications
 from laneway.control.audit import Deed, audited
-from laneway.domain import cron, operator
+from laneway.domain import cron, verb_rules
 from laneway.domain.arguments import validate_against_schema
 from laneway.domain.missing import missing
 from laneway.domain.payload import JsonText, PayloadLimits
@@ -80,7 +80,7 @@ async def put(
 
     With `as_text`, a large payload of the answer is `StoredJson`.
     """
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     check_schedule_name(name)
     async with audited(db, by, "schedule.changed", "schedule", name) as deed:
         checked = await _put(deed, name, change, by, known, db.settings.payload_limits, is_new)
@@ -89,7 +89,7 @@ async def put(
         deed.workspace = schedule.workspace
     log.info("schedule %s: %s, by %s", name, ", ".join(sorted(checked)), by)
     if is_planned:
-        await signals.tell_schedulers(db)
+        await notifications.tell_schedulers(db)
     return schedule
 
 
@@ -134,19 +134,19 @@ async def _put(
 
 async def enable(db: Database, name: str, *, by: str) -> Schedule:
     """Runs it again from its next slot on; what stopped it is forgiven."""
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     return await put(db, (await get(db, name)).name, {"enabled": True}, by=by)
 
 
 async def disable(db: Database, name: str, *, by: str) -> Schedule:
     """Takes no slot until it is enabled; the slots meanwhile are not missed."""
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     return await put(db, (await get(db, name)).name, {"enabled": False}, by=by)
 
 
 async def delete(db: Database, name: str, *, by: str) -> None:
     """Deletes a schedule and its slots; the jobs it submitted stay."""
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     check_schedule_name(name)
     async with audited(db, by, "schedule.deleted", "schedule", name) as deed:
         deed.workspace = (await _read(deed, name)).schedule.workspace
@@ -163,7 +163,7 @@ async def run_now(
 
     Its job is counted against the quota.
     """
-    operator.check_words(by, None)
+    verb_rules.check_words(by, None)
     check_schedule_name(name)
     async with audited(db, by, "schedule.ran", "schedule", name) as deed:
         if quota is not None:
@@ -181,9 +181,9 @@ async def run_now(
         deed.after = {"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": ran.job_id}
     log.info("schedule %s: %s to run now by %s", name, ran.answer, by)
     if ran.answer == "asked":
-        await signals.tell_schedulers(db)
+        await notifications.tell_schedulers(db)
     else:
-        await signals.wake(db, [ran.job_type])
+        await notifications.wake(db, [ran.job_type])
     return ran
 
 
@@ -191,7 +191,7 @@ async def slots(
     db: Database, name: str, *, limit: int = 50, before: datetime | None = None
 ) -> list[Slot]:
     """What came of its newest slots, newest first."""
-    operator.check_page(limit)
+    verb_rules.check_page(limit)
     await _read(db, name)
     return await db.run(store.slots(name, limit, before))
 

@@ -9,9 +9,9 @@ from laneway.control.access import KIND, SESSION_IDLE_S, locked_principal
 from laneway.control.audit import audited
 from laneway.domain.access import check_principal_name
 from laneway.domain.actor import Actor
-from laneway.domain.operator import check_words
 from laneway.domain.permissions import Access
 from laneway.domain.token import digest_of, new_secret
+from laneway.domain.verb_rules import check_words
 from laneway.errors import Refused, Unauthenticated
 from laneway.store import access, audit
 from laneway.store import sessions as store

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Final
 
 from laneway.domain.lane import check_job_type
-from laneway.domain.operator import LONGEST_PAGE
 from laneway.domain.stats import Failures, Series
+from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.errors import InvalidInput
 from laneway.store import stats as store
 from laneway.store.database import Database

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeVar
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.suspect_line import SuspectLine
 from laneway.errors import RateLimited, Unauthenticated
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from laneway.control import lanes, signals
+from laneway.control import lanes, notifications
 from laneway.control.audit import audited
-from laneway.domain.operator import check_words
 from laneway.domain.overview import OldSnapshot, Overview, WorkerRow
+from laneway.domain.verb_rules import check_words
 from laneway.errors import NotFound, Refused
 from laneway.store import health
 from laneway.store import lanes as lane_store
@@ -71,7 +71,7 @@ async def _set_drained(db: Database, worker_id: UUID, by: str, *, drained: bool)
         after = await get(deed, worker_id)
         deed.before, deed.after = _drained(before), _drained(after)
     log.info("worker %s: %s by %s", before.name, verb, by)
-    await signals.tell_of_drain(db, worker_id)
+    await notifications.tell_of_drain(db, worker_id)
     return after
 
 

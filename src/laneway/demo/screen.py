@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from laneway.demo.chronicle import Chronicle, Tally
-from laneway.demo.crew import Crew
+from laneway.demo.events import Chronicle, Tally
+from laneway.demo.workers import Crew
 from laneway.domain.overview import ActiveJob, LaneStatus, Overview, active_progress
 
 SLOTS_SHOWN = 16

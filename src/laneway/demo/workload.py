@@ -7,7 +7,7 @@ import itertools
 import random
 
 from laneway import Laneway
-from laneway.demo.chronicle import Chronicle, Tally
+from laneway.demo.events import Chronicle, Tally
 
 DOCUMENTS = 10
 IMAGES = 36

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from laneway.domain import operator
+from laneway.domain import verb_rules
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job, check_priority
 from laneway.domain.states import Status
@@ -57,7 +57,7 @@ class Order:
     def check(self, by: str) -> Order:
         """This order, or InvalidInput or Refused by the rule it breaks."""
         self.wanted.check()
-        operator.check_words(by, self.reason)
+        verb_rules.check_words(by, self.reason)
         if self.wanted.is_empty and not self.everything:
             raise Refused(f"{self.verb} without a filter takes every job: say all if it is meant")
         allowed = STATUSES[self.verb]

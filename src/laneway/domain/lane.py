@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Final
 
-from laneway.domain.settings import Check, check_flag, check_whole, optional, validate_settings
+from laneway.domain.change_rules import Check, check_flag, check_whole, optional, validate_settings
 from laneway.domain.text import check_text, is_printable
 from laneway.errors import InvalidInput
 

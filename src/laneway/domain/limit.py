@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from laneway.domain.change_rules import Check, check_whole, optional, validate_settings
 from laneway.domain.lane import check_lane_name
-from laneway.domain.settings import Check, check_whole, optional, validate_settings
 from laneway.errors import InvalidInput
 
 SCOPES: Final = ("cluster", "host", "process")

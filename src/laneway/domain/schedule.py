@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain import cron as cron_
+from laneway.domain.change_rules import Check, check_flag, check_whole, optional, validate_settings
 from laneway.domain.cron import Timing, check_cron, check_timezone
 from laneway.domain.cron_words import words
-from laneway.domain.fires import FIRES, Fire, fire_at, fires_after
 from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE, NewJob
 from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.next_runs import FIRES, Fire, fire_at, fires_after
 from laneway.domain.payload import DEFAULT_LIMITS, JsonText, PayloadLimits, check_key, encode
-from laneway.domain.settings import Check, check_flag, check_whole, optional, validate_settings
 from laneway.domain.stored_json import StoredJson
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store.database import Database
 
 

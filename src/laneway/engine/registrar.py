@@ -10,7 +10,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import ClassVar
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.job_type import forgetting
 from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit

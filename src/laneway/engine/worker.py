@@ -17,7 +17,7 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from laneway import __version__, forks
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.overview import Transport
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.claim.capacity import Rooms

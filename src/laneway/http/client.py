@@ -8,7 +8,7 @@ from typing import Self
 import httpx2
 
 from laneway.http.connection import RETRIES, TIMEOUT_S, Connection, Door
-from laneway.http.shells import AsyncShell, SyncShell
+from laneway.http.runners import AsyncShell, SyncShell
 from laneway.http.verbs import Verbs
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal
 
 import httpx2
 
-from laneway import tracing
 from laneway.domain.address import is_loopback
 from laneway.errors import InvalidInput
 from laneway.http.call import Call
 from laneway.http.flow import Open, Reply
+from laneway.observability import tracing
 
 Door = Literal["cli", "mcp", "python"]
 DOOR_HEADER: Final = "Laneway-Door"

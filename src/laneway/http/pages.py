@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from laneway.domain.page import Page
 from laneway.http.call import Listing
-from laneway.http.shells import AsyncShell, SyncShell
+from laneway.http.runners import AsyncShell, SyncShell
 
 T = TypeVar("T")
 

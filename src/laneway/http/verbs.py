@@ -7,12 +7,12 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
-from laneway.http import access, figures, jobs, operations, schedules, workers
+from laneway.http import access, jobs, operations, schedules, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.flow import Flow, Stream, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
-from laneway.http.shells import AsyncShell, SyncShell
+from laneway.http.runners import AsyncShell, SyncShell
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Verbs:
     submit = Verb(jobs.submit)
     submit_many = Verb(jobs.submit_many)
     list_jobs = ListVerb(jobs.list_jobs)
-    count_jobs = Verb(figures.count_jobs)
+    count_jobs = Verb(stats.count_jobs)
     get_job = Verb(jobs.get_job)
     review_job = Verb(jobs.review_job)
     list_attempts = ListVerb(jobs.list_attempts)
@@ -163,12 +163,12 @@ class Verbs:
     resume_claims = Verb(operations.resume_claims)
     freeze_lanes = Verb(operations.freeze_lanes)
     thaw_lanes = Verb(operations.thaw_lanes)
-    read_stats = Verb(figures.read_stats)
-    read_failures = Verb(figures.read_failures)
-    list_job_types = ListVerb(figures.list_job_types)
-    list_publishers = ListVerb(figures.list_publishers)
-    forget_publisher = Verb(figures.forget_publisher)
-    read_database = Verb(figures.read_database)
+    read_stats = Verb(stats.read_stats)
+    read_failures = Verb(stats.read_failures)
+    list_job_types = ListVerb(stats.list_job_types)
+    list_publishers = ListVerb(stats.list_publishers)
+    forget_publisher = Verb(stats.forget_publisher)
+    read_database = Verb(stats.read_database)
     list_limits = ListVerb(operations.list_limits)
     get_limit = Verb(operations.get_limit)
     put_limit = Verb(operations.put_limit)

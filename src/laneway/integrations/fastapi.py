@@ -14,9 +14,9 @@ from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 
 from laneway.api.http.problems import refusal
+from laneway.app.laneway import Laneway
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, NotFound, Refused
 from laneway.integrations.signals import on_signal
-from laneway.wiring import Laneway
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any]]]
 Inner = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]]

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.actor import REQUEST_ID
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits
 from laneway.errors import InvalidInput

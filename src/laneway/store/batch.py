@@ -13,16 +13,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_MAX_RETRIES, NewJob
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.store import copytext, events, jobs
 from laneway.store.bounds import bounded_transaction
+from laneway.store.caller_connection import Borrowed, borrow
 from laneway.store.copytext import array_literal, column, escape
 from laneway.store.database import AsyncConn
-from laneway.store.foreign import Borrowed, borrow
 from laneway.store.statement import Row, Statement
 
 Key = tuple[str, str, str]

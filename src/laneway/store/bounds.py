@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 
 if TYPE_CHECKING:
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
 # Settings of the server's end of a connection: it probes an idle client after 2 s and gives up on
 # one that acknowledges nothing for 4 s, also in the middle of a result.

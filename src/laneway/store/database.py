@@ -20,7 +20,7 @@ from psycopg.pq.abc import PGresult
 from laneway import forks
 from laneway.domain.redaction import redact
 from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
-from laneway.store import bell, pooler, row_security, silence
+from laneway.store import local_notify, pooler, row_security, silence
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.connection_slots import ConnectionSlots
 from laneway.store.failures import field_of, reading, translate, translated
@@ -30,7 +30,7 @@ from laneway.store.statement import Row, Statement
 
 if TYPE_CHECKING:
     # The heartbeat process starts in half the time without it.
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
 # Text of an answer that is read in a thread.
 _LARGE: Final = 256 * 1024
@@ -206,7 +206,7 @@ class Database:
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:
             answer = await run_on(conn, statement)
-        bell.ring(statement.name)
+        local_notify.ring(statement.name)
         return answer
 
     @asynccontextmanager
@@ -214,14 +214,14 @@ class Database:
         """Several statements that are committed together, or not at all."""
         async with self.connection() as conn, bounded_transaction(conn, self.settings):
             yield Transaction(conn)
-        bell.ring()
+        local_notify.ring()
 
     @asynccontextmanager
     async def joined(self) -> AsyncIterator[Database]:
         """A database whose verbs are committed together, or not at all."""
         async with self.connection() as conn, bounded_transaction(conn, self.settings):
             yield _Joined(self, conn)
-        bell.ring()
+        local_notify.ring()
 
     async def within(self, workspaces: Collection[str] | None) -> Database:
         """What of it somebody sees who reaches only into these workspaces; None: all of it.

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 from psycopg.sql import SQL, Identifier
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.overview import Blocker, OldSnapshot
 from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError

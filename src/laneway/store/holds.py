@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from laneway.store.calls import Grant
+from laneway.store.call_limits import Grant
 from laneway.store.statement import Statement, scalar
 
 

@@ -15,11 +15,11 @@ from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, LogLine, NewJob, Progress
 from laneway.domain.job_error import JobError
-from laneway.domain.operator import CancelOnly
 from laneway.domain.permissions import Reach
 from laneway.domain.redaction import redact
 from laneway.domain.states import Status
 from laneway.domain.stored_json import stored_json
+from laneway.domain.verb_rules import CancelOnly
 from laneway.store.statement import Row, Statement, one, scalar
 
 VIEW_COLUMNS = (

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from laneway import forks
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.store import pooler
 from laneway.store.database import connect
 from laneway.store.failures import translated

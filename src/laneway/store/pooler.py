@@ -19,7 +19,7 @@ from psycopg import errors as pg
 from laneway.store.login import logging_in
 
 if TYPE_CHECKING:
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
 log = logging.getLogger("laneway")
 

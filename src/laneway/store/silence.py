@@ -22,7 +22,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 if TYPE_CHECKING:
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
 # Between two looks at a server that says it is idle: an answer may be on its way.
 AGAIN_S: Final = 0.5

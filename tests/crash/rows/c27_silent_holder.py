@@ -31,7 +31,7 @@ COMMANDS = {"explain": ("jobs", "explain", "ID"), "doctor": ("doctor",)}
 ASK_S = (1.1, 0.7)
 _PREPARED = """
 import sys
-import laneway.control.explain, laneway.control.health, laneway.opening
+import laneway.control.explain, laneway.control.health, laneway.app.open_database
 from laneway.cli.main import main
 print("ready", flush=True)
 sys.argv = ["laneway", *sys.stdin.readline().split()]

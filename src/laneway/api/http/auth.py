@@ -22,7 +22,7 @@ from starlette.types import Scope
 from laneway.api.http.bodies import GONE
 from laneway.api.http.parameters import check_parameters
 from laneway.control import audit
-from laneway.control.gatekeeper import Gatekeeper, session_key, token_key
+from laneway.control.credential_cache import Gatekeeper, session_key, token_key
 from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor, Door
 from laneway.domain.permissions import Access

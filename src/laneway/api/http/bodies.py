@@ -19,7 +19,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Message, Scope
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.payload import JsonText, PayloadLimits, keep_text
 from laneway.errors import InvalidInput
 

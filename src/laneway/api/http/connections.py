@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import Final, Protocol
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.throttle import network_of
 from laneway.domain.address import is_loopback
 

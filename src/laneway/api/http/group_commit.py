@@ -14,7 +14,7 @@ from laneway.api.http.full_principals import FullPrincipals
 from laneway.domain.actor import Actor
 from laneway.domain.job import Job, NewJob
 from laneway.errors import DatabaseUnavailable, LanewayError, QuotaExceeded
-from laneway.store import requests as store
+from laneway.store import grouped_submit as store
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
 

@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fastapi import FastAPI
 
-from laneway.control.gatekeeper import Gatekeeper
+from laneway.control.credential_cache import Gatekeeper
 from laneway.domain.permissions import PERMISSIONS, Access, Grant
 from laneway.domain.token import new_secret
 from laneway.errors import Unauthenticated

@@ -12,16 +12,16 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from laneway import tracing
 from laneway.api.http.auth import SAFE, admit
 from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
 from laneway.api.http.problems import printable, refusal, unexpected
 from laneway.api.http.responses import LARGE_VALUES_HEADER, large_values
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.actor import REQUEST_ID, new_request_id
 from laneway.errors import LanewayError
+from laneway.observability import tracing
+from laneway.observability.counters import PROCESS
 from laneway.store.jobs import large_json_as_text
-from laneway.tally import PROCESS
 
 log = logging.getLogger("laneway.api")
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from laneway.domain.operator import LONGEST_PAGE
+from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")

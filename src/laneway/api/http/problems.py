@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from laneway.api.http.auth import known_caller
 from laneway.api.http.paging import MOST_ERRORS
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.missing import SEEN_BY, with_names
 from laneway.domain.broken_json import broken_rule
 from laneway.domain.payload import DEFAULT_LIMITS

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from laneway.api.http.connections import Connections
 from laneway.api.http.protocol import Protocol
 from laneway.api.http.tls import TlsServer
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
 

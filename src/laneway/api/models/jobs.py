@@ -18,9 +18,9 @@ from laneway.domain.job import (
     MAX_TAGS,
     PRIORITY_RANGE,
 )
-from laneway.domain.operator import LONGEST_PAGE
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
+from laneway.domain.verb_rules import LONGEST_PAGE
 
 # JSON has no times: what comes as text is read, though all else must have its type already.
 Moment = Annotated[AwareDatetime, Field(strict=False)]

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from laneway import metrics
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.problems import answers
@@ -20,9 +19,10 @@ from laneway.api.routes.health import Readiness
 from laneway.control.cluster import Cluster, survey
 from laneway.domain.overview import LaneStatus
 from laneway.errors import LanewayError, SchemaMismatch
-from laneway.metrics import Family, Samples
+from laneway.observability import metrics
+from laneway.observability.counters import MOST_LANES, OTHER, PROCESS, Tally
+from laneway.observability.metrics import Family, Samples
 from laneway.store.database import Database
-from laneway.tally import MOST_LANES, OTHER, PROCESS, Tally
 
 log = logging.getLogger("laneway.api")
 

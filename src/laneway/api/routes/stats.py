@@ -14,7 +14,7 @@ from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.lanes import JobType, LaneName
 from laneway.control import stats
-from laneway.domain.operator import LONGEST_PAGE
+from laneway.domain.verb_rules import LONGEST_PAGE
 
 router = APIRouter(tags=["workers"])
 

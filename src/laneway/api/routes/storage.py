@@ -14,7 +14,7 @@ from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.workers import OldTransactionOut
 from laneway.api.routes.health import listener_of
-from laneway.control import storage
+from laneway.control import database_size
 
 router = APIRouter(tags=["health"])
 
@@ -62,7 +62,7 @@ async def read_database(
     """Versions, sizes, dead rows, the oldest transaction, and how changes are heard of."""
     settings = request.app.state.settings
     return {
-        **(await storage.describe(who.database)).to_dict(),
+        **(await database_size.describe(who.database)).to_dict(),
         "connection": "pooled" if who.database.is_pooled else "direct",
         "listens": settings.can_listen,
         "listener": listener_of(request.app.state.hub),

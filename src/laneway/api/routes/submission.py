@@ -12,7 +12,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from laneway import tracing
 from laneway.api.http.auth import Caller, identify, needs
 from laneway.api.http.bodies import JobBodyRoute, forget_read, read_once
 from laneway.api.http.group_commit import Together
@@ -25,6 +24,7 @@ from laneway.client import Client, JobHandle
 from laneway.control.audit import audited
 from laneway.domain.job import Job
 from laneway.errors import InvalidInput, Refused
+from laneway.observability import tracing
 from laneway.store import jobs as store
 from laneway.store import quotas
 from laneway.store.database import Database

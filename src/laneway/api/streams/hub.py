@@ -15,11 +15,11 @@ from laneway.api.streams.debounce import Debounce
 from laneway.api.streams.event_reader import Found, LogReplaced, Tail, between, read_log
 from laneway.api.streams.frames import Rendering
 from laneway.api.streams.stream import JobStream, Stream, TopicStream
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, Place
 from laneway.domain.permissions import Access
 from laneway.errors import LanewayError, RateLimited
-from laneway.store import bell, events
+from laneway.store import events, local_notify
 from laneway.store.database import Database
 from laneway.store.notify import Listener
 
@@ -98,7 +98,7 @@ class Hub:
         self._taken[stream.digest] += 1
         if not self._tasks:
             loop = asyncio.get_running_loop()
-            bell.wait(self, lambda: _set_in(loop, self._news))
+            local_notify.wait(self, lambda: _set_in(loop, self._news))
             loops = (self._follow, self._listen, self._look_after)
             self._tasks = [
                 # In a context of its own: it outlives the request that happened to be the first.
@@ -255,7 +255,7 @@ class Hub:
         self._tasks = []
         self._heard.cancel()
         self._tail.forget()
-        bell.leave(self)
+        local_notify.leave(self)
 
     async def _settle(self) -> None:
         """Finds out what was changed by who did not see that a watch had begun."""

@@ -21,7 +21,7 @@ from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any
 
-from laneway import forks, tracing
+from laneway import forks
 from laneway.domain.payload import PayloadLimits, decode, encode_result
 from laneway.engine.child.channel import ChildJob, ChildLine, Outbox
 from laneway.engine.child.handlers import Finder
@@ -41,6 +41,7 @@ from laneway.engine.run.attempt import Run, here
 from laneway.engine.run.context import Context, SyncContext
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import InvalidInput, StaleAttempt
+from laneway.observability import tracing
 from laneway.store.leases import Verdict
 
 

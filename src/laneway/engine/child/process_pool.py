@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.child.process import CHILD_MODULE, ChildProcess
 from laneway.engine.child.run import Errand
 from laneway.engine.process.logs import form_in_use

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Protocol, cast
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run

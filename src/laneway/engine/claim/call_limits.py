@@ -15,7 +15,7 @@ from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import after_finish
 from laneway.errors import DatabaseUnavailable, SchemaMismatch
-from laneway.store.calls import Grant
+from laneway.store.call_limits import Grant
 
 FIRST_S = 0.05
 LONGEST_S = 1.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, Protocol, Self
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.claim.fullness import Fullness
 
 MOST: Final = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
 from laneway.store.notify import Listener

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 from laneway import __version__
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.claim.peer_wakeups import Neighbours
 from laneway.engine.claim.wakeups import Listening
 from laneway.engine.leader.retention import Retention

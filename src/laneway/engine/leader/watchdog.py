@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import ClassVar
 from uuid import UUID
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
+from laneway.observability.counters import PROCESS
 from laneway.store.database import Database
 from laneway.store.leases import resign, watch
 from laneway.store.retention import Mandate
 from laneway.store.workers import sweep
-from laneway.tally import PROCESS
 
 SWEEP_S = 600.0
 # The soonest look after one that came a little early.

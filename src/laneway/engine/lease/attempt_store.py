@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from laneway.domain.claim import Claim
-from laneway.store import calls, leases, steps
-from laneway.store.calls import Grant
+from laneway.store import call_limits, leases, steps
+from laneway.store.call_limits import Grant
 from laneway.store.database import Database
 from laneway.store.leases import Answer, LogEntry, Report, Verdict
 from laneway.store.steps import Kept
@@ -73,7 +73,7 @@ class DatabaseLedger:
     async def acquire(
         self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
     ) -> Grant:
-        return await self._database.run(calls.acquire(claim, wants, inside))
+        return await self._database.run(call_limits.acquire(claim, wants, inside))
 
     async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
-        return await self._database.run(calls.release(claim, keeps))
+        return await self._database.run(call_limits.release(claim, keeps))

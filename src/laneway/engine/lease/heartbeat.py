@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from laneway import forks
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat_wire import BEAT, FORGET, HOLD, QUIT, TICK, Pair, pack
 from laneway.engine.process.spawned import Spawned, socket_pair

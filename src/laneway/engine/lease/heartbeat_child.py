@@ -293,7 +293,7 @@ def is_frozen(pid: int) -> bool:
 def by_statement(config: dict[str, Any]) -> Renew:
     """Renews in the database."""
     # Not where there is none: the driver is half of what the process would load.
-    from laneway.store.session import Session
+    from laneway.store.sync_connection import Session
 
     session = Session(config["dsn"], config["options"])
 

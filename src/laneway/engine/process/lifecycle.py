@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from laneway import forks
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.health import Health
 from laneway.engine.process.loop_marker import Marker

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from laneway import tracing
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.redaction import redact
 from laneway.engine.run.attempt import here
+from laneway.observability import tracing
 
 
 def belongings(record: logging.LogRecord) -> Iterator[tuple[str, object]]:

@@ -19,14 +19,14 @@ import time
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.deadline import EXIT_S
 from laneway.engine.process.lifecycle import HURRY, TO_STOP
 from laneway.engine.process.loop_marker import SIZE, Marker
 from laneway.errors import LanewayError
 from laneway.store.database import connection_options
 from laneway.store.leases import bury
-from laneway.store.session import Session
+from laneway.store.sync_connection import Session
 
 log = logging.getLogger("laneway")
 

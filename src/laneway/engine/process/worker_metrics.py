@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from laneway import tracing
 from laneway.domain.claim import Claim
 from laneway.engine.lease.loss_log import Losses
+from laneway.observability import tracing
+from laneway.observability.counters import PROCESS, Ends, Pool, Tally
 from laneway.store.leases import Answer, Assignment, Verdict
-from laneway.tally import PROCESS, Ends, Pool, Tally
 
 # What a job that waits again was given back for; any other is tried again.
 _RETURNED: Final = {"snooze": "snoozed", "release": "released"}

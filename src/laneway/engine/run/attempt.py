@@ -15,7 +15,7 @@ from laneway.store.leases import Assignment
 if TYPE_CHECKING:
     from laneway.engine.claim.call_limits import Held
     from laneway.engine.process.loop_marker import Marker
-    from laneway.tracing import Attempt
+    from laneway.observability.tracing import Attempt
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
 Place = Literal["here", "apart", "returned"]

@@ -6,10 +6,10 @@ import json
 from typing import TypeGuard, TypeVar
 
 from laneway.domain.claim import Claim
+from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze, check_pause
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
-from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze, check_pause
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.exception_text import message_of, name_of, traceback_of
 from laneway.errors import InvalidInput

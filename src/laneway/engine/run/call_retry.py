@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
 from laneway.domain.retry import RetryPolicy
-from laneway.domain.verdicts import Cancel, PublicError, Retry, Snooze
 from laneway.engine.run.handler_channel import Line
 from laneway.errors import InvalidInput, LanewayError
 

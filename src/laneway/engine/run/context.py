@@ -20,7 +20,7 @@ from uuid import UUID
 from laneway.domain.held_limits import held_around, inside
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
-from laneway.domain.returns import UNSAID
+from laneway.domain.step_results import UNSAID
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import Patience, call, call_blocking
 from laneway.engine.run.handler_channel import Interrupted, Line, Log, after_finish

@@ -12,8 +12,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from laneway import forks, tracing
-from laneway.config import Settings
+from laneway import forks
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import decode, encode_result
 from laneway.engine.child.process_pool import ProcessPool
@@ -33,6 +33,7 @@ from laneway.engine.run.inline_tasks import Turns
 from laneway.engine.run.local_channel import LoopLine, ThreadLine
 from laneway.engine.run.threads import Threads
 from laneway.errors import InvalidInput
+from laneway.observability import tracing
 from laneway.store.leases import Assignment, Verdict
 
 log = logging.getLogger("laneway")

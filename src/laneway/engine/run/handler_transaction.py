@@ -5,8 +5,8 @@ from __future__ import annotations
 from laneway.domain.payload import encode_result
 from laneway.engine.run.handler_channel import Line
 from laneway.errors import InvalidInput, NeedsDatabase, Refused
-from laneway.store import own
-from laneway.store.foreign import borrow, run_now
+from laneway.store import caller_transaction
+from laneway.store.caller_connection import borrow, run_now
 from laneway.store.statement import Statement
 
 
@@ -25,8 +25,10 @@ class OwnTransaction:
     async def guard(self, conn: object) -> str:
         """held, cancel_requested or fenced, for the rest of the caller's transaction."""
         borrowed = borrow(conn)
-        held = await borrowed.run(own.guard(self._line.claim))
-        if held.answer == "held" and not await borrowed.run(own.is_still_in(held.xid)):
+        held = await borrowed.run(caller_transaction.guard(self._line.claim))
+        if held.answer == "held" and not await borrowed.run(
+            caller_transaction.is_still_in(held.xid)
+        ):
             raise InvalidInput(
                 "conn", "must be in a transaction: on its own a guard is over at once"
             )
@@ -60,7 +62,7 @@ class OwnTransaction:
 
     def _statement(self, result: object) -> Statement[str]:
         text = encode_result(result, self._line.limits)
-        return own.finish(self._line.claim, text, self._line.ran_s)
+        return caller_transaction.finish(self._line.claim, text, self._line.ran_s)
 
     def _answered(self, answer: str) -> str:
         if answer == "fenced" and self.has_finished:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from laneway.domain.returns import Returns
+from laneway.domain.step_results import Returns
 from laneway.domain.text import check_text
 from laneway.engine.run.handler_channel import Line
 from laneway.errors import InvalidInput

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import grpc
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control import audit
-from laneway.control.gatekeeper import Gatekeeper, token_key
+from laneway.control.credential_cache import Gatekeeper, token_key
 from laneway.control.throttle import Buckets, Throttle
 from laneway.domain.actor import Actor
 from laneway.domain.permissions import CLAIM, DECLARE, Access, Term

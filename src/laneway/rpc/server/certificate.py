@@ -10,7 +10,7 @@ from typing import Final
 
 import grpc
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import ConfigError
 

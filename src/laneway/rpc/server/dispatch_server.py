@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID, uuid4
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.claim.peer_wakeups import Neighbours
 from laneway.engine.claim.poller import Poller

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from laneway.domain.text import visible
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import InvalidInput, LanewayError
-from laneway.tally import PROCESS
+from laneway.observability.counters import PROCESS
 
 log = logging.getLogger("laneway.rpc")
 

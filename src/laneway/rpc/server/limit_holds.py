@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.engine.service import Service
-from laneway.store import calls
+from laneway.store import call_limits
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
@@ -45,7 +45,7 @@ class LimitHolds(Service):
 
     async def run_once(self) -> float | None:
         while True:
-            ended = await self._database.run(calls.end_holds())
+            ended = await self._database.run(call_limits.end_holds())
             if ended.names is None:
                 break
             log.warning(

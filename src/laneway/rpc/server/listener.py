@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 import grpc
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
-from laneway.config import Settings
-from laneway.control.gatekeeper import Gatekeeper
+from laneway.config.settings import Settings
+from laneway.control.credential_cache import Gatekeeper
 from laneway.control.throttle import Throttle
 from laneway.domain.address import is_loopback
 from laneway.engine.process.throttled_warnings import Complaints

@@ -15,13 +15,14 @@ from uuid import UUID
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
 from laneway.engine.process.throttled_warnings import Complaints
 from laneway.errors import Forbidden, InvalidInput, LanewayError
+from laneway.observability.counters import PROCESS
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import ANSWERS, News
@@ -34,10 +35,9 @@ from laneway.rpc.server.limit_holds import LimitHolds
 from laneway.rpc.server.ownership import Held, Holding
 from laneway.rpc.server.stream_caller import Caller
 from laneway.rpc.server.writes import Writes
-from laneway.store import calls
+from laneway.store import call_limits
 from laneway.store.database import Database
 from laneway.store.leases import Answer, Verdict
-from laneway.tally import PROCESS
 
 # However much time a caller gives, it hears by then; and so long a write that meets a row somebody
 # else is writing is tried again.
@@ -264,7 +264,7 @@ class Service:
                 )
             longest_s = self._limit_holds.longest_s
             grant = await self._limit_calls.run(
-                calls.acquire_for_remote(one.claim, wants, inside, longest_s)
+                call_limits.acquire_for_remote(one.claim, wants, inside, longest_s)
             )
         if grant.answer == "granted":
             self._limit_holds.granted()
@@ -283,7 +283,7 @@ class Service:
             (one,) = await self._find(call, request.worker_id, [request.claim], "claim")
             if one is None:
                 return pb.ReleaseLimitsResponse(answer=pb.ANSWER_FENCED)
-            answer = await self._limit_calls.run(calls.release(one.claim, keeps))
+            answer = await self._limit_calls.run(call_limits.release(one.claim, keeps))
         return pb.ReleaseLimitsResponse(answer=ANSWERS[answer])
 
     def _refusal(self, one: Holding | None) -> pb.Progressed | None:

@@ -13,7 +13,7 @@ from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.connection import Connection
-from laneway.store.calls import Grant
+from laneway.store.call_limits import Grant
 from laneway.store.leases import Answer, LogEntry, Report, Verdict
 from laneway.store.steps import Kept
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 from uuid import UUID
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_wire import NAMED, Pair, pack

@@ -15,7 +15,7 @@ from typing import Final, Self
 from uuid import UUID, uuid4
 
 from laneway import __version__, forks
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.engine.child.process_pool import ProcessPool

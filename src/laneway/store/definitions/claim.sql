@@ -179,7 +179,7 @@ begin
     -- Behind the locks: a policy published while this claim waited for them counts.
     select array_agg(t.name) into v_guarded from laneway.job_types t
      where t.name = any (p_types) and (t.approval <> 'never' or t.has_analysis);
-    -- Higher than the number of any transaction that hid a row from the claim before: laneway/engine/claim/floors.py.
+    -- Higher than the number of any transaction that hid a row from the claim before: laneway/engine/floors.py.
     own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
     v_types := coalesce(p_busy, (cardinality(p_types) + 1) / 2);

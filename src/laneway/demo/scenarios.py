@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from laneway import Job, JobHandle, Laneway
 from laneway.control import jobs
-from laneway.demo.chronicle import Chronicle, Tally
-from laneway.demo.crew import Crew
+from laneway.demo.events import Chronicle, Tally
+from laneway.demo.workers import Crew
 from laneway.domain.states import TERMINAL, Status
 
 LOOK_S = 0.1

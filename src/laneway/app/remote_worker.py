@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from laneway.app.laneway import Laneway, load_app, metrics_of, size_options
 from laneway.engine.process.health import Health
 from laneway.engine.process.lifecycle import run_worker_process
 from laneway.engine.process.logs import configure
 from laneway.engine.process.supervisor import Supervisor, command
 from laneway.errors import ConfigError
-from laneway.wiring import Laneway, load_app, metrics_of, size_options
 
 if TYPE_CHECKING:
     from laneway.rpc.worker.endpoint import Link
@@ -87,7 +87,7 @@ def run_remote_worker(
     configure(settings)
     is_supervised = "LANEWAY_LEASH" in os.environ
     if settings.metrics_port is not None:
-        from laneway.metrics_endpoint import check_host
+        from laneway.observability.metrics_endpoint import check_host
 
         check_host(settings)
     if processes is None or is_supervised:

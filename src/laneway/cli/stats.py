@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laneway.cli import inputs, session
+from laneway.cli.filter_options import Chosen, filtered, say_unknown_lane
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
-from laneway.cli.selection import Chosen, filtered, say_unknown_lane
 
 if TYPE_CHECKING:
     from laneway.cli.session import Desk
@@ -35,9 +35,9 @@ def counts(chosen: Chosen, json: Json = False) -> None:
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
-    from laneway.cli import figure_tables
+    from laneway.cli import stats_tables
 
-    show(figure_tables.counts(found))
+    show(stats_tables.counts(found))
 
 
 def types(lane: Lane = None, json: Json = False) -> None:
@@ -56,9 +56,9 @@ def types(lane: Lane = None, json: Json = False) -> None:
         of_lane = "" if lane is None else f" of the lane {visible(lane)}"
         note(f"no worker has published a job type{of_lane}")
     else:
-        from laneway.cli import figure_tables
+        from laneway.cli import stats_tables
 
-        show(figure_tables.types(found))
+        show(stats_tables.types(found))
 
 
 def publishers(
@@ -75,9 +75,9 @@ def publishers(
     elif not found:
         note("no such application is known")
     else:
-        from laneway.cli import figure_tables
+        from laneway.cli import stats_tables
 
-        show(figure_tables.publishers(found))
+        show(stats_tables.publishers(found))
 
 
 def forget_publisher(
@@ -125,8 +125,8 @@ def failures(
     if not found.items:
         note("no such job has failed in that time")
     else:
-        from laneway.cli import figure_tables
+        from laneway.cli import stats_tables
 
-        show(figure_tables.failures(found.items))
+        show(stats_tables.failures(found.items))
     if found.is_capped:
         note("more jobs have ended than were looked at: only the newest were")

@@ -12,13 +12,13 @@ from typing import TypeVar
 from rich.console import Console
 
 from laneway.control import lanes, workers
-from laneway.demo import stories, workload
+from laneway.demo import scenarios, workload
 from laneway.demo.app import lw
-from laneway.demo.chronicle import Chronicle, Tally
-from laneway.demo.crew import Crew, tail
-from laneway.demo.findings import Findings
+from laneway.demo.events import Chronicle, Tally
 from laneway.demo.home import env_file
+from laneway.demo.report import Findings
 from laneway.demo.screen import Screen, live_view
+from laneway.demo.workers import Crew, tail
 from laneway.errors import JobFailed
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Performance:
             stack.push_async_callback(lw.close)
             stack.push_async_callback(self._crew.stop, self._hurry)
             await self._start_crew()
-            scene = stories.Scene(lw, self._crew, self._chronicle, self._tally)
+            scene = scenarios.Scene(lw, self._crew, self._chronicle, self._tally)
             async with self._watched():
                 findings = await self._act(scene, began)
                 if not once:
@@ -72,14 +72,14 @@ class Performance:
             served = ", ".join(member.lanes)
             self._chronicle.tell(f"worker {member.letter} (pid {pid}) serves {served}")
 
-    async def _act(self, scene: stories.Scene, began: float) -> Findings:
-        kill: stories.Kill | None = None
+    async def _act(self, scene: scenarios.Scene, began: float) -> Findings:
+        kill: scenarios.Kill | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await workload.submit_burst(lw, self._chronicle, self._tally)
                 async with asyncio.TaskGroup() as group:
-                    killed = group.create_task(_tolerate(stories.kill_and_resume(scene)))
-                    for story in stories.OTHERS:
+                    killed = group.create_task(_tolerate(scenarios.kill_and_resume(scene)))
+                    for story in scenarios.OTHERS:
                         group.create_task(_tolerate(story(scene)))
                 kill = killed.result()
                 while self._tally.unfinished:

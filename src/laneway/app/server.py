@@ -12,7 +12,10 @@ from socket import socket
 from typing import TYPE_CHECKING, Any
 
 from laneway import __version__
-from laneway.config import Settings
+from laneway.app.laneway import Laneway, load_app, make_api
+from laneway.app.memory import give_back_large_blocks
+from laneway.app.open_database import resolve_dsn
+from laneway.config.settings import Settings
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
 from laneway.engine.leader.services import Leading
@@ -21,11 +24,8 @@ from laneway.engine.process.lifecycle import TO_STOP, Signals, run_loop, stop_wo
 from laneway.engine.process.logs import configure
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, Refused
-from laneway.memory import give_back_large_blocks
-from laneway.opening import resolve_dsn
 from laneway.store.database import Database
 from laneway.store.migrate import check
-from laneway.wiring import Laneway, load_app, make_api
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

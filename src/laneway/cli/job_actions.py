@@ -8,11 +8,11 @@ from uuid import UUID
 
 import typer
 
-from laneway.cli import inputs, selection, session
+from laneway.cli import filter_options, inputs, session
 from laneway.cli.exits import ExitCode, report
+from laneway.cli.filter_options import Chosen, check_either, selecting
 from laneway.cli.inputs import JobIds, Json
 from laneway.cli.output import note, show_json, visible
-from laneway.cli.selection import Chosen, check_either, selecting
 
 if TYPE_CHECKING:
     from laneway.cli.session import Desk
@@ -34,7 +34,7 @@ def approve(
     if seal is not None and len(job_ids or ()) != 1:
         raise typer.BadParameter("--seal goes with the id of one job")
     if not job_ids:
-        selection.bulk("approve", "approved", chosen, json, reason=comment)
+        filter_options.bulk("approve", "approved", chosen, json, reason=comment)
     _each(
         job_ids,
         lambda desk, job_id: desk.approve(job_id, comment, seal),
@@ -53,7 +53,7 @@ def reject(
     """Cancel jobs that wait for an approval."""
     check_either(job_ids, chosen)
     if not job_ids:
-        selection.bulk("reject", "rejected", chosen, json, reason=reason)
+        filter_options.bulk("reject", "rejected", chosen, json, reason=reason)
     _each(
         job_ids,
         lambda desk, job_id: desk.reject(job_id, reason),
@@ -72,7 +72,7 @@ def cancel(
     """Cancel waiting jobs at once; ask the workers of running ones to stop."""
     check_either(job_ids, chosen)
     if not job_ids:
-        selection.bulk("cancel", "cancelled", chosen, json, reason=reason)
+        filter_options.bulk("cancel", "cancelled", chosen, json, reason=reason)
     _each(
         job_ids,
         lambda desk, job_id: desk.cancel(job_id, reason),
@@ -88,7 +88,7 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     """Let failed or cancelled jobs wait again, with a new retry budget."""
     check_either(job_ids, chosen)
     if not job_ids:
-        selection.bulk("retry", "retried", chosen, json)
+        filter_options.bulk("retry", "retried", chosen, json)
     _each(
         job_ids,
         lambda desk, job_id: desk.retry(job_id),
@@ -119,7 +119,7 @@ def reprioritize(
         raise typer.BadParameter("give the priority once: ID PRIORITY, or --priority N")
     (wanted,) = given
     if not job_ids:
-        selection.bulk("reprioritize", "reprioritized", chosen, json, priority=wanted)
+        filter_options.bulk("reprioritize", "reprioritized", chosen, json, priority=wanted)
     _each(
         job_ids,
         lambda desk, each: desk.reprioritize(each, wanted),
@@ -133,10 +133,10 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     """Delete jobs that have ended, with their history."""
     check_either(job_ids, chosen, can_dry_run=True)
     if not job_ids:
-        selection.bulk("delete", "deleted", chosen, json)
+        filter_options.bulk("delete", "deleted", chosen, json)
     count = len(job_ids or ())
     if not chosen.dry_run:
-        selection.confirm(f"Delete {count} job{'s' if count > 1 else ''}?", yes=chosen.yes)
+        filter_options.confirm(f"Delete {count} job{'s' if count > 1 else ''}?", yes=chosen.yes)
 
     async def verb(desk: Desk, job_id: UUID) -> Job:
         job = await desk.check_deletable(job_id)

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.table import Table
 
 from laneway import Job
-from laneway.demo.stories import Kill
+from laneway.demo.scenarios import Kill
 from laneway.domain.states import TERMINAL, Status
 
 FIGURES_FILE = Path("bench/latest/demo.json")

@@ -34,20 +34,20 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from laneway.domain.dsn import check_dsn, redact_dsn
-from laneway.domain.lane import Lane
-from laneway.domain.missing import suggest
-from laneway.domain.payload import PayloadLimits
-from laneway.domain.text import escape_text
-from laneway.errors import ConfigError
-from laneway.seeds import read_lanes
-from laneway.setting_sources import (
+from laneway.config.lanes import read_lanes
+from laneway.config.sources import (
     CONFIG_FILE,
     PREFIX,
     ConfigFile,
     PlainVariables,
     SecretFiles,
 )
+from laneway.domain.dsn import check_dsn, redact_dsn
+from laneway.domain.lane import Lane
+from laneway.domain.missing import suggest
+from laneway.domain.payload import PayloadLimits
+from laneway.domain.text import escape_text
+from laneway.errors import ConfigError
 
 _DSN_FIELDS: Final = ("database_url", "listen_dsn")
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import NeedsDatabase
 from laneway.store.database import Database

@@ -14,8 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from laneway import __version__
+from laneway.app.open_database import resolve_dsn
 from laneway.client import Client, JobHandle
-from laneway.config import Settings
+from laneway.config.settings import Settings
 from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
@@ -26,7 +27,6 @@ from laneway.engine.process.supervisor import Supervisor, command
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, InvalidInput
-from laneway.opening import resolve_dsn
 from laneway.store.database import Database
 from laneway.store.migrate import check
 
@@ -280,7 +280,7 @@ def run_worker(
     configure(settings)
     is_supervised = "LANEWAY_LEASH" in os.environ
     if settings.metrics_port is not None:
-        from laneway.metrics_endpoint import check_host
+        from laneway.observability.metrics_endpoint import check_host
 
         check_host(settings)
     if processes is None or is_supervised:
@@ -311,7 +311,7 @@ def metrics_of(
     """Serves metrics and health of this process, if a port is set for them."""
     if settings.metrics_port is None:
         return nullcontext()
-    from laneway.metrics_endpoint import of_settings
+    from laneway.observability.metrics_endpoint import of_settings
 
     # Of several processes, one whose port is taken must not stop the work of all.
     port = settings.metrics_port

@@ -25,13 +25,13 @@ from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import Lane, validate_lane_change
 from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
-from laneway.domain.operator import check_page, position
 from laneway.domain.overview import LaneStatus, Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot, validate_schedule_change
 from laneway.domain.states import TERMINAL
 from laneway.domain.stats import Failures
+from laneway.domain.verb_rules import check_page, position
 from laneway.errors import (
     Forbidden,
     InvalidInput,

@@ -18,13 +18,13 @@ from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 from laneway import forks
 from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
-from laneway.metrics import Page, of_process, of_worker
-from laneway.tally import PROCESS, Tally
+from laneway.observability.counters import PROCESS, Tally
+from laneway.observability.metrics import Page, of_process, of_worker
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from laneway.config import Settings
+    from laneway.config.settings import Settings
 
 log = logging.getLogger("laneway")
 

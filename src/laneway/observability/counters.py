@@ -1,6 +1,6 @@
 """What this process has counted since it began, for whoever reads its metrics.
 
-Counters are plain numbers that the engine and the doors add to; `laneway.metrics` tells them.
+Counters are plain numbers that the engine and the doors add to; `laneway.observability.metrics` tells them.
 """
 
 from __future__ import annotations

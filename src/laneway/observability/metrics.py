@@ -26,7 +26,7 @@ from prometheus_client.exposition import (
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from laneway import __version__
-from laneway.tally import Histogram, Tally
+from laneway.observability.counters import Histogram, Tally
 
 if TYPE_CHECKING:
     pass
