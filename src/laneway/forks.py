@@ -23,7 +23,7 @@ from typing import NoReturn, Protocol
 from laneway.errors import Refused
 
 
-class Owner(Protocol):
+class DescriptorOwner(Protocol):
     """Holds file descriptors that no forked child may use."""
 
     def fds(self) -> Iterable[int]:
@@ -61,13 +61,13 @@ def _file_of(fd: int) -> tuple[int, int] | None:
 # True in a process that was forked while a worker ran in its parent.
 is_fork = False
 
-_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
+_owners: weakref.WeakSet[DescriptorOwner] = weakref.WeakSet()
 _loops: list[asyncio.AbstractEventLoop | None] = []
 _handlers: dict[int, object] = {}
 _kept_back = threading.local()
 
 
-def own(owner: Owner) -> None:
+def own(owner: DescriptorOwner) -> None:
     """Cut forked children off from what the owner holds, for as long as there is an owner."""
     _owners.add(owner)
 

@@ -11,12 +11,12 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from laneway.api.routes.health import Readiness
+from laneway.api.routes.health import ReadinessCheck
 from laneway.api.routes.metrics import ClusterFigures
 from laneway.config.settings import Settings
 from laneway.control import cluster
 from laneway.observability import metrics
-from laneway.observability.counters import MOST_LANES, OTHER, Tally
+from laneway.observability.counters import MOST_LANES, OTHER, Counters
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
@@ -94,7 +94,7 @@ async def test_many_scrapers_cost_as_much_as_one(
     asked = 0
     real = cluster.survey
 
-    async def survey(db: Database) -> cluster.Cluster:
+    async def survey(db: Database) -> cluster.ClusterState:
         nonlocal asked
         asked += 1
         return await real(db)
@@ -114,7 +114,7 @@ async def test_lanes_beyond_the_bound_are_one(
         " select 'x' || i, 1 from generate_series(1, %s) i",
         [MOST_LANES * 2],
     )
-    found = ClusterFigures(database, Readiness(database), Tally())
+    found = ClusterFigures(database, ReadinessCheck(database), Counters())
     told = dict(await found.read())
     for family in (metrics.DEPTH, metrics.SLOTS_MAX, metrics.OLDEST_WAIT):
         assert len(told[family]) == MOST_LANES + 1
@@ -131,7 +131,7 @@ async def test_a_database_that_is_away_or_behind_is_told_as_such(
         (empty_dsn, {metrics.DATABASE_UP: 0, metrics.SCHEMA_CURRENT: 0}),
     ):
         database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
-        found = ClusterFigures(database, Readiness(database), Tally())
+        found = ClusterFigures(database, ReadinessCheck(database), Counters())
         assert {family: values[()] for family, values in await found.read()} == told
         await database.close()
     assert "hidden" not in caplog.text

@@ -16,7 +16,7 @@ from laneway.api.streams.event_reader import Tail, between
 from laneway.api.streams.frames import Rendering
 from laneway.api.streams.stream import JobStream
 from laneway.config.settings import Settings
-from laneway.domain.event import EVERY_JOB, Cursor, Event, Place
+from laneway.domain.event import EVERY_JOB, Cursor, Event, LogPosition
 from laneway.domain.permissions import Access, Grant
 from laneway.errors import DatabaseUnavailable
 from laneway.store import events, jobs
@@ -116,7 +116,7 @@ async def test_a_long_way_back_is_written_as_it_is_read(
     log_again(conn, 20)
     written: list[Any] = []
     monkeypatch.setattr(frames, "shown", lambda *what, **how: written.append(what))
-    _, told = await joined(app, seq, Place(first.event.id))
+    _, told = await joined(app, seq, LogPosition(first.event.id))
     assert told is not None
     assert (len(told), len(written)) == (20, 0)
     assert b"job.progressed" in told[0].numbered(None, debug=False)
@@ -134,13 +134,13 @@ async def test_a_job_that_was_deleted_meanwhile_has_no_stream_without_end(
     scene.run(jobs.cancel(job_id, "me", None))
     scene.run(jobs.delete(job_id))
     log_again(conn, 1)
-    stream, told = await joined(app, seq, Place(first.event.id))
+    stream, told = await joined(app, seq, LogPosition(first.event.id))
     assert not told
     assert stream.is_ended
 
 
 async def joined(
-    app: FastAPI, seq: int, last: Place | None
+    app: FastAPI, seq: int, last: LogPosition | None
 ) -> tuple[JobStream, deque[Rendering] | None]:
     """A stream that has begun, and what it is told first."""
     grant = Grant(frozenset({"jobs:read"}), "all")

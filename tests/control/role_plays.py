@@ -56,7 +56,7 @@ from laneway.store import (
     workers,
 )
 from laneway.store.leases import LogEntry, Report, Verdict
-from laneway.store.retention import Mandate, Place
+from laneway.store.retention import Mandate, WalkPosition
 from laneway.store.schedules import SlotEntry
 from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
@@ -249,7 +249,7 @@ def play_leader(cast: Cast, epoch: int) -> None:
     cast.run(retention.recount_usage(mandate))
     cast.run(retention.prune_events(mandate, 60.0))
     cast.run(retention.prune_records(mandate))
-    cast.run(retention.remove_ended(mandate, Place()))
+    cast.run(retention.remove_ended(mandate, WalkPosition()))
 
 
 def play_calls(cast: Cast, claim: Claim) -> None:
@@ -473,7 +473,7 @@ def prepare_server(cast: Cast) -> dict[str, Any]:
 
 def play_requests(cast: Cast) -> None:
     who = uuid4()
-    answer = idempotency.Kept(b"digest", 200, "{}", None)
+    answer = idempotency.KeptResponse(b"digest", 200, "{}", None)
     assert cast.run(idempotency.lock(who, "k"))
     for _ in range(2):
         cast.run(idempotency.keep(who, "k", answer))

@@ -31,10 +31,10 @@ from laneway.control import (
     sessions,
     workers,
 )
-from laneway.control.bulk import Order, Verb
+from laneway.control.bulk import BulkRequest, BulkVerb
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Approval
-from laneway.domain.audit import HIDDEN, Act, ActFilter
+from laneway.domain.audit import HIDDEN, ActFilter, AuditEntry
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, LaneWatch
 from laneway.errors import InvalidInput, NotFound, Refused
@@ -144,7 +144,7 @@ async def token(db: Database, scene: Scene) -> UUID:
     return (await access.create_token(db, "bert", "ci", by="setup")).token.id
 
 
-async def run_bulk(db: Database, order: Order, **more: Any) -> None:
+async def run_bulk(db: Database, order: BulkRequest, **more: Any) -> None:
     async for _ in bulk.run(db, order, **more):
         pass
 
@@ -181,8 +181,8 @@ CASES: dict[str, Case] = {
     ),
     "bulk.run": Case(
         run_bulk, ("job.bulk_cancelled", "job"),
-        lambda job: given(Order(verb=Verb.CANCEL, wanted=JobFilter(workspace="north"))),
-        lambda: given(Order(verb=Verb.CANCEL, wanted=JobFilter())), waiting, None,
+        lambda job: given(BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(workspace="north"))),
+        lambda: given(BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter())), waiting, None,
         {"filter": {"workspace": "north"}, "matched": 1, "upto": 1}, "north",
     ),
     "lanes.create": Case(
@@ -358,7 +358,7 @@ def verbs() -> Iterator[str]:
                 yield f"{module.name}.{name}"
 
 
-async def acts(db: Database) -> list[Act]:
+async def acts(db: Database) -> list[AuditEntry]:
     return (await audit.listing(db, ActFilter(outcome="done"), limit=200)).items
 
 
@@ -476,7 +476,7 @@ async def test_a_bulk_order_leaves_one_act_and_none_for_its_jobs(
 ) -> None:
     for _ in range(3):
         scene.submit("many")
-    order = Order(verb=Verb.REPRIORITIZE, wanted=JobFilter(job_type="many"), priority=9)
+    order = BulkRequest(verb=BulkVerb.REPRIORITIZE, wanted=JobFilter(job_type="many"), priority=9)
     await run_bulk(db, order, by=ANN)
     (act,) = await acts(db)
     assert (act.action, act.name) == ("job.bulk_reprioritized", None)

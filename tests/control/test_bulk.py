@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from laneway.control import bulk
-from laneway.control.bulk import Order, Preview, Tally, Verb
+from laneway.control.bulk import BulkProgress, BulkRequest, BulkVerb, Preview
 from laneway.domain.filter import JobFilter
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, Refused
@@ -21,17 +21,17 @@ from tests.control.scene import Scene
 EVERY = JobFilter()
 
 
-def order(verb: Verb, wanted: JobFilter = EVERY, **more: Any) -> Order:
-    return Order(verb=verb, wanted=wanted, **more)
+def order(verb: BulkVerb, wanted: JobFilter = EVERY, **more: Any) -> BulkRequest:
+    return BulkRequest(verb=verb, wanted=wanted, **more)
 
 
-async def preview(db: Database, asked: Order) -> Preview:
+async def preview(db: Database, asked: BulkRequest) -> Preview:
     return await bulk.preview(db, asked, by="ann")
 
 
-async def run(db: Database, asked: Order, upto: int | None = None) -> Tally:
+async def run(db: Database, asked: BulkRequest, upto: int | None = None) -> BulkProgress:
     tallies = [tally async for tally in bulk.run(db, asked, by="ann", upto=upto)]
-    return tallies[-1] if tallies else Tally(asked.verb)
+    return tallies[-1] if tallies else BulkProgress(asked.verb)
 
 
 def statuses(scene: Scene) -> dict[UUID, str]:
@@ -56,8 +56,8 @@ def awaiting(scene: Scene, cost: float | None = None, unit: str = "EUR", **field
 # -- what may be asked ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", Verb)
-async def test_an_empty_filter_must_be_meant(db: Database, verb: Verb) -> None:
+@pytest.mark.parametrize("verb", BulkVerb)
+async def test_an_empty_filter_must_be_meant(db: Database, verb: BulkVerb) -> None:
     more: dict[str, Any] = {"reason": "r", "priority": 1}
     with pytest.raises(Refused, match="takes every job"):
         await preview(db, order(verb, **more))
@@ -69,21 +69,21 @@ async def test_an_empty_filter_must_be_meant(db: Database, verb: Verb) -> None:
 @pytest.mark.parametrize(
     "asked,field",
     [
-        (order(Verb.RETRY, JobFilter(status=Status.COMPLETED)), "status"),
-        (order(Verb.CANCEL, JobFilter(status=Status.FAILED)), "status"),
-        (order(Verb.DELETE, JobFilter(status=Status.RUNNING)), "status"),
-        (order(Verb.APPROVE, JobFilter(status=Status.APPROVED)), "status"),
-        (order(Verb.REJECT, JobFilter(tag="x")), "reason"),
-        (order(Verb.REPRIORITIZE, JobFilter(tag="x")), "priority"),
-        (order(Verb.REPRIORITIZE, JobFilter(tag="x"), priority=40_000), "priority"),
-        (order(Verb.REPRIORITIZE, JobFilter(tag="x"), priority="5"), "priority"),
-        (order(Verb.APPROVE, JobFilter(max_cost=5)), "unit"),
-        (order(Verb.CANCEL, JobFilter(tag="x"), reason="\x00"), "reason"),
-        (order(Verb.CANCEL, JobFilter(q="")), "q"),
+        (order(BulkVerb.RETRY, JobFilter(status=Status.COMPLETED)), "status"),
+        (order(BulkVerb.CANCEL, JobFilter(status=Status.FAILED)), "status"),
+        (order(BulkVerb.DELETE, JobFilter(status=Status.RUNNING)), "status"),
+        (order(BulkVerb.APPROVE, JobFilter(status=Status.APPROVED)), "status"),
+        (order(BulkVerb.REJECT, JobFilter(tag="x")), "reason"),
+        (order(BulkVerb.REPRIORITIZE, JobFilter(tag="x")), "priority"),
+        (order(BulkVerb.REPRIORITIZE, JobFilter(tag="x"), priority=40_000), "priority"),
+        (order(BulkVerb.REPRIORITIZE, JobFilter(tag="x"), priority="5"), "priority"),
+        (order(BulkVerb.APPROVE, JobFilter(max_cost=5)), "unit"),
+        (order(BulkVerb.CANCEL, JobFilter(tag="x"), reason="\x00"), "reason"),
+        (order(BulkVerb.CANCEL, JobFilter(q="")), "q"),
     ],
 )
 async def test_an_order_that_breaks_a_rule_is_refused_before_it_begins(
-    db: Database, asked: Order, field: str
+    db: Database, asked: BulkRequest, field: str
 ) -> None:
     for ask in (preview, run):
         with pytest.raises(InvalidInput) as refused:
@@ -100,7 +100,7 @@ async def test_a_preview_counts_shows_the_newest_and_changes_nothing(
     failed = [scene.failed() for _ in range(7)]
     scene.completed()
     before = statuses(scene)
-    found = await preview(db, order(Verb.RETRY, JobFilter(job_type="greet")))
+    found = await preview(db, order(BulkVerb.RETRY, JobFilter(job_type="greet")))
     assert (found.matched, found.is_more, found.count) == (7, False, "7")
     assert [job.id for job in found.sample] == failed[:1:-1]
     assert found.to_dict()["sample"] == [str(job_id) for job_id in failed[:1:-1]]
@@ -113,10 +113,10 @@ async def test_counting_stops_at_the_bound(
     monkeypatch.setattr(bulk, "COUNT_BOUND", 4)
     for _ in range(3):
         scene.submit("a")
-    assert (await preview(db, order(Verb.CANCEL, everything=True))).count == "3"
+    assert (await preview(db, order(BulkVerb.CANCEL, everything=True))).count == "3"
     for _ in range(3):
         scene.running("b")
-    found = await preview(db, order(Verb.CANCEL, everything=True))
+    found = await preview(db, order(BulkVerb.CANCEL, everything=True))
     assert (found.matched, found.is_more, found.count) == (4, True, "4 or more")
 
 
@@ -127,7 +127,7 @@ async def test_cancel_takes_all_that_has_not_ended(db: Database, scene: Scene) -
     waiting = [scene.submit("a"), scene.submit("b", delay=60.0), awaiting(scene)]
     running, done = scene.running("c"), scene.completed("d")
     with scene.listening() as heard:
-        tally = await run(db, order(Verb.CANCEL, everything=True, reason="enough"))
+        tally = await run(db, order(BulkVerb.CANCEL, everything=True, reason="enough"))
     assert (tally.done, tally.refused) == (4, {})
     assert heard == [f"cancel {scene.worker_id}"]
     now = statuses(scene)
@@ -142,12 +142,12 @@ async def test_retry_takes_failed_jobs_and_cancelled_ones_only_by_name(
     db: Database, scene: Scene
 ) -> None:
     failed, cancelled = scene.failed("a"), scene.submit("b")
-    await run(db, order(Verb.CANCEL, everything=True))
+    await run(db, order(BulkVerb.CANCEL, everything=True))
     with scene.listening() as heard:
-        assert (await run(db, order(Verb.RETRY, everything=True))).done == 1
+        assert (await run(db, order(BulkVerb.RETRY, everything=True))).done == 1
     assert heard == ["wake a"]
     assert statuses(scene) == {failed: "approved", cancelled: "cancelled"}
-    assert (await run(db, order(Verb.RETRY, JobFilter(status=Status.CANCELLED)))).done == 1
+    assert (await run(db, order(BulkVerb.RETRY, JobFilter(status=Status.CANCELLED)))).done == 1
     assert statuses(scene)[cancelled] == "approved"
 
 
@@ -155,14 +155,16 @@ async def test_delete_takes_all_that_has_ended(db: Database, scene: Scene) -> No
     for make in (scene.completed, scene.failed):
         make("a")
     waiting = scene.submit("b")
-    assert (await run(db, order(Verb.DELETE, everything=True))).done == 2
+    assert (await run(db, order(BulkVerb.DELETE, everything=True))).done == 2
     assert statuses(scene) == {waiting: "approved"}
 
 
 async def test_reprioritize_takes_what_waits(db: Database, scene: Scene) -> None:
     job_id = scene.submit("a", tags=("urgent",))
     scene.submit("a")
-    assert (await run(db, order(Verb.REPRIORITIZE, JobFilter(tag="urgent"), priority=9))).done == 1
+    assert (
+        await run(db, order(BulkVerb.REPRIORITIZE, JobFilter(tag="urgent"), priority=9))
+    ).done == 1
     assert scene.claim("a")[0].job_id == job_id
 
 
@@ -172,9 +174,9 @@ async def test_approve_takes_what_is_cheap_enough_and_known_to_be(
     cheap, dear, unknown = (awaiting(scene, cost) for cost in (4.5, 12.0, None))
     tokens = awaiting(scene, 3.0, "tokens")
     wanted = JobFilter(max_cost=5, unit="EUR")
-    assert (await preview(db, order(Verb.APPROVE, wanted))).matched == 1
+    assert (await preview(db, order(BulkVerb.APPROVE, wanted))).matched == 1
     with scene.listening() as heard:
-        tally = await run(db, order(Verb.APPROVE, wanted, reason="small"))
+        tally = await run(db, order(BulkVerb.APPROVE, wanted, reason="small"))
     assert (tally.done, tally.refused) == (1, {})
     assert heard == ["wake spend"]
     now = statuses(scene)
@@ -191,7 +193,7 @@ async def test_nobody_approves_in_bulk_what_needs_a_second_person(
     scene.publish("spend")
     scene.conn.execute("update laneway.job_types set two_person = true where name = 'spend'")
     mine, hers = (awaiting(scene, 1.0, created_by=who) for who in ("ann", "bea"))
-    tally = await run(db, order(Verb.APPROVE, JobFilter(job_type="spend")))
+    tally = await run(db, order(BulkVerb.APPROVE, JobFilter(job_type="spend")))
     assert (tally.done, tally.refused.total()) == (1, 1)
     assert "another person" in next(iter(tally.refused))
     assert statuses(scene) == {mine: "awaiting_approval", hers: "approved"}
@@ -199,7 +201,7 @@ async def test_nobody_approves_in_bulk_what_needs_a_second_person(
 
 async def test_reject_cancels_with_the_reason(db: Database, scene: Scene) -> None:
     job_id = awaiting(scene)
-    assert (await run(db, order(Verb.REJECT, everything=True, reason="no money"))).done == 1
+    assert (await run(db, order(BulkVerb.REJECT, everything=True, reason="no money"))).done == 1
     said = scene.conn.execute("select status, cancel_reason from laneway.jobs_view"
                               " where id = %s", [job_id]).fetchone()  # fmt: skip
     assert said == ("cancelled", "rejected: no money")
@@ -209,7 +211,7 @@ async def test_refusals_are_counted_by_reason(db: Database, scene: Scene) -> Non
     for _ in range(2):
         scene.failed(unique_key="k")
     scene.submit(unique_key="k")
-    tally = await run(db, order(Verb.RETRY, JobFilter(job_type="greet")))
+    tally = await run(db, order(BulkVerb.RETRY, JobFilter(job_type="greet")))
     assert tally.done == 0
     assert tally.refused == {"another job that has not ended holds its unique_key": 2}
     assert tally.to_dict()["refused"] == dict(tally.refused)
@@ -242,7 +244,7 @@ async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
         JobFilter(worker="host:1", lane="default", tag="x"),
         JobFilter(worker=str(scene.worker_id), tag="x"),
     ):
-        found = await preview(db, order(Verb.RETRY, wanted))
+        found = await preview(db, order(BulkVerb.RETRY, wanted))
         assert [job.id for job in found.sample] == [mine], wanted
     for nothing in (
         JobFilter(max_cost=4.4, unit="EUR"),
@@ -252,7 +254,7 @@ async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
         JobFilter(q="%"),
         JobFilter(q="invoice_7"),
     ):
-        assert (await preview(db, order(Verb.RETRY, nothing))).matched == 0, nothing
+        assert (await preview(db, order(BulkVerb.RETRY, nothing))).matched == 0, nothing
 
 
 async def test_the_text_of_an_error_is_found_in_either_case(db: Database, scene: Scene) -> None:
@@ -260,7 +262,7 @@ async def test_the_text_of_an_error_is_found_in_either_case(db: Database, scene:
     scene.settle(claim, "giveup", error='{"type": "Timeout", "message": "Read Timed Out"}')
     scene.failed()
     for q in ("timed out", "TIMEOUT", "timeout: read"):
-        found = await preview(db, order(Verb.RETRY, JobFilter(status=Status.FAILED, q=q)))
+        found = await preview(db, order(BulkVerb.RETRY, JobFilter(status=Status.FAILED, q=q)))
         assert [job.id for job in found.sample] == [claim.job_id]
 
 
@@ -280,7 +282,7 @@ def fail_many(scene: Scene, count: int) -> None:
 
 async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, scene: Scene) -> None:
     fail_many(scene, 450)
-    asked = order(Verb.RETRY, JobFilter(job_type="many"))
+    asked = order(BulkVerb.RETRY, JobFilter(job_type="many"))
     seen = []
     rounds = bulk.run(db, asked, by="ann")
     async for tally in rounds:
@@ -310,13 +312,13 @@ async def test_a_database_that_goes_away_leaves_what_was_done(
 
     monkeypatch.setattr(store, "retry", broken)
     with pytest.raises(LanewayError):
-        await run(db, order(Verb.RETRY, JobFilter(job_type="many")))
+        await run(db, order(BulkVerb.RETRY, JobFilter(job_type="many")))
     assert sorted(statuses(scene).values()) == ["approved"] * 7 + ["failed"] * 13
 
 
 async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, scene: Scene) -> None:
     fail_many(scene, 300)
-    rounds = bulk.run(db, order(Verb.DELETE, JobFilter(job_type="many")), by="ann")
+    rounds = bulk.run(db, order(BulkVerb.DELETE, JobFilter(job_type="many")), by="ann")
     await anext(rounds)
     fail_many(scene, 10)
     async for _ in rounds:
@@ -327,7 +329,7 @@ async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, scene: Sce
 async def test_what_was_counted_is_what_is_taken(db: Database, scene: Scene) -> None:
     """Two statuses, the second of which is looked at long after the first."""
     counted = [awaiting(scene), scene.submit("b")]
-    asked = order(Verb.CANCEL, everything=True)
+    asked = order(BulkVerb.CANCEL, everything=True)
     found = await preview(db, asked)
     assert found.matched == 2
     assert found.to_dict()["upto"] == found.upto
@@ -346,7 +348,7 @@ async def test_without_a_preview_it_takes_what_there_was_at_the_beginning(
 ) -> None:
     awaiting(scene)
     scene.submit("b")
-    rounds = bulk.run(db, order(Verb.CANCEL, everything=True), by="ann")
+    rounds = bulk.run(db, order(BulkVerb.CANCEL, everything=True), by="ann")
     await anext(rounds)
     later = [scene.submit("b"), scene.running("c").job_id]
     assert [tally.done async for tally in rounds] == [2]
@@ -359,7 +361,7 @@ async def test_without_a_preview_it_takes_what_there_was_at_the_beginning(
 @pytest.mark.parametrize("upto", [-1, 2**63, "7", True])
 async def test_an_end_that_no_preview_says_is_refused(db: Database, upto: Any) -> None:
     with pytest.raises(InvalidInput, match="upto"):
-        await run(db, order(Verb.CANCEL, everything=True), upto)
+        await run(db, order(BulkVerb.CANCEL, everything=True), upto)
 
 
 async def test_the_age_of_jobs_is_told_by_the_databases_clock(db: Database, scene: Scene) -> None:
@@ -373,5 +375,5 @@ async def test_the_age_of_jobs_is_told_by_the_databases_clock(db: Database, scen
         (JobFilter(newer_than=86400, older_than=3600), [old]),
     ):
         for status in (None, Status.FAILED):
-            found = await preview(db, order(Verb.RETRY, replace(wanted, status=status)))
+            found = await preview(db, order(BulkVerb.RETRY, replace(wanted, status=status)))
             assert [job.id for job in found.sample] == ids, (wanted, status)

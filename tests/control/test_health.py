@@ -11,7 +11,7 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.control import health
-from laneway.control.health import Check, Finding, examine
+from laneway.control.health import Finding, HealthCheck, examine
 from laneway.control.server_settings import hurting
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
@@ -23,7 +23,7 @@ from tests.pgbouncer import pgbouncer
 UNREACHABLE = "postgresql://someone:secret@127.0.0.1:1/nowhere"
 
 
-async def all_checks(db: Database) -> dict[str, Check]:
+async def all_checks(db: Database) -> dict[str, HealthCheck]:
     return {check.name: check async for check in examine(db)}
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import psycopg
 
-from laneway.testing.history import Event
+from laneway.testing.history import HistoryEvent
 
 EVERY_S = 0.02
 _LOOK = """
@@ -33,7 +33,7 @@ class Observer:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self.events: list[Event] = []
+        self.events: list[HistoryEvent] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -74,4 +74,4 @@ class Observer:
             "shared": shared,
         }
         if running and not (self.events and self.events[-1].more == more):
-            self.events.append(Event("snapshot", at=at, more=more))
+            self.events.append(HistoryEvent("snapshot", at=at, more=more))

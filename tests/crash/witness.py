@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from laneway.testing.history import Event, Final, FinalJob
+from laneway.testing.history import Final, FinalJob, HistoryEvent
 
 _SQL = Path(__file__).with_name("witness.sql")
 _REPORTED = """(select * from unnest(p_seqs, p_attempts)
@@ -105,14 +105,14 @@ def _tap(conn: Conn, function: str) -> None:
     )
 
 
-def read(conn: Conn) -> list[Event]:
+def read(conn: Conn) -> list[HistoryEvent]:
     """All that it saw, with ids of jobs in place of their numbers."""
     rows = conn.execute(
         "select s.what, j.id::text, s.attempt, extract(epoch from s.at)::float8, s.n,"
         " s.tx::text::bigint, s.by, s.more"
         " from crash.seen s left join laneway.jobs j on j.seq = s.seq order by s.n"
     )
-    return [Event(*row) for row in rows]
+    return [HistoryEvent(*row) for row in rows]
 
 
 def read_final(conn: Conn) -> Final:

@@ -17,7 +17,7 @@ from laneway.engine.claim import call_limits
 from laneway.engine.lease.attempt_store import DatabaseLedger
 from laneway.errors import Refused
 from laneway.store.database import Database
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 from laneway.store.statement import Statement
 from tests.engine import held
 from tests.engine.workshop import SOON, Workshop, until
@@ -256,7 +256,7 @@ async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
 ) -> None:
     settle = DatabaseLedger.settle
 
-    async def unreadable(ledger: DatabaseLedger, verdicts: Sequence[Verdict]) -> list[Answer]:
+    async def unreadable(ledger: DatabaseLedger, verdicts: Sequence[Verdict]) -> list[WriteResult]:
         given = [v._replace(result="{") if v.kind == "analyzed" else v for v in verdicts]
         return await settle(ledger, given)
 

@@ -12,8 +12,8 @@ from laneway.domain.claim import Claim
 from laneway.engine.lease import completer, reporter
 from laneway.engine.lease.completer import Completer
 from laneway.engine.lease.reporter import Reporter
-from laneway.engine.process.throttled_warnings import Complaints
-from laneway.store.leases import Answer, LogEntry, Report, Verdict
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
+from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 
 CLAIMS = [Claim(seq, uuid4(), 1) for seq in range(1, 6)]
 # By the size of what is said of each: two fit, three would not, and one is too large by itself.
@@ -30,11 +30,13 @@ class Desk:
         self.settled: list[list[int]] = []
         self.reported: list[list[int]] = []
 
-    async def settle(self, verdicts: Sequence[Verdict]) -> list[Answer]:
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
         self.settled.append([one.claim.seq for one in verdicts])
         return []
 
-    async def report(self, reports: Sequence[Report], lines: Sequence[LogEntry]) -> list[Answer]:
+    async def report(
+        self, reports: Sequence[Report], lines: Sequence[LogEntry]
+    ) -> list[WriteResult]:
         self.reported.append([one.claim.seq for one in reports])
         return []
 
@@ -44,7 +46,7 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
 ) -> None:
     monkeypatch.setattr(completer, "MOST_CHARACTERS", 100)
     desk, told = Desk(), []
-    work = Completer(desk, Complaints(), lambda verdicts, _: told.extend(verdicts))  # type: ignore[arg-type]
+    work = Completer(desk, ThrottledWarnings(), lambda verdicts, _: told.extend(verdicts))  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         error = "x" * size if claim.seq % 2 else None
         work.add(Verdict(claim, "finish", None if error else "x" * size, error))
@@ -60,7 +62,7 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
 )
 async def test_batches_are_no_larger_than_their_portion(portion: int, together: list[int]) -> None:
     desk = Desk()
-    work = Completer(desk, Complaints(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
+    work = Completer(desk, ThrottledWarnings(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
     for seq in range(1200):
         work.add(Verdict(Claim(seq, uuid4(), 1), "finish"))
     while await work.run_once() == 0:
@@ -74,7 +76,7 @@ async def test_large_checkpoints_are_stored_a_few_at_a_time_and_who_waits_hears_
 ) -> None:
     monkeypatch.setattr(reporter, "MOST_CHARACTERS", 100)
     desk = Desk()
-    work = Reporter(desk, Complaints(), lambda answer: None)  # type: ignore[arg-type]
+    work = Reporter(desk, ThrottledWarnings(), lambda answer: None)  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         work.report(claim, Report(claim, checkpoint="x" * size))
     waits = [work.flush(claim) for claim in CLAIMS]

@@ -14,7 +14,7 @@ from laneway.engine.process import log_throttle
 from laneway.engine.registry import make_handler
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import error_json
-from laneway.store.leases import Answer, Assignment, Verdict
+from laneway.store.leases import Assignment, Verdict, WriteResult
 from tests.engine.workshop import Workshop, until
 
 POLICY = RetryPolicy(base=0.05, cap=0.1, jitter=0)
@@ -95,7 +95,7 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
 
     async def fn(ctx: Context) -> None: ...
 
-    told = failure_log.Failures()
+    told = failure_log.FailureLog()
 
     def fail(many: int, status: str, then: str | None = None) -> int:
         caplog.clear()
@@ -106,7 +106,7 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
             told.note(Run(assignment, make_handler("mail", fn), "default"), verdict)
             for one in (status, then):
                 if one is not None:
-                    told.settled([verdict], [Answer(n, 1, "accepted", one)])
+                    told.settled([verdict], [WriteResult(n, 1, "accepted", one)])
         if many > log_throttle.MOST:
             told.spells.end("mail")
         return len(caplog.records)

@@ -20,7 +20,7 @@ from laneway.config.settings import Settings
 from laneway.engine.lease import heartbeat as heartbeat_module
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.process import health as module
-from laneway.engine.process.health import Health
+from laneway.engine.process.health import WorkerHealth
 from laneway.observability.metrics_endpoint import served
 from tests.engine.crew import Crew
 from tests.engine.test_metrics import two_ports
@@ -53,7 +53,7 @@ async def test_worker_is_ready_only_while_it_would_run_jobs(shop: Workshop, fres
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    health = Health(shop.lw.settings)
+    health = WorkerHealth(shop.lw.settings)
     with served(0, "127.0.0.1", route=health.route) as port:
         assert (await asked(port, "/readyz"))[0] == 503
         worker = await shop.hire()
@@ -83,7 +83,7 @@ async def test_worker_is_starting_until_its_first_heartbeat(
 
     # A process that reads and never says that it is ready.
     monkeypatch.setattr(Heartbeat, "child", "tests.engine.mute_heartbeat")
-    health = Health(shop.lw.settings)
+    health = WorkerHealth(shop.lw.settings)
     with served(0, "127.0.0.1", route=health.route) as port:
         worker = await shop.hire()
         health.watch(worker)
@@ -103,7 +103,7 @@ async def test_worker_is_starting_until_its_first_heartbeat(
 
 
 async def test_health_names_a_loop_that_does_not_turn() -> None:
-    health = Health(Settings.load(loop_timeout=0.01))
+    health = WorkerHealth(Settings.load(loop_timeout=0.01))
     with served(0, "127.0.0.1", route=health.route) as port:
         await asyncio.sleep(0.02)
         code, said = await asked(port, "/healthz")
@@ -118,7 +118,7 @@ async def test_nothing_is_answered_before_the_routes_are_known() -> None:
     def route(metrics: WSGIApplication) -> WSGIApplication:
         with socket.socket() as one:
             asked_early.append(one.connect_ex(("127.0.0.1", port)))
-        return Health(Settings.load()).route(metrics)
+        return WorkerHealth(Settings.load()).route(metrics)
 
     with served(port, "127.0.0.1", route=route):
         assert asked_early == [errno.ECONNREFUSED]
@@ -126,7 +126,7 @@ async def test_nothing_is_answered_before_the_routes_are_known() -> None:
 
 
 async def test_other_paths_are_not_found() -> None:
-    health = Health(Settings.load())
+    health = WorkerHealth(Settings.load())
     with served(0, "127.0.0.1", route=health.route) as port:
         assert (await asked(port, "/healthz"))[0] == 200
         for path in ("/", "/health", "/metrics/x", "/readyz/"):

@@ -19,7 +19,7 @@ from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_child import HUNG, Beater, Teller
 from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
-from laneway.store.leases import Answer
+from laneway.store.leases import WriteResult
 from tests.engine.crew import Crew
 from tests.engine.workshop import Workshop, until
 
@@ -277,11 +277,11 @@ class Script:
     """Renews, and answers as it is told to."""
 
     def __init__(self) -> None:
-        self.answers: list[Answer] = []
+        self.answers: list[WriteResult] = []
         self.error: Exception | None = None
         self.during: Callable[[], None] = lambda: None
 
-    def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+    def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
         self.during()
         if self.error is not None:
             raise self.error
@@ -333,7 +333,7 @@ def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
 
 def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
     bench.beater.hold([(1, 1), (2, 1)], 30.0)
-    bench.script.answers = [Answer(1, 1, "fenced")]
+    bench.script.answers = [WriteResult(1, 1, "fenced")]
     bench.beater.renew([(1, 1), (2, 1)])
     assert bench.notes.told == [("fenced", 1, 1)]
     bench.now += 10
@@ -343,7 +343,7 @@ def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
 def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> None:
     bench.beater.hold([(1, 1)], 30.0)
     bench.now += 10
-    bench.script.answers = [Answer(1, 1, "cancel_requested")]
+    bench.script.answers = [WriteResult(1, 1, "cancel_requested")]
     bench.beater.renew([(1, 1)])
     assert bench.notes.told == [("cancel_requested", 1, 1)]
     bench.now += 29
@@ -358,7 +358,7 @@ def test_what_could_not_be_renewed_is_asked_again_soon_and_lost_in_time(
     bench.beater.hold([(1, 1)], 30.0)
     bench.now += 10
     if trouble == "busy":
-        bench.script.answers = [Answer(1, 1, "busy")]
+        bench.script.answers = [WriteResult(1, 1, "busy")]
     else:
         bench.script.error = DatabaseUnavailable("away")
     bench.beater.renew([(1, 1)])

@@ -18,7 +18,7 @@ from laneway import Cancel, Context, Snooze
 from laneway.app.laneway import run_worker
 from laneway.config.settings import Settings
 from laneway.errors import ConfigError
-from laneway.observability.counters import PROCESS, Tally
+from laneway.observability.counters import PROCESS, Counters
 from laneway.observability.metrics_endpoint import check_host, served
 from tests.engine.crew import Crew
 from tests.engine.workshop import SOON, Workshop, until
@@ -41,7 +41,7 @@ def read(port: int, query: str = "") -> dict[tuple[str, frozenset[str]], float]:
 @pytest.fixture
 def tally() -> None:
     """As in a process that has just begun."""
-    Tally.__init__(PROCESS)
+    Counters.__init__(PROCESS)
 
 
 async def test_each_attempt_is_counted_by_what_became_of_it(shop: Workshop, tally: None) -> None:
@@ -146,7 +146,7 @@ async def test_every_process_has_a_port_of_its_own(shop: Workshop) -> None:
 
 
 def test_a_reader_may_ask_for_some_metrics_only() -> None:
-    with served(0, "127.0.0.1", Tally()) as port:
+    with served(0, "127.0.0.1", Counters()) as port:
         assert read(port, "?name[]=laneway_lapses_total") == {
             ("laneway_lapses_total", frozenset()): 0
         }
@@ -162,7 +162,7 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
 
 def test_who_does_not_bear_the_token_is_told_nothing() -> None:
     token = "a token of sixteen characters"
-    with served(0, "127.0.0.1", Tally(), token=token) as port:
+    with served(0, "127.0.0.1", Counters(), token=token) as port:
         for header in (None, "Bearer ", f"Bearer {token}x", token, "Bearer \xe9"):
             request = Request(f"http://127.0.0.1:{port}/metrics")
             if header is not None:

@@ -20,7 +20,7 @@ from laneway.domain.lane import Lane
 from laneway.engine.claim.capacity import Rooms
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.lease import heartbeat_wire as wire
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registry import Registry, make_handler
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
@@ -39,7 +39,7 @@ class Loop(Service):
     longest_backoff_s: ClassVar[float] = 0.05
 
     def __init__(self, delay: float | None = None, error: Exception | None = None) -> None:
-        super().__init__(Complaints(interval_s=3600.0))
+        super().__init__(ThrottledWarnings(interval_s=3600.0))
         self.delay = delay
         self.error = error
         self.rounds = 0
@@ -133,7 +133,7 @@ def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
     caplog.set_level(logging.INFO)
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    complaints = Complaints()
+    complaints = ThrottledWarnings()
     for _ in range(50):
         complaints.tell("claimer", "away")
         complaints.over("claimer")

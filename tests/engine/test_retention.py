@@ -14,9 +14,9 @@ import pytest
 from laneway import Context
 from laneway.config.settings import Settings
 from laneway.engine.leader import retention as module
-from laneway.engine.leader.retention import Retention
+from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.store.database import Database
 from tests.engine.workshop import QUICK, Workshop, until
 
@@ -29,9 +29,11 @@ class Keeper:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.promoted: set[str] = set()
-        self.watchdog = Watchdog(database, settings, Complaints(), uuid4(), lambda types: None)
-        self.retention = Retention(
-            database, settings, Complaints(), self.watchdog, self.promoted.update
+        self.watchdog = Watchdog(
+            database, settings, ThrottledWarnings(), uuid4(), lambda types: None
+        )
+        self.retention = RetentionService(
+            database, settings, ThrottledWarnings(), self.watchdog, self.promoted.update
         )
 
     async def rounds(self) -> int:

@@ -18,9 +18,9 @@ from laneway import Context
 from laneway.config.settings import Settings
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.schedule import Schedule
-from laneway.engine.leader.schedule_checks import Check, make_check
+from laneway.engine.leader.schedule_checks import ScheduleCheck, make_check
 from laneway.engine.leader.scheduler import LONGEST_S, Scheduler
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import ConfigError
 from laneway.store import schedules
 from laneway.store.database import Database
@@ -35,9 +35,9 @@ class Called(Scheduler):
     """A scheduler that knows whether something is due that it may serve."""
 
     def __init__(
-        self, database: Database, holder: UUID, checks: dict[str, Check], *rest: Any
+        self, database: Database, holder: UUID, checks: dict[str, ScheduleCheck], *rest: Any
     ) -> None:
-        super().__init__(database, Complaints(), holder, checks, *rest)
+        super().__init__(database, ThrottledWarnings(), holder, checks, *rest)
         self.database, self.holder, self.checks = database, holder, checks
 
     async def is_due(self) -> bool:
@@ -55,7 +55,7 @@ class Office:
         # Half an hour away, so that no slot comes round while a test runs.
         self.minute = (datetime.now(UTC).minute + 30) % 60
 
-    def scheduler(self, *checks: Check, holder: UUID | None = None) -> Called:
+    def scheduler(self, *checks: ScheduleCheck, holder: UUID | None = None) -> Called:
         settings = Settings.load(database_url=self.shop.dsn)
         database = Database(self.shop.dsn, settings, role="worker", size=1)
         made = Called(
@@ -350,7 +350,7 @@ async def test_trouble_with_one_schedule_keeps_no_other_from_its_turn(
 # -- checks -------------------------------------------------------------------------------------
 
 
-def check(fn: Callable[..., Any], **options: Any) -> Check:
+def check(fn: Callable[..., Any], **options: Any) -> ScheduleCheck:
     return make_check("is_full", fn, **options)
 
 

@@ -14,7 +14,7 @@ from laneway.errors import (
     ServerUnreachable,
 )
 from laneway.http import AsyncClient, Client, ControlChanged, Event, JobsChanged, Opened
-from laneway.http.flow import Close, Emit, Open, Pause, Read, Reply, follow, of_job
+from laneway.http.flow import Close, Emit, Open, Pause, ReadBytes, Reply, follow, of_job
 from tests.http.script import (
     JOB,
     TOKEN,
@@ -138,9 +138,9 @@ def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
     opened = next(steps)
     assert isinstance(opened, Open)
     assert opened.silence_s == 10.0
-    assert isinstance(steps.send(Reply(200)), Read)
+    assert isinstance(steps.send(Reply(200)), ReadBytes)
     now = 1.0
-    assert isinstance(steps.send(b": ping\n\n"), Read)
+    assert isinstance(steps.send(b": ping\n\n"), ReadBytes)
     now = 3.0
     # Were nothing said on this connection any more, it would end too late.
     assert isinstance(steps.send(b": ping\n\n"), Close)
@@ -148,17 +148,17 @@ def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
     opened = steps.send(None)
     assert isinstance(opened, Open)
     assert opened.silence_s == 7.0
-    assert isinstance(steps.send(Reply(200)), Read)
+    assert isinstance(steps.send(Reply(200)), ReadBytes)
     now = 9.8
     assert isinstance(steps.send(event(1, "running")), Emit)
     assert isinstance(steps.send(None), Close)
     opened = steps.send(None)
     assert isinstance(opened, Open)
     assert opened.last_id == "1"
-    assert isinstance(steps.send(Reply(200)), Read)
+    assert isinstance(steps.send(Reply(200)), ReadBytes)
     now = 9.9
     # So little is left that another connection would not be worth it.
-    assert isinstance(steps.send(b": ping\n\n"), Read)
+    assert isinstance(steps.send(b": ping\n\n"), ReadBytes)
     now = 10.0
     assert isinstance(steps.send(None), Close)
     assert isinstance(steps.send(None), Pause)

@@ -14,7 +14,7 @@ from laneway.api.routes.description import describe
 from laneway.config.settings import Settings
 from laneway.domain.access import Principal, Role, RoleGrant, Token
 from laneway.domain.approval import Decision
-from laneway.domain.audit import Act
+from laneway.domain.audit import AuditEntry
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation, Reason
@@ -31,7 +31,7 @@ from laneway.domain.schedule import RunNow, Schedule, Slot
 from laneway.domain.stats import Failure, Point
 from laneway.domain.storage import Storage, TableSize
 from laneway.http import models
-from laneway.http.verbs import FlowVerb, ListVerb, StreamVerb, Verb, Verbs
+from laneway.http.verbs import ClientMethod, FlowVerb, ListVerb, StreamVerb, Verbs
 from laneway.store.database import Database
 
 # By the name of the schema: the types whose fields it has, names that differ (theirs: ours), what
@@ -89,7 +89,7 @@ SCHEMAS: dict[str, Told] = {
     "RoleOut": told(Role),
     "GrantOut": told(RoleGrant),
     "TokenOut": told(Token),
-    "ActOut": told(Act, made="claimed"),
+    "ActOut": told(AuditEntry, made="claimed"),
     "HealthOut": told(models.Health),
     "ReadinessOut": told(models.Readiness),
     "MeOut": told(models.Me),
@@ -190,7 +190,7 @@ def _operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _verbs() -> dict[str, Any]:
-    kinds = (Verb, ListVerb, StreamVerb, FlowVerb)
+    kinds = (ClientMethod, ListVerb, StreamVerb, FlowVerb)
     return {name: each for name, each in vars(Verbs).items() if isinstance(each, kinds)}
 
 
@@ -208,7 +208,7 @@ def test_every_operation_has_its_verb(document: dict[str, Any]) -> None:
     assert missing == set()
 
 
-CALLS = [name for name, each in _verbs().items() if isinstance(each, (Verb, ListVerb))]
+CALLS = [name for name, each in _verbs().items() if isinstance(each, (ClientMethod, ListVerb))]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -237,13 +237,13 @@ def test_a_call_goes_to_its_operation_and_has_a_key_where_that_takes_one(
 
 def _arguments(build: Any) -> dict[str, Any]:
     """Something for everything that must be given."""
-    from laneway.domain.bulk import Order
-    from laneway.domain.bulk import Verb as BulkVerb
+    from laneway.domain.bulk import BulkRequest
+    from laneway.domain.bulk import BulkVerb as BulkVerb
     from laneway.domain.filter import JobFilter
 
     samples: dict[str, Any] = {
         "limit": Limit("gpu"),
-        "order": Order(verb=BulkVerb.CANCEL, wanted=JobFilter(lane="x")),
+        "order": BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(lane="x")),
         "new": [("greet", {})],
         "settings": {},
         "change": {},

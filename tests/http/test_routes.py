@@ -17,7 +17,7 @@ from laneway.control import explain as explaining
 from laneway.control import jobs as verbs
 from laneway.domain.approval import Analysis, Approval
 from laneway.domain.audit import ActFilter
-from laneway.domain.bulk import Order, Verb
+from laneway.domain.bulk import BulkRequest, BulkVerb
 from laneway.domain.filter import JobFilter
 from laneway.domain.limit import Limit
 from laneway.domain.states import Status
@@ -97,7 +97,7 @@ async def test_a_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, sc
 
 async def test_a_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: Scene) -> None:
     ids = {scene.submit() for _ in range(3)}
-    order = Order(verb=Verb.CANCEL, wanted=JobFilter(job_type="greet"))
+    order = BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(job_type="greet"))
 
     found = await client.preview_bulk(order)
     run = await client.order_bulk(order, upto=found.upto)

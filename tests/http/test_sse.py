@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laneway.errors import ServerError
-from laneway.http.sse import Message, Parser
+from laneway.http.sse import Parser, SseMessage
 
 STREAM = (
     "\ufeff: hello\r\n"
@@ -19,10 +19,10 @@ STREAM = (
     "id: 3\ndata: cut off"
 ).encode()
 MESSAGES = [
-    Message("1", "job.state", '{"é":\n 1}'),
-    Message("2", "message", ""),
-    Message("2", "message", "kept id"),
-    Message("2", "message", "no space"),
+    SseMessage("1", "job.state", '{"é":\n 1}'),
+    SseMessage("2", "message", ""),
+    SseMessage("2", "message", "kept id"),
+    SseMessage("2", "message", "no space"),
 ]
 
 

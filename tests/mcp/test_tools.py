@@ -239,12 +239,12 @@ async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene:
 
 def test_names_are_those_of_the_api() -> None:
     for own, of_api in (
-        (outputs.JobDetailOut, jobs.JobDetailOut),
-        (outputs.JobOut, jobs.JobOut),
-        (outputs.AttemptOut, jobs.AttemptOut),
-        (outputs.ProgressOut, jobs.ProgressOut),
-        (outputs.ExplanationOut, jobs.ExplanationOut),
-        (outputs.LaneOut, lanes.LaneOut),
-        (outputs.LaneStatusOut, lanes.LaneStatusOut),
+        (outputs.JobDetailResult, jobs.JobDetailOut),
+        (outputs.JobResult, jobs.JobOut),
+        (outputs.AttemptResult, jobs.AttemptOut),
+        (outputs.ProgressResult, jobs.ProgressOut),
+        (outputs.ExplanationResult, jobs.ExplanationOut),
+        (outputs.LaneResult, lanes.LaneOut),
+        (outputs.LaneStatusResult, lanes.LaneStatusOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own

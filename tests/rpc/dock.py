@@ -15,15 +15,15 @@ from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.dispatch_server import Replica
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import Hello, ServedType
-from laneway.rpc.server.stream_caller import Caller
-from laneway.store.leases import Answer, Verdict
+from laneway.rpc.server.stream_caller import StreamCaller
+from laneway.store.leases import Verdict, WriteResult
 from laneway.store.notify import CHANNEL
 from laneway.store.workers import TypeRecord
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 
 PATIENCE = 60.0
-ANN = Caller(uuid4(), "ann", declares=None)
+ANN = StreamCaller(uuid4(), "ann", declares=None)
 
 
 def hello(*types: str | ServedType, **fields: Any) -> Hello:
@@ -88,7 +88,7 @@ class Hand:
         await until(lambda: len(self.jobs) >= count)
         return self.jobs
 
-    async def end(self, kind: str = "finish", count: int | None = None) -> list[Answer]:
+    async def end(self, kind: str = "finish", count: int | None = None) -> list[WriteResult]:
         """Ends what it has, or the first of it."""
         ended = self.jobs[:count]
         del self.jobs[: len(ended)]
@@ -113,7 +113,9 @@ class Hand:
             await self._reading
 
 
-async def settle(replica: Replica, claims: Sequence[Claim], kind: str = "finish") -> list[Answer]:
+async def settle(
+    replica: Replica, claims: Sequence[Claim], kind: str = "finish"
+) -> list[WriteResult]:
     return await replica.settle([Verdict(claim, kind, "null") for claim in claims], 20.0)
 
 
@@ -145,13 +147,13 @@ class Dock:
             await hand.hang_up()
         await self.replica.stop()
 
-    async def connect(self, said: Hello | None = None, caller: Caller = ANN) -> Hand:
+    async def connect(self, said: Hello | None = None, caller: StreamCaller = ANN) -> Hand:
         """A worker that takes what it is sent."""
         hand = await self.connect_deaf(said, caller)
         hand.read()
         return hand
 
-    async def connect_deaf(self, said: Hello | None = None, caller: Caller = ANN) -> Hand:
+    async def connect_deaf(self, said: Hello | None = None, caller: StreamCaller = ANN) -> Hand:
         """A worker that takes nothing yet."""
         said = said or hello()
         hand = Hand(self.replica, await self.replica.open(said, caller), said)

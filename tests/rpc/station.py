@@ -16,7 +16,7 @@ from laneway.control.throttle import Throttle
 from laneway.domain.claim import Claim
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
-from laneway.rpc.server.auth import Door
+from laneway.rpc.server.auth import Authenticator
 from laneway.rpc.server.dispatch_server import Replica
 from laneway.rpc.server.listener import RpcServer
 from laneway.store.database import Database
@@ -141,7 +141,7 @@ class Station:
         await self.server.stop(0)
 
     @property
-    def door(self) -> Door:
+    def door(self) -> Authenticator:
         return self.server.door
 
     def call(self, who: Principal | str | None, worker_id: UUID | None = None) -> Calls:

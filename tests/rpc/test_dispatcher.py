@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from laneway.config.settings import Settings
-from laneway.rpc.server.assignment_queue import Outbox, Parcel
-from laneway.rpc.server.claim_size import FIRST, Portion
+from laneway.rpc.server.assignment_queue import AssignmentQueue, QueuedAssignment
+from laneway.rpc.server.claim_size import FIRST, ClaimSize
 from laneway.rpc.server.handshake import ServedType
 from laneway.store.database import run_sync
 from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, Range, claim
@@ -364,13 +364,13 @@ async def test_a_claim_that_fails_keeps_the_stream(
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.round_robin.RETRY_S", 0.01)
     portions: list[int] = []
-    shrink = Portion.shrink
+    shrink = ClaimSize.shrink
 
-    def noted(portion: Portion) -> None:
+    def noted(portion: ClaimSize) -> None:
         shrink(portion)
         portions.append(portion.most)
 
-    monkeypatch.setattr(Portion, "shrink", noted)
+    monkeypatch.setattr(ClaimSize, "shrink", noted)
     hand = await dock.connect()
     scene.conn.execute("alter table laneway.ready rename to hidden")
     dock.replica.rotation.tell(["t"])
@@ -403,13 +403,13 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
     monkeypatch.setattr("laneway.rpc.server.assignment_queue.MOST_BYTES", 400_000)
     monkeypatch.setattr("laneway.rpc.server.claim_size.CLAIM_BYTES", 400_000)
     unsent: list[int] = []
-    put = Outbox.put
+    put = AssignmentQueue.put
 
-    def noted(outbox: Outbox, parcels: Iterable[Parcel]) -> None:
+    def noted(outbox: AssignmentQueue, parcels: Iterable[QueuedAssignment]) -> None:
         put(outbox, parcels)
         unsent.append(len(outbox))
 
-    monkeypatch.setattr(Outbox, "put", noted)
+    monkeypatch.setattr(AssignmentQueue, "put", noted)
     scene.conn.execute(
         "select laneway.submit('t', to_jsonb(repeat('x', 100000))) from generate_series(1, 300)"
     )
@@ -432,13 +432,13 @@ async def test_small_jobs_are_claimed_in_ever_larger_portions(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brought: list[int] = []
-    learn = Portion.learn
+    learn = ClaimSize.learn
 
-    def noted(portion: Portion, assignments: Sequence[Assignment]) -> None:
+    def noted(portion: ClaimSize, assignments: Sequence[Assignment]) -> None:
         learn(portion, assignments)
         brought.append(len(assignments))
 
-    monkeypatch.setattr(Portion, "learn", noted)
+    monkeypatch.setattr(ClaimSize, "learn", noted)
     scene.conn.execute("select laneway.submit('t', 'null') from generate_series(1, 1000)")
     hand = await dock.connect(hello(max_in_flight=2000))
     await hand.got(1000)

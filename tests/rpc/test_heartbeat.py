@@ -14,7 +14,7 @@ from laneway.errors import DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.endpoint import Link
 from laneway.rpc.worker.heartbeat_child import Renewals
-from laneway.store.leases import Answer
+from laneway.store.leases import WriteResult
 from tests.engine.workshop import until
 from tests.rpc.processes import Remote
 from tests.rpc.script import TOKEN, Scripted, assignment
@@ -80,7 +80,7 @@ def _held_after_a_new_stream(server: Scripted) -> bool:
 # -- the renewals by themselves -------------------------------------------------------------------
 
 
-def _asked(link: Link) -> list[Answer]:
+def _asked(link: Link) -> list[WriteResult]:
     pairs = [(1, 3), (2, 1), (3, 1)]
     job_ids = [UUID(int=n).bytes for n, _ in pairs]
     return Renewals(link, WORKER).renew(pairs, job_ids, 5.0)
@@ -90,7 +90,7 @@ async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(server: Sc
     odd = {2: pb.ANSWER_FENCED, 3: pb.ANSWER_CANCEL_REQUESTED}
     server.answer = lambda claim: odd.get(UUID(claim.job_id).int, pb.ANSWER_ACCEPTED)
     answers = await asyncio.to_thread(_asked, server.link)
-    assert answers == [Answer(2, 1, "fenced"), Answer(3, 1, "cancel_requested")]
+    assert answers == [WriteResult(2, 1, "fenced"), WriteResult(3, 1, "cancel_requested")]
     (request,) = server.of(pb.HeartbeatRequest)
     assert request.worker_id == WORKER
     assert [(UUID(c.job_id).int, c.attempt) for c in request.claims] == [(1, 3), (2, 1), (3, 1)]
@@ -101,7 +101,7 @@ async def test_another_replica_renews_when_one_does_not_answer(server: Scripted)
         gone = other.address
     renewals = Renewals(Link.to(f"{gone},{server.address}", TOKEN), WORKER)
 
-    def renew() -> list[Answer]:
+    def renew() -> list[WriteResult]:
         return renewals.renew([(1, 1)], [UUID(int=1).bytes], 1.0)
 
     with pytest.raises(DatabaseUnavailable, match=gone):

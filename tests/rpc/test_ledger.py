@@ -14,10 +14,10 @@ from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable, InvalidInput, Refused
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.attempt_store import InHand, RemoteLedger
-from laneway.rpc.worker.connection import Connection
-from laneway.store.call_limits import Grant
-from laneway.store.leases import Answer, LogEntry, Report, Verdict
-from laneway.store.steps import Kept
+from laneway.rpc.worker.connection import ReplicaConnection
+from laneway.store.call_limits import LimitGrant
+from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
+from laneway.store.steps import StepWrite
 from tests.rpc.script import TOKEN, Scripted
 
 ERROR = json.dumps({"type": "ValueError", "message": "no", "traceback": "line 1"})
@@ -31,7 +31,7 @@ async def server() -> AsyncIterator[Scripted]:
 
 @pytest.fixture
 async def ledger(server: Scripted) -> AsyncIterator[RemoteLedger]:
-    connection = Connection(server.link)
+    connection = ReplicaConnection(server.link)
     yield RemoteLedger(connection, str(uuid4()))
     await connection.close()
 
@@ -108,7 +108,7 @@ async def test_every_verdict_is_told_as_the_protocol_has_it(
     assert said.pop("claim") == {"jobId": str(claim.job_id), "attempt": 3}
     assert said.pop("ranMs") == "250"
     assert said == told
-    assert answers == ([] if answer is None else [Answer(claim.seq, 3, *answer)])
+    assert answers == ([] if answer is None else [WriteResult(claim.seq, 3, *answer)])
 
 
 async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
@@ -117,10 +117,10 @@ async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
     claim = Claim(10_001, uuid4(), 4)
     ledger.take(InHand(claim, str(claim.job_id), 3, 3, {}))
     failed = [Verdict(claim, "fail", error=ERROR)]
-    assert await ledger.settle(failed) == [Answer(claim.seq, 4, "accepted", "failed")]
+    assert await ledger.settle(failed) == [WriteResult(claim.seq, 4, "accepted", "failed")]
     server.statuses = ["approved"]
     # A server that says what has become of it knows better.
-    assert await ledger.settle(failed) == [Answer(claim.seq, 4, "accepted", "approved")]
+    assert await ledger.settle(failed) == [WriteResult(claim.seq, 4, "accepted", "approved")]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_what_is_not_plainly_accepted_is_answered(
     first, second = next(claims), next(claims)
     server.answer = lambda one: code if one.job_id == str(second.job_id) else pb.ANSWER_ACCEPTED
     finished = [Verdict(first, "finish", "1"), Verdict(second, "finish", "2")]
-    assert await ledger.settle(finished) == [Answer(second.seq, 3, said, status)]
+    assert await ledger.settle(finished) == [WriteResult(second.seq, 3, said, status)]
 
 
 async def test_a_call_carries_no_more_than_a_server_takes(
@@ -210,7 +210,7 @@ async def test_news_of_one_attempt_go_in_one_update(
         [Report(first, done=1.0, total=2.0, message="half"), Report(second, checkpoint="[1]")],
         [LogEntry(first, 1, "info", "a", 0.5), LogEntry(first, 2, "error", "b", 0.0)],
     )
-    assert answers == [Answer(second.seq, 3, "fenced")]
+    assert answers == [WriteResult(second.seq, 3, "fenced")]
     (request,) = server.of(pb.ReportProgressRequest)
     one, other = request.updates
     assert (one.done, one.total, one.message) == (1.0, 2.0, "half")
@@ -229,21 +229,21 @@ async def test_the_first_result_of_a_step_counts(
 ) -> None:
     claim = next(claims)
     assert await ledger.read_steps(claim) == {"one": "1"}
-    assert await ledger.keep_step(claim, "two", "2", 0.1) == Kept("kept", "2")
-    assert await ledger.keep_step(claim, "two", "3", 0.1) == Kept("kept", "2")
+    assert await ledger.keep_step(claim, "two", "2", 0.1) == StepWrite("kept", "2")
+    assert await ledger.keep_step(claim, "two", "3", 0.1) == StepWrite("kept", "2")
     server.answer = lambda one: pb.ANSWER_FENCED
-    assert await ledger.keep_step(claim, "two", "3", 0.1) == Kept("fenced", None)
+    assert await ledger.keep_step(claim, "two", "3", 0.1) == StepWrite("fenced", None)
 
 
 @pytest.mark.parametrize(
     "response, grant",
     [
-        ({"answer": pb.ANSWER_ACCEPTED}, Grant("granted", None)),
-        ({"answer": pb.ANSWER_ACCEPTED, "is_full": True}, Grant("full", None)),
-        ({"answer": pb.ANSWER_ACCEPTED, "is_full": True, "wait_ms": 250}, Grant("full", 0.25)),
-        ({"answer": pb.ANSWER_FENCED}, Grant("fenced", None)),
-        ({"answer": pb.ANSWER_CANCEL_REQUESTED}, Grant("cancel_requested", None)),
-        ({"answer": pb.ANSWER_UNSPECIFIED}, Grant("busy", None)),
+        ({"answer": pb.ANSWER_ACCEPTED}, LimitGrant("granted", None)),
+        ({"answer": pb.ANSWER_ACCEPTED, "is_full": True}, LimitGrant("full", None)),
+        ({"answer": pb.ANSWER_ACCEPTED, "is_full": True, "wait_ms": 250}, LimitGrant("full", 0.25)),
+        ({"answer": pb.ANSWER_FENCED}, LimitGrant("fenced", None)),
+        ({"answer": pb.ANSWER_CANCEL_REQUESTED}, LimitGrant("cancel_requested", None)),
+        ({"answer": pb.ANSWER_UNSPECIFIED}, LimitGrant("busy", None)),
     ],
 )
 async def test_a_limit_is_granted_full_or_refused(
@@ -251,7 +251,7 @@ async def test_a_limit_is_granted_full_or_refused(
     ledger: RemoteLedger,
     claims: Iterator[Claim],
     response: dict[str, Any],
-    grant: Grant,
+    grant: LimitGrant,
 ) -> None:
     server.limits = pb.AcquireLimitsResponse(**response)
     claim = next(claims)

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.errors import ConfigError, DatabaseUnavailable, InvalidInput
-from laneway.rpc.worker.connection import Connection
+from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.rpc.worker.endpoint import Link
 from tests.rpc.certificates import make_certificate
 from tests.rpc.script import TOKEN, Scripted
@@ -103,7 +103,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
     links = {"plain": None, "theirs": str(theirs[0]), "ours": str(ours[0])}
     async with Scripted(ours) as server:
         for name, tls_ca in links.items():
-            connection = Connection(Link.to(server.address, TOKEN, tls_ca=tls_ca))
+            connection = ReplicaConnection(Link.to(server.address, TOKEN, tls_ca=tls_ca))
             if name == "ours":
                 await connection.check(str(uuid4()))
             else:
@@ -117,7 +117,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
 async def test_a_server_without_tls_is_told_as_such(tmp_path: Path) -> None:
     trusted = str(make_certificate(tmp_path)[0])
     async with Scripted() as server:
-        connection = Connection(Link.to(server.address, TOKEN, tls_ca=trusted))
+        connection = ReplicaConnection(Link.to(server.address, TOKEN, tls_ca=trusted))
         with pytest.raises(DatabaseUnavailable, match="TLS: it does not speak it"):
             await connection.check(str(uuid4()))
         await connection.close()

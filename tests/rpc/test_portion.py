@@ -8,7 +8,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.engine.claim.capacity import MOST
-from laneway.rpc.server.claim_size import CLAIM_BYTES, FIRST, Portion
+from laneway.rpc.server.claim_size import CLAIM_BYTES, FIRST, ClaimSize
 from laneway.store.leases import Assignment
 
 
@@ -18,7 +18,7 @@ def jobs(count: int, size: int = 2, checkpoint: str | None = None) -> list[Assig
 
 
 def test_it_doubles_with_what_came_and_was_small() -> None:
-    portion = Portion()
+    portion = ClaimSize()
     seen = []
     for _ in range(7):
         portion.learn(jobs(portion.most))
@@ -27,7 +27,7 @@ def test_it_doubles_with_what_came_and_was_small() -> None:
 
 
 def test_few_or_none_say_nothing_of_more() -> None:
-    portion = Portion()
+    portion = ClaimSize()
     portion.learn(jobs(FIRST))
     for count in (0, 1, FIRST):
         portion.learn(jobs(count))
@@ -36,7 +36,7 @@ def test_few_or_none_say_nothing_of_more() -> None:
 
 @pytest.mark.parametrize("checkpoint", [None, "y" * 900_000])
 def test_large_ones_lower_it_at_once(checkpoint: str | None) -> None:
-    portion = Portion()
+    portion = ClaimSize()
     for _ in range(6):
         portion.learn(jobs(portion.most))
     portion.learn(jobs(3, 100_000, checkpoint))
@@ -48,7 +48,7 @@ def test_large_ones_lower_it_at_once(checkpoint: str | None) -> None:
 
 
 def test_what_was_learned_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = Portion(), Portion()
+    small, large = ClaimSize(), ClaimSize()
     for _ in range(6):
         small.learn(jobs(small.most))
     large.learn(jobs(1, CLAIM_BYTES))
@@ -57,7 +57,7 @@ def test_what_was_learned_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_claim_that_fails_is_tried_with_ever_fewer() -> None:
-    portion = Portion()
+    portion = ClaimSize()
     for _ in range(6):
         portion.learn(jobs(portion.most))
     seen = []

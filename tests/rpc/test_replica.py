@@ -16,7 +16,7 @@ from laneway.config.settings import Settings
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.errors import Forbidden
 from laneway.rpc.server.handshake import ServedType
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
 from laneway.store.leases import Verdict
 from laneway.store.statement import Statement
@@ -332,7 +332,7 @@ async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
 async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Dock) -> None:
     hand = await dock.connect()
     with pytest.raises(Forbidden, match="another principal"):
-        await dock.connect(hand.said, Caller(uuid4(), "bob"))
+        await dock.connect(hand.said, StreamCaller(uuid4(), "bob"))
     assert hand.dispatcher.end is None
     # Nor can anybody take the id of a worker that is no remote one.
     with pytest.raises(Forbidden):

@@ -17,7 +17,7 @@ from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import MOST_CLAIMS
 from laneway.rpc.server.handshake import MOST_IN_FLIGHT
-from laneway.rpc.server.ownership import Held
+from laneway.rpc.server.ownership import Ownership
 from laneway.store.database import Database
 from tests.api.conftest import People
 from tests.control.scene import Scene
@@ -362,7 +362,7 @@ async def test_calls_that_arrive_together_are_written_together(
     jobs = await at_hand(calls, scene, 8)
     sizes: list[int] = []
     asked = 0
-    run, find = Database.run, Held.find
+    run, find = Database.run, Ownership.find
 
     async def found(*args: Any) -> Any:
         nonlocal asked
@@ -375,7 +375,7 @@ async def test_calls_that_arrive_together_are_written_together(
             await until(lambda: asked == 8)
         return await run(database, statement)
 
-    monkeypatch.setattr(Held, "find", found)
+    monkeypatch.setattr(Ownership, "find", found)
     monkeypatch.setattr(Database, "run", slow)
     told = await asyncio.gather(*(calls.beat(job) for job in jobs))
     assert told == [[ACCEPTED]] * 8

@@ -10,13 +10,13 @@ import pytest
 from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc.server.result_batcher import Settling
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 
 CLAIM = Claim(7, uuid4(), 1)
 PAIR = CLAIM.seq, CLAIM.attempt
 RELEASE, FINISH = Verdict(CLAIM, "release"), Verdict(CLAIM, "finish", "1")
-RELEASED = Answer(*PAIR, "accepted", "approved")
-FENCED = Answer(*PAIR, "fenced")
+RELEASED = WriteResult(*PAIR, "accepted", "approved")
+FENCED = WriteResult(*PAIR, "fenced")
 
 
 class Clerk:
@@ -39,7 +39,7 @@ def settling(clerk: Clerk) -> Settling:
     return Settling(clerk)  # type: ignore[arg-type]
 
 
-async def saying(settling: Settling) -> asyncio.Future[list[Answer]]:
+async def saying(settling: Settling) -> asyncio.Future[list[WriteResult]]:
     said = asyncio.ensure_future(settling.settle([FINISH], 20.0))
     await asyncio.sleep(0)
     return said

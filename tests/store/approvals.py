@@ -10,7 +10,7 @@ from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.claim import Claim
 from laneway.store import approvals, workers
 from laneway.store.approvals import Decided
-from laneway.store.leases import Answer
+from laneway.store.leases import WriteResult
 from tests.store.desk import Desk
 
 EUR = Analysis(cost=7, currency="EUR", plan=["one"])
@@ -42,7 +42,7 @@ def analyzing(desk: Desk, name: str = "t") -> Claim:
     return claim
 
 
-def analyzed(desk: Desk, claim: Claim, said: Analysis = EUR) -> Answer:
+def analyzed(desk: Desk, claim: Claim, said: Analysis = EUR) -> WriteResult:
     answer = desk.settle(claim, "analyzed", result=json.dumps(said.to_dict()))
     assert answer is not None
     return answer

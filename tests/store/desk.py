@@ -17,7 +17,7 @@ from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.verb_rules import CancelOnly
 from laneway.store import jobs, lanes, leases
 from laneway.store.database import run_sync
-from laneway.store.leases import Answer, ClaimAnswer, LogEntry, Range, Report, Verdict
+from laneway.store.leases import ClaimAnswer, LogEntry, Range, Report, Verdict, WriteResult
 from laneway.store.statement import Statement
 
 T = TypeVar("T")
@@ -192,22 +192,22 @@ class Desk:
             " select seq, job_type, false, rank, attempt, retries, sealed from due"
         )
 
-    def settle(self, claim: Claim, kind: str, **more: Any) -> Answer | None:
+    def settle(self, claim: Claim, kind: str, **more: Any) -> WriteResult | None:
         """The answer, None for a finish plainly accepted."""
         answers = [a for a in self.settled(claim, kind, **more) if a.seq == claim.seq]
         assert len(answers) <= 1
         return answers[0] if answers else None
 
-    def settled(self, claim: Claim, kind: str, **more: Any) -> list[Answer]:
+    def settled(self, claim: Claim, kind: str, **more: Any) -> list[WriteResult]:
         """All that a settle answers, also about jobs and types that may go on now."""
         return self.run(leases.settle([Verdict(claim, kind, **more)]))
 
-    def heartbeat(self, claims: Sequence[Claim]) -> list[Answer]:
+    def heartbeat(self, claims: Sequence[Claim]) -> list[WriteResult]:
         return self.run(leases.heartbeat([c.seq for c in claims], [c.attempt for c in claims]))
 
     def report(
         self, reports: Sequence[Report] = (), lines: Sequence[LogEntry] = ()
-    ) -> list[Answer]:
+    ) -> list[WriteResult]:
         return self.run(leases.report(reports, lines))
 
     def cancel(

@@ -102,7 +102,7 @@ def test_an_open_finish_keeps_no_claim_waiting(desk: Desk, other: Desk) -> None:
     try:
         assert len(desk.claimed(1)) == 1
         assert desk.heartbeat([claim])[0].answer == "busy"
-        assert desk.settle(claim, "finish") == leases.Answer(claim.seq, 1, "busy", None)
+        assert desk.settle(claim, "finish") == leases.WriteResult(claim.seq, 1, "busy", None)
     finally:
         desk.do("reset lock_timeout")
     other.commit()
@@ -127,7 +127,7 @@ def test_a_finish_rolled_back_is_a_failure_when_it_is_confirmed(desk: Desk, othe
     claim = desk.running()
     other.begin()
     finish(other, claim)
-    assert desk.settle(claim, "confirm") == leases.Answer(claim.seq, 1, "busy", None)
+    assert desk.settle(claim, "confirm") == leases.WriteResult(claim.seq, 1, "busy", None)
     other.rollback()
     answer = desk.settle(claim, "confirm", error='{"type": "RolledBack", "message": "undone"}')
     assert answer is not None

@@ -10,7 +10,7 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.control import health, jobs, repair
-from laneway.control.health import Check, Finding
+from laneway.control.health import Finding, HealthCheck
 from laneway.domain.states import Status
 from laneway.store import health as store
 from laneway.store import leases, retention
@@ -149,7 +149,7 @@ async def test_look_for_lost_jobs_is_bounded_and_says_so(db: Database, desk: Des
     assert f"of {newest:,} looked at" not in check.message
     looked: list[int] = []
     assert await repair.repair(db, by="ann", on_look=looked.append) == (0, lost)
-    assert await health.check_lost(db) == Check("jobs", Finding.OK, "every job has a state")
+    assert await health.check_lost(db) == HealthCheck("jobs", Finding.OK, "every job has a state")
     desk.run(store.end_lost([kept]))
     assert desk.one("select count(*) from laneway.outcome where error ->> 'type' = 'Lost'") == lost
 

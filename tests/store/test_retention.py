@@ -12,7 +12,7 @@ from laneway.domain.approval import seconds_of
 from laneway.domain.retention import Retention
 from laneway.store import leases, retention
 from laneway.store.leases import LogEntry, Report, Verdict
-from laneway.store.retention import Mandate, Place
+from laneway.store.retention import Mandate, WalkPosition
 from tests.store.desk import Desk, error
 from tests.store.test_plans import spent
 
@@ -52,7 +52,7 @@ def keeps(desk: Desk, job_type: str, **columns: Any) -> None:
 
 def walk(desk: Desk, mandate: Mandate, **bounds: int) -> int:
     """A whole walk; how many it removed."""
-    removed, place = 0, Place()
+    removed, place = 0, WalkPosition()
     for _ in range(1000):
         step = desk.run(retention.remove_ended(mandate, place, **bounds))
         assert step is not None
@@ -146,7 +146,7 @@ def test_a_step_looks_at_and_removes_a_bounded_number(desk: Desk) -> None:
     for i in range(10):
         ended(desk, age_s=8 * DAY if i % 2 else 0)
     mandate = lead(desk)
-    first = desk.run(retention.remove_ended(mandate, Place(), scan=10, limit=2))
+    first = desk.run(retention.remove_ended(mandate, WalkPosition(), scan=10, limit=2))
     assert first is not None
     assert first.removed == 2
     assert walk(desk, mandate, scan=2, limit=2) == 3
@@ -161,10 +161,10 @@ def test_who_does_not_lead_in_that_epoch_removes_nothing(desk: Desk) -> None:
     mandate = lead(desk)
     stale = [Mandate(uuid4(), mandate.epoch), mandate._replace(epoch=mandate.epoch - 1)]
     for other in stale:
-        assert desk.run(retention.remove_ended(other, Place())) is None
+        assert desk.run(retention.remove_ended(other, WalkPosition())) is None
         assert desk.run(retention.expire_overaged(other)).ended is None
     desk.do("update laneway.leader set held_until = clock_timestamp() - interval '1 s'")
-    assert desk.run(retention.remove_ended(mandate, Place())) is None
+    assert desk.run(retention.remove_ended(mandate, WalkPosition())) is None
     assert len(left(desk)) == 1
 
 
@@ -510,7 +510,9 @@ def test_a_step_reads_its_page_and_what_it_removes(desk: Desk, counted: bool) ->
     if counted:
         keeps(desk, "many", keep_count=100)
     mandate = lead(desk)
-    middle = Place(desk.one("select max(seq) from laneway.outcome") - MANY // 2, {"many": 90})
+    middle = WalkPosition(
+        desk.one("select max(seq) from laneway.outcome") - MANY // 2, {"many": 90}
+    )
 
     def step() -> None:
         desk.run(retention.remove_ended(mandate, middle, scan=1000, limit=100))

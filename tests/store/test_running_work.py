@@ -11,7 +11,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.store import jobs, leases
-from laneway.store.leases import Answer, LogEntry, Report, Verdict
+from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from tests.store.desk import Desk, error
 
 
@@ -34,7 +34,7 @@ def test_every_write_about_an_attempt_that_does_not_run_is_fenced(desk: Desk) ->
     never = live._replace(seq=10**9)
     before = desk.row("lease", live.seq)
     for wrong in (stale, never):
-        fenced = [Answer(wrong.seq, wrong.attempt, "fenced")]
+        fenced = [WriteResult(wrong.seq, wrong.attempt, "fenced")]
         assert desk.heartbeat([wrong]) == fenced
         assert desk.report([Report(wrong, done=1, checkpoint="{}")]) == fenced
         assert desk.report([], [LogEntry(wrong, 1, "info", "late", 0)]) == fenced
@@ -47,7 +47,7 @@ def test_a_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(de
     stale = desk.running()
     desk.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
     (live,) = desk.claimed()
-    fenced = [Answer(stale.seq, 1, "fenced")]
+    fenced = [WriteResult(stale.seq, 1, "fenced")]
     assert desk.heartbeat([stale, live]) == fenced
     assert desk.heartbeat([live, stale]) == fenced
     assert (
@@ -67,7 +67,7 @@ def test_one_stale_job_leaves_the_others_of_its_batch_renewed(desk: Desk) -> Non
     claims = desk.claimed()
     desk.settle(claims[3], "finish")
     desk.do("update laneway.lease set lease_until = clock_timestamp()")
-    assert desk.heartbeat(claims) == [Answer(claims[3].seq, 1, "fenced")]
+    assert desk.heartbeat(claims) == [WriteResult(claims[3].seq, 1, "fenced")]
     renewed = "select count(*) from laneway.lease where lease_until > clock_timestamp()"
     assert desk.one(renewed) == 29
 
@@ -75,7 +75,7 @@ def test_one_stale_job_leaves_the_others_of_its_batch_renewed(desk: Desk) -> Non
 def test_a_worker_learns_of_a_cancel_by_its_next_heartbeat_or_report(desk: Desk) -> None:
     claim = desk.running()
     desk.cancel(claim.seq)
-    asked = [Answer(claim.seq, 1, "cancel_requested")]
+    asked = [WriteResult(claim.seq, 1, "cancel_requested")]
     desk.do("update laneway.lease set lease_until = clock_timestamp()")
     assert desk.heartbeat([claim]) == asked
     assert desk.one("select lease_until > clock_timestamp() from laneway.lease"), "still renewed"
@@ -165,7 +165,7 @@ def test_a_lease_that_another_transaction_holds_is_busy_not_waited_for(
     other.begin()
     other.do("select from laneway.lease where seq = %s for update", held.seq)
     desk.do("set lock_timeout = '1ms'")
-    busy = [Answer(held.seq, 1, "busy")]
+    busy = [WriteResult(held.seq, 1, "busy")]
     assert desk.heartbeat([held, free]) == busy
     assert desk.report([Report(held, done=1), Report(free, done=1)]) == busy
     assert desk.rows("select seq from laneway.progress") == [(free.seq,)]
@@ -178,9 +178,9 @@ def test_a_settle_that_has_not_committed_makes_its_jobs_busy(desk: Desk, other: 
     other.begin()
     other.settle(claim, "finish")
     desk.do("set lock_timeout = '1ms'")
-    assert desk.heartbeat([claim]) == [Answer(claim.seq, 1, "busy")]
+    assert desk.heartbeat([claim]) == [WriteResult(claim.seq, 1, "busy")]
     other.commit()
-    assert desk.heartbeat([claim]) == [Answer(claim.seq, 1, "fenced")]
+    assert desk.heartbeat([claim]) == [WriteResult(claim.seq, 1, "fenced")]
 
 
 def test_heartbeats_reports_and_settles_of_the_same_jobs_never_deadlock(
@@ -218,9 +218,9 @@ def _beat(desk: Desk, claims: list[Claim], start: threading.Barrier, done: threa
         desk.report([Report(c, done=1) for c in claims])
 
 
-def _end(desk: Desk, claims: list[Claim], kind: str, start: threading.Barrier) -> list[Answer]:
+def _end(desk: Desk, claims: list[Claim], kind: str, start: threading.Barrier) -> list[WriteResult]:
     start.wait()
-    answers: list[Answer] = []
+    answers: list[WriteResult] = []
     while claims:
         said = desk.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
         busy = {a.seq for a in said if a.answer == "busy"}

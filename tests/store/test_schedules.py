@@ -14,7 +14,7 @@ import pytest
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.schedule import Schedule
 from laneway.store import schedules
-from laneway.store.schedules import Due, Fired, Look, SlotEntry
+from laneway.store.schedules import Due, DueSchedules, Fired, SlotEntry
 from tests.store.desk import PAST_CHECKS, Desk
 
 T0 = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -46,7 +46,7 @@ def lead(desk: Desk, holder: UUID | None = None) -> int:
     return int(epoch)
 
 
-def look(desk: Desk, *checks: str) -> Look:
+def look(desk: Desk, *checks: str) -> DueSchedules:
     return desk.run(schedules.find_due(desk.worker, checks))
 
 

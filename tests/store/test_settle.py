@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.store import leases
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 from tests.store.desk import Desk, error
 
 CHARGED = ("fail", "lost", "stalled")
@@ -32,7 +32,7 @@ def verdict(claim: Claim, kind: str) -> Verdict:
     return Verdict(claim, kind, result=result, error=told, delay_s=delay, ran_s=1.5)
 
 
-def settle(desk: Desk, kind: str, claim: Claim) -> Answer | None:
+def settle(desk: Desk, kind: str, claim: Claim) -> WriteResult | None:
     answers = desk.run(leases.settle([verdict(claim, kind)]))
     return answers[0] if answers else None
 
@@ -69,7 +69,7 @@ def test_a_verdict_puts_the_job_where_its_table_says(
         assert answer is None
     else:
         said = "cancel_requested" if cancelled else "accepted"
-        assert answer == Answer(claim.seq, 1, said, status)
+        assert answer == WriteResult(claim.seq, 1, said, status)
     assert desk.slots_agree()
     assert desk.one("select status from laneway.jobs_view where seq = %s", claim.seq) == status
     if status == "approved":
@@ -132,7 +132,7 @@ def test_the_same_verdict_again_is_answered_as_the_first_and_writes_nothing(
     if kind in ("lost", "stalled"):
         return  # only the watchdog says these, and it names what it has just seen
     if first is None:
-        assert again == Answer(claim.seq, 1, "accepted", "completed")
+        assert again == WriteResult(claim.seq, 1, "accepted", "completed")
     else:
         assert again == first
 
@@ -148,7 +148,7 @@ def test_a_stale_attempt_is_fenced_while_the_next_one_runs(desk: Desk, kind: str
     desk.settle(stale, "lost", error=error("WorkerLost", "worker lost"), delay_s=0)
     (live,) = desk.claimed()
     before = _everything(desk)
-    assert settle(desk, kind, stale) == Answer(stale.seq, 1, "fenced", None)
+    assert settle(desk, kind, stale) == WriteResult(stale.seq, 1, "fenced", None)
     assert _everything(desk) == before
     assert settle(desk, "finish", live) is None
 
@@ -159,7 +159,7 @@ def test_an_attempt_taken_back_for_good_is_fenced(desk: Desk, kind: str, end: st
     claim = desk.running(max_retries=0)
     told = error({"lost": "WorkerLost", "stalled": "Stalled"}[end], "worker lost")
     desk.settle(claim, end, error=told)
-    assert settle(desk, kind, claim) == Answer(claim.seq, 1, "fenced", None)
+    assert settle(desk, kind, claim) == WriteResult(claim.seq, 1, "fenced", None)
     assert desk.row("outcome", claim.seq)["status"] == "failed"
 
 
@@ -168,7 +168,7 @@ def test_an_attempt_taken_back_stays_fenced_after_an_operators_retry(desk: Desk,
     claim = desk.running(max_retries=0)
     desk.settle(claim, "lost", error=error("WorkerLost", "worker lost"))
     assert desk.retry(claim.seq).found_in == "failed"
-    assert settle(desk, kind, claim) == Answer(claim.seq, 1, "fenced", None)
+    assert settle(desk, kind, claim) == WriteResult(claim.seq, 1, "fenced", None)
 
 
 @pytest.mark.parametrize("kind", VERDICTS)
@@ -178,7 +178,7 @@ def test_an_attempt_taken_back_stays_fenced_after_the_waiting_job_is_cancelled(
     claim = desk.running()
     desk.settle(claim, "lost", error=error("WorkerLost", "worker lost"))
     assert desk.cancel(claim.seq).found_in == "approved"
-    assert settle(desk, kind, claim) == Answer(claim.seq, 1, "fenced", None)
+    assert settle(desk, kind, claim) == WriteResult(claim.seq, 1, "fenced", None)
     assert desk.row("outcome", claim.seq)["result"] is None
 
 
@@ -204,7 +204,7 @@ def test_one_stale_job_leaves_the_others_of_its_batch_accepted(desk: Desk) -> No
     desk.settle(stale, "release")
     batch = [verdict(c, "finish" if i % 2 else "fail") for i, c in enumerate(claims)]
     answers = {a.seq: a for a in desk.run(leases.settle(batch))}
-    assert answers.pop(stale.seq) == Answer(stale.seq, 1, "fenced", None)
+    assert answers.pop(stale.seq) == WriteResult(stale.seq, 1, "fenced", None)
     assert {a.answer for a in answers.values()} == {"accepted"}
     assert set(answers) == {c.seq for c in claims[::2]}
     counts = dict(desk.rows("select status, count(*) from laneway.jobs_view group by 1"))
@@ -228,7 +228,7 @@ def test_a_stale_and_the_running_attempt_of_a_job_in_one_batch_get_each_their_an
     desk.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
     (live,) = desk.claimed()
     answers = desk.run(leases.settle([verdict(stale, "finish"), verdict(live, "finish")]))
-    assert answers == [Answer(stale.seq, 1, "fenced", None)]
+    assert answers == [WriteResult(stale.seq, 1, "fenced", None)]
     assert desk.row("outcome", live.seq)["attempt"] == 2
 
 
@@ -322,8 +322,10 @@ def test_settle_meets_a_cancel_that_is_under_way_and_obeys_it(desk: Desk, other:
     claim = desk.running()
     other.begin()
     other.cancel(claim.seq, "ann")
-    assert settle(desk, "finish", claim) == Answer(claim.seq, 1, "busy", None)
+    assert settle(desk, "finish", claim) == WriteResult(claim.seq, 1, "busy", None)
     other.commit()
-    assert settle(desk, "finish", claim) == Answer(claim.seq, 1, "cancel_requested", "cancelled")
+    assert settle(desk, "finish", claim) == WriteResult(
+        claim.seq, 1, "cancel_requested", "cancelled"
+    )
     assert desk.row("outcome", claim.seq)["result"] == {"n": 1}
     assert desk.row("outcome", claim.seq)["cancel_by"] == "ann"

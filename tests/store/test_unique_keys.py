@@ -8,11 +8,11 @@ import pytest
 
 from laneway.domain.job import NewJob, new_job_id
 from laneway.store import jobs
-from laneway.store.jobs import Submitted
+from laneway.store.jobs import SubmitResult
 from tests.store.desk import Desk, error
 
 
-def submit(desk: Desk, key: str = "k", **more: object) -> Submitted:
+def submit(desk: Desk, key: str = "k", **more: object) -> SubmitResult:
     job = NewJob(id=new_job_id(), unique_key=key, **{"job_type": "t", **more})  # type: ignore[arg-type]
     return desk.run(jobs.submit(job))
 
@@ -20,9 +20,9 @@ def submit(desk: Desk, key: str = "k", **more: object) -> Submitted:
 def test_a_second_submit_answers_the_first_job_and_stores_nothing(desk: Desk) -> None:
     first = submit(desk)
     again = submit(desk)
-    assert (first.duplicate, again) == (False, Submitted(first.id, "approved", True))
+    assert (first.duplicate, again) == (False, SubmitResult(first.id, "approved", True))
     desk.claimed()
-    assert submit(desk) == Submitted(first.id, "running", True)
+    assert submit(desk) == SubmitResult(first.id, "running", True)
     assert desk.one("select count(*) from laneway.jobs") == 1
 
 
@@ -44,7 +44,7 @@ def test_a_second_submit_waits_for_the_first_and_is_its_duplicate_after_commit(
     waiting = desk.later(lambda: submit(desk))
     other.await_blocked(desk)
     other.commit()
-    assert waiting.result(20) == Submitted(first.id, "approved", True)
+    assert waiting.result(20) == SubmitResult(first.id, "approved", True)
 
 
 def test_a_second_submit_becomes_the_owner_when_the_first_is_rolled_back(
@@ -89,7 +89,7 @@ def test_every_end_frees_the_key(desk: Desk, end: str) -> None:
 def test_a_job_that_waits_again_keeps_its_key(desk: Desk, kind: str) -> None:
     claim = desk.running(unique_key="k")
     desk.settle(claim, kind, error=error(), delay_s=30)
-    assert submit(desk) == Submitted(claim.job_id, "approved", True)
+    assert submit(desk) == SubmitResult(claim.job_id, "approved", True)
 
 
 def test_the_end_of_an_old_holder_leaves_the_key_of_the_new_one(desk: Desk) -> None:

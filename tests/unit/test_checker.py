@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.testing.checker import LAWS, check, overlaps, stale_writes
-from laneway.testing.history import Event, Final, FinalJob, History
+from laneway.testing.history import Final, FinalJob, History, HistoryEvent
 
 Story = tuple[History, Final]
 
@@ -102,7 +102,7 @@ def without(history: History, what: str, **more: object) -> History:
 
 def changed(history: History, what: str, **fields: object) -> History:
     """All events of a kind with some fields replaced, those of `more` too."""
-    own = {k: v for k, v in fields.items() if k in Event.__dataclass_fields__}
+    own = {k: v for k, v in fields.items() if k in HistoryEvent.__dataclass_fields__}
     more = {k: v for k, v in fields.items() if k not in own}
     return History(
         replace(e, more={**e.more, **more}, **own) if e.what == what else e  # type: ignore[arg-type]
@@ -269,7 +269,7 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
     "analyzed too often": (
         "I8",
         lambda h, f: (
-            History([*h, *(Event("claim", "g", i, n=60 + i, more={"analysis": True, "payload": ""})
+            History([*h, *(HistoryEvent("claim", "g", i, n=60 + i, more={"analysis": True, "payload": ""})
                            for i in (3, 4, 5))]),
             f,
         ),

@@ -123,14 +123,14 @@ def test_checking_a_payload_takes_a_bounded_number_of_steps(
     schema, payload = COSTLY[name]
     found = json_schema.read(json.dumps(schema))
     asked = 0
-    visit = payload_check.Check.visit
+    visit = payload_check.PayloadCheck.visit
 
     def counted(self: Any, *given: Any) -> Any:
         nonlocal asked
         asked += 1
         return visit(self, *given)
 
-    monkeypatch.setattr(payload_check.Check, "visit", counted)
+    monkeypatch.setattr(payload_check.PayloadCheck, "visit", counted)
     payload_check.problems(found, payload)
     assert asked <= MOST_STEPS + 1
 

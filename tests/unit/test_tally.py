@@ -9,13 +9,13 @@ from laneway.observability.counters import (
     MOST_LANES,
     MOST_ROUTES,
     OTHER,
+    Counters,
     Histogram,
-    Tally,
 )
 from laneway.observability.metrics import (
     FAMILIES,
     OF_WORKERS,
-    Page,
+    MetricsSnapshot,
     of_process,
     of_server,
     of_worker,
@@ -23,7 +23,7 @@ from laneway.observability.metrics import (
 
 
 def test_names_beyond_the_bound_are_counted_together() -> None:
-    tally = Tally()
+    tally = Counters()
     for i in range(MOST_JOB_TYPES * 2):
         tally.claimed(f"lane-{i}", 1)
         tally.ends(f"lane-{i}", f"type-{i}").add("completed", 0.1)
@@ -47,7 +47,7 @@ def test_a_value_falls_below_the_first_bound_it_does_not_exceed() -> None:
 
 
 def test_who_leads_is_known_until_it_resigns() -> None:
-    tally, holder = Tally(), uuid4()
+    tally, holder = Counters(), uuid4()
     tally.leads(holder, 7)
     assert "laneway_leader_epoch 7.0" in _page(tally)
     tally.leads(holder, None)
@@ -55,7 +55,7 @@ def test_who_leads_is_known_until_it_resigns() -> None:
 
 
 def test_every_metric_of_a_process_is_told_before_anything_was_counted() -> None:
-    page = _page(Tally())
+    page = _page(Counters())
     for family in OF_WORKERS:
         assert f"# TYPE {family.name} {family.kind}\n" in page
     assert len({family.name for family in FAMILIES}) == len(FAMILIES)
@@ -65,7 +65,7 @@ def test_every_metric_of_a_process_is_told_before_anything_was_counted() -> None
 
 
 def test_openmetrics_is_told_to_who_asks_for_it() -> None:
-    page = Page(lambda: of_worker(Tally()))
+    page = MetricsSnapshot(lambda: of_worker(Counters()))
     body, kind = page.text("application/openmetrics-text;version=junk;q=0.5,*/*;q=0.1")
     assert kind.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
@@ -73,6 +73,6 @@ def test_openmetrics_is_told_to_who_asks_for_it() -> None:
     assert kind.startswith("text/plain")
 
 
-def _page(tally: Tally) -> str:
+def _page(tally: Counters) -> str:
     made = [*of_worker(tally), *of_process(tally), *of_server(tally, 3)]
-    return Page(lambda: made).text("")[0].decode()
+    return MetricsSnapshot(lambda: made).text("")[0].decode()

@@ -36,7 +36,7 @@ from laneway.api.routes import (
     workers,
 )
 from laneway.api.routes.bulk import BulkRuns
-from laneway.api.routes.health import Readiness
+from laneway.api.routes.health import ReadinessCheck
 from laneway.api.routes.metrics import ClusterFigures
 from laneway.api.streams.hub import Hub
 from laneway.client import Client
@@ -91,7 +91,7 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.client = own
     app.state.gatekeeper = Gatekeeper(database)
     app.state.throttle = Throttle(settings)
-    app.state.readiness = Readiness(database)
+    app.state.readiness = ReadinessCheck(database)
     app.state.bulk_runs = BulkRuns(database, lambda few: app.state.gatekeeper.review(few))
     app.state.hub = Hub(database, settings, lambda few: app.state.gatekeeper.review(few))
     app.state.cluster_figures = ClusterFigures(database, app.state.readiness)

@@ -20,7 +20,7 @@ from laneway.config.settings import Settings
 from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
-from laneway.engine.process.health import Health
+from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.lifecycle import run_worker_process
 from laneway.engine.process.logs import configure
 from laneway.engine.process.supervisor import Supervisor, command
@@ -285,7 +285,7 @@ def run_worker(
         check_host(settings)
     if processes is None or is_supervised:
         dsn = loaded.database.dsn
-        health = Health(settings)
+        health = WorkerHealth(settings)
         with metrics_of(settings, health, is_supervised=is_supervised):
             make = partial(Worker, dsn, settings, loaded.handlers, only_lanes=only, app=app)
             more: dict[str, Any] = {"name": name, "max_jobs": max_jobs, "transport": "database"}
@@ -306,7 +306,7 @@ def size_options(sizes: Mapping[str, int | None]) -> list[str]:
 
 
 def metrics_of(
-    settings: Settings, health: Health, *, is_supervised: bool = False
+    settings: Settings, health: WorkerHealth, *, is_supervised: bool = False
 ) -> AbstractContextManager[object]:
     """Serves metrics and health of this process, if a port is set for them."""
     if settings.metrics_port is None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from laneway.app.laneway import Laneway, load_app, metrics_of, size_options
-from laneway.engine.process.health import Health
+from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.lifecycle import run_worker_process
 from laneway.engine.process.logs import configure
 from laneway.engine.process.supervisor import Supervisor, command
@@ -91,7 +91,7 @@ def run_remote_worker(
 
         check_host(settings)
     if processes is None or is_supervised:
-        health = Health(settings)
+        health = WorkerHealth(settings)
         with metrics_of(settings, health, is_supervised=is_supervised):
             return run_worker_process(
                 lambda: RemoteWorker(

@@ -13,7 +13,7 @@ from laneway.cli.output import line, show_json, visible
 
 if TYPE_CHECKING:
     from laneway.config.settings import Settings
-    from laneway.control.health import Check
+    from laneway.control.health import HealthCheck
 
 MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
 
@@ -29,15 +29,15 @@ def doctor(json: Json = False) -> None:
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-async def _examine(json: bool) -> list[Check]:
+async def _examine(json: bool) -> list[HealthCheck]:
     from laneway.app.open_database import open_database
-    from laneway.control.health import Check, Finding, examine
+    from laneway.control.health import Finding, HealthCheck, examine
     from laneway.errors import LanewayError
 
     chosen = session.settings()
-    found: list[Check] = []
+    found: list[HealthCheck] = []
 
-    def tell(check: Check) -> None:
+    def tell(check: HealthCheck) -> None:
         found.append(check)
         _show(check, json)
 
@@ -48,13 +48,13 @@ async def _examine(json: bool) -> list[Check]:
     except LanewayError as error:
         step = "look at the line above" if found else "set LANEWAY_DATABASE_URL"
         name = "examination" if found else "database"
-        tell(Check(name, Finding.FAIL, str(error), step))
+        tell(HealthCheck(name, Finding.FAIL, str(error), step))
     tell(_embedded(chosen))
     return found
 
 
-def _embedded(chosen: Settings) -> Check:
-    from laneway.control.health import Check, Finding
+def _embedded(chosen: Settings) -> HealthCheck:
+    from laneway.control.health import Finding, HealthCheck
     from laneway.embedded.binaries import find_binaries
     from laneway.errors import ConfigError
 
@@ -62,16 +62,18 @@ def _embedded(chosen: Settings) -> Check:
         programs = find_binaries(chosen.pg_bin)
     except ConfigError as error:
         needed = chosen.conninfo is None
-        return Check(
+        return HealthCheck(
             "embedded",
             Finding.FAIL if needed else Finding.OK,
             str(error) if needed else "no PostgreSQL programs found, and none needed",
             "set LANEWAY_DATABASE_URL or LANEWAY_PG_BIN" if needed else None,
         )
-    return Check("embedded", Finding.OK, f"PostgreSQL {programs.version} in {programs.directory}")
+    return HealthCheck(
+        "embedded", Finding.OK, f"PostgreSQL {programs.version} in {programs.directory}"
+    )
 
 
-def _show(check: Check, json: bool) -> None:
+def _show(check: HealthCheck, json: bool) -> None:
     if json:
         show_json(check.to_dict())
         return

@@ -15,7 +15,7 @@ from laneway.cli.output import is_interactive, line, note, show_json, visible
 
 if TYPE_CHECKING:
     from laneway.cli.session import Desk
-    from laneway.domain.bulk import Order, Preview, Tally
+    from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
     from laneway.domain.filter import JobFilter
 
 STATUSES = ("pending", "awaiting_approval", "approved", "running",
@@ -162,9 +162,11 @@ async def say_unknown_lane(desk: Desk, lane: str | None) -> None:
 
 def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:
     """Counts, asks, does, and says what became of it; `said` is the verb's past participle."""
-    from laneway.domain.bulk import Order, Verb
+    from laneway.domain.bulk import BulkRequest, BulkVerb
 
-    order = Order(verb=Verb(verb), wanted=chosen.wanted, everything=chosen.everything, **more)
+    order = BulkRequest(
+        verb=BulkVerb(verb), wanted=chosen.wanted, everything=chosen.everything, **more
+    )
     found = session.run(lambda desk: _preview(desk, order, chosen))
     if chosen.dry_run:
         _show_preview(found, said, json)
@@ -178,16 +180,16 @@ def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoRet
     raise typer.Exit(_show_tally(tally, verb, said, json))
 
 
-async def _preview(desk: Desk, order: Order, chosen: Chosen) -> Preview:
+async def _preview(desk: Desk, order: BulkRequest, chosen: Chosen) -> Preview:
     found = await desk.preview(order)
     if not found.matched:
         await say_unknown_lane(desk, chosen.options["lane"])
     return found
 
 
-async def _run(desk: Desk, order: Order, found: Preview) -> Tally | None:
+async def _run(desk: Desk, order: BulkRequest, found: Preview) -> BulkProgress | None:
     running = await _count_running(desk, order)
-    tally: Tally | None = None
+    tally: BulkProgress | None = None
     async for tally in desk.run_bulk(order, found.upto):
         if is_interactive():
             note(f"{tally.done + tally.refused.total():,} of {found.count}")
@@ -197,14 +199,14 @@ async def _run(desk: Desk, order: Order, found: Preview) -> Tally | None:
     return tally
 
 
-async def _count_running(desk: Desk, order: Order) -> int | None:
+async def _count_running(desk: Desk, order: BulkRequest) -> int | None:
     """How many running jobs a cancel is for; None where it is not known."""
     from dataclasses import replace
 
-    from laneway.domain.bulk import Verb
+    from laneway.domain.bulk import BulkVerb
     from laneway.domain.states import Status
 
-    if order.verb is not Verb.CANCEL:
+    if order.verb is not BulkVerb.CANCEL:
         return None
     if order.wanted.status not in (None, Status.RUNNING):
         return 0
@@ -228,10 +230,10 @@ def _say_sample(found: Preview) -> None:
             note(f"  {job.id} {visible(job.job_type)} {job.status}")
 
 
-def _show_tally(tally: Tally | None, verb: str, said: str, json: bool) -> ExitCode:
-    from laneway.domain.bulk import Tally, Verb
+def _show_tally(tally: BulkProgress | None, verb: str, said: str, json: bool) -> ExitCode:
+    from laneway.domain.bulk import BulkProgress, BulkVerb
 
-    tally = tally or Tally(Verb(verb))
+    tally = tally or BulkProgress(BulkVerb(verb))
     if json:
         show_json(tally.to_dict())
     else:
@@ -241,7 +243,7 @@ def _show_tally(tally: Tally | None, verb: str, said: str, json: bool) -> ExitCo
     return ExitCode.REFUSED if tally.refused else ExitCode.OK
 
 
-def _done(tally: Tally, said: str) -> str:
+def _done(tally: BulkProgress, said: str) -> str:
     """What was done; a running job of a cancel ends when its worker has stopped it."""
     told = f"{tally.done:,} {_jobs(tally.done)} {said}"
     if tally.verb.value != "cancel":

@@ -15,7 +15,7 @@ from laneway.cli.output import seconds, to_json, visible
 from laneway.domain.change import differences
 
 if TYPE_CHECKING:
-    from laneway.domain.audit import Act
+    from laneway.domain.audit import AuditEntry
     from laneway.domain.change import Change
     from laneway.domain.freeze import LaneWatch
     from laneway.domain.job import Attempt, Job, Progress
@@ -294,7 +294,7 @@ def _told(differing: Mapping[str, tuple[object, object]]) -> str:
     return ", ".join(told)
 
 
-def acts(items: Iterable[Act]) -> Table:
+def acts(items: Iterable[AuditEntry]) -> Table:
     table = columns(
         "ID", "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", "CLAIMED", right=("ID",)
     )
@@ -312,7 +312,7 @@ def acts(items: Iterable[Act]) -> Table:
     return table
 
 
-def _deed(act: Act) -> str:
+def _deed(act: AuditEntry) -> str:
     """What an act did, on one line."""
     state = act.after if act.before is None else act.before
     if act.before is not None and act.after is not None:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Final
 from uuid import UUID
 
-from laneway.control.audit import Deed, audited
+from laneway.control.audit import AuditedChange, audited
 from laneway.domain.access import (
     PRINCIPAL_BYTES,
     TOKEN_LIFE_S,
@@ -124,13 +124,13 @@ async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Princip
 
 
 async def _loses_last_admin(
-    deed: Deed, *, principal: UUID | None = None, grant: UUID | None = None
+    deed: AuditedChange, *, principal: UUID | None = None, grant: UUID | None = None
 ) -> bool:
     await deed.run(store.lock_admins())
     return await deed.run(store.loses_last_admin(principal=principal, grant=grant))
 
 
-async def locked_principal(deed: Deed, name: str) -> Principal:
+async def locked_principal(deed: AuditedChange, name: str) -> Principal:
     """The principal of that name, that stays as it is until the deed is done."""
     found = await deed.run(store.lock_principal(name))
     if found is None:
@@ -181,7 +181,7 @@ async def delete_role(db: Database, name: str, *, by: str) -> None:
         deed.before = found.to_dict()
 
 
-async def _own_role(deed: Deed, name: str, verb: str) -> Role:
+async def _own_role(deed: AuditedChange, name: str, verb: str) -> Role:
     found = await deed.run(store.lock_role(name))
     if found is None:
         raise missing("role", name)
@@ -230,7 +230,9 @@ async def grant_role(
     return made
 
 
-async def _check_last_admin(deed: Deed, principal: str, lanes: Collection[str] | None) -> None:
+async def _check_last_admin(
+    deed: AuditedChange, principal: str, lanes: Collection[str] | None
+) -> None:
     """Refuses to bind the last platform_admin that can take bounds off again."""
     for each in await deed.run(store.list_grants(PAGE, principal=principal, role="platform_admin")):
         if lanes is not None or each.scope != "all" or each.lanes is not None:

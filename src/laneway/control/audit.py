@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from laneway.domain import verb_rules
-from laneway.domain.audit import WORD_BYTES, Act, ActFilter
+from laneway.domain.audit import WORD_BYTES, ActFilter, AuditEntry
 from laneway.domain.change import Change
 from laneway.domain.page import Page
 from laneway.domain.stored_json import StoredJson
@@ -27,7 +27,7 @@ State: TypeAlias = Mapping[str, object] | StoredJson | None
 
 
 @dataclass(slots=True)
-class Deed:
+class AuditedChange:
     """A change under way: what runs through it is committed with its act, or not at all.
 
     `is_act` is set to False where it turns out that nothing was to be done.
@@ -61,11 +61,11 @@ class Deed:
 @asynccontextmanager
 async def audited(
     db: Database, by: str, action: str, kind: str, name: str | None = None
-) -> AsyncIterator[Deed]:
+) -> AsyncIterator[AuditedChange]:
     """Keeps the act when the block ends well; an error leaves neither change nor act."""
     refusal: NotFound | Refused | None = None
     async with db.transaction() as transaction:
-        deed = Deed(transaction, action, name)
+        deed = AuditedChange(transaction, action, name)
         try:
             yield deed
         except (NotFound, Refused) as error:
@@ -79,7 +79,7 @@ async def audited(
         raise refusal
 
 
-async def _act_of(deed: Deed, by: str, kind: str) -> Statement[None]:
+async def _act_of(deed: AuditedChange, by: str, kind: str) -> Statement[None]:
     """The act of a deed; large states are looked through while others are served."""
     write = partial(
         store.record,
@@ -120,7 +120,7 @@ async def listing(
     limit: int = 50,
     cursor: str | None = None,
     as_text: bool = False,
-) -> Page[Act]:
+) -> Page[AuditEntry]:
     """One page of the audit, newest first; a long search ends before the page is full.
 
     With `as_text`, large states are `StoredJson`.

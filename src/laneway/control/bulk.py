@@ -18,10 +18,10 @@ from laneway.control import notifications
 from laneway.domain import verb_rules
 from laneway.domain.bounds import Bounds
 from laneway.domain.bulk import STATUSES
-from laneway.domain.bulk import Order as Order
+from laneway.domain.bulk import BulkProgress as BulkProgress
+from laneway.domain.bulk import BulkRequest as BulkRequest
+from laneway.domain.bulk import BulkVerb as BulkVerb
 from laneway.domain.bulk import Preview as Preview
-from laneway.domain.bulk import Tally as Tally
-from laneway.domain.bulk import Verb as Verb
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.redaction import redact
@@ -57,7 +57,7 @@ class Limits:
     bounds: Callable[[Job], Bounds]
 
 
-async def preview(db: Database, order: Order, *, by: str) -> Preview:
+async def preview(db: Database, order: BulkRequest, *, by: str) -> Preview:
     """Counts the jobs an order is for, up to a bound, and shows a few of the newest."""
     order.check(by)
     upto = await db.run(store.newest())
@@ -80,12 +80,12 @@ async def _count(db: Database, wanted: JobFilter, upto: int, most: int) -> store
 
 async def run(
     db: Database,
-    order: Order,
+    order: BulkRequest,
     *,
     by: str,
     upto: int | None = None,
     limits: Limits | None = None,
-) -> AsyncGenerator[Tally]:
+) -> AsyncGenerator[BulkProgress]:
     """Does it; yields the tally after every batch, the same one each time.
 
     With the `upto` of a preview, only to jobs that were there then. The audit keeps the order when
@@ -97,7 +97,7 @@ async def run(
         upto = await db.run(store.newest())
     elif type(upto) is not int or not 0 <= upto < 2**63 - 1:
         raise InvalidInput("upto", "must be what a preview says")
-    tally = Tally(order.verb, asked_to_stop=0 if order.verb is Verb.CANCEL else None)
+    tally = BulkProgress(order.verb, asked_to_stop=0 if order.verb is BulkVerb.CANCEL else None)
     act = _act(db, order, by, limits)
     matched, is_more = 0, False
     for wanted in order.parts:
@@ -131,16 +131,16 @@ async def run(
 
 
 _DONE: Final = {
-    Verb.CANCEL: "job.bulk_cancelled",
-    Verb.RETRY: "job.bulk_retried",
-    Verb.DELETE: "job.bulk_deleted",
-    Verb.REPRIORITIZE: "job.bulk_reprioritized",
-    Verb.APPROVE: "job.bulk_approved",
-    Verb.REJECT: "job.bulk_rejected",
+    BulkVerb.CANCEL: "job.bulk_cancelled",
+    BulkVerb.RETRY: "job.bulk_retried",
+    BulkVerb.DELETE: "job.bulk_deleted",
+    BulkVerb.REPRIORITIZE: "job.bulk_reprioritized",
+    BulkVerb.APPROVE: "job.bulk_approved",
+    BulkVerb.REJECT: "job.bulk_rejected",
 }
 
 
-def _order_act(order: Order, by: str, upto: int, counted: store.Counted) -> Statement[None]:
+def _order_act(order: BulkRequest, by: str, upto: int, counted: store.Counted) -> Statement[None]:
     after: dict[str, object] = {
         "filter": order.wanted.wishes,
         "upto": upto,
@@ -172,7 +172,7 @@ class _Told:
 _Act = Callable[[UUID, _Told], Awaitable[str | None]]
 
 
-def _act(db: Database, order: Order, by: str, limits: Limits | None) -> _Act:
+def _act(db: Database, order: BulkRequest, by: str, limits: Limits | None) -> _Act:
     """The verb on one job: None when it was done, else why not."""
     reason, priority = order.reason, order.priority or 0
 
@@ -214,12 +214,12 @@ def _act(db: Database, order: Order, by: str, limits: Limits | None) -> _Act:
         return _refusal(order.verb, met.found_in) or _undecided(met.refusal)
 
     return {
-        Verb.CANCEL: cancel,
-        Verb.RETRY: retry,
-        Verb.DELETE: delete,
-        Verb.REPRIORITIZE: reprioritize,
-        Verb.APPROVE: approve,
-        Verb.REJECT: reject,
+        BulkVerb.CANCEL: cancel,
+        BulkVerb.RETRY: retry,
+        BulkVerb.DELETE: delete,
+        BulkVerb.REPRIORITIZE: reprioritize,
+        BulkVerb.APPROVE: approve,
+        BulkVerb.REJECT: reject,
     }[order.verb]
 
 
@@ -262,10 +262,10 @@ async def _retry(db: Database, job: Job, quota: Quota) -> store.Met:
     job_id = job.id
     asked = quotas.Asked(job.workspace, job.job_type, None)
     async with db.transaction() as transaction:
-        if job.status in STATUSES[Verb.RETRY]:
+        if job.status in STATUSES[BulkVerb.RETRY]:
             await transaction.run(quotas.check(quota, [asked]))
         met = await transaction.run(store.retry(job_id))
-        if _refusal(Verb.RETRY, met.found_in) is None:
+        if _refusal(BulkVerb.RETRY, met.found_in) is None:
             await transaction.run(quotas.charge(quota, [job_id]))
         return met
 
@@ -274,7 +274,7 @@ def _undecided(refusal: str | None) -> str | None:
     return None if refusal is None else verb_rules.REFUSALS[refusal]
 
 
-def _refusal(verb: Verb, found_in: str | None) -> str | None:
+def _refusal(verb: BulkVerb, found_in: str | None) -> str | None:
     if found_in is None:
         return _GONE
     if found_in == "duplicate":

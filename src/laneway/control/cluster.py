@@ -12,7 +12,7 @@ from laneway.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterState:
     """Lanes by name, worker processes seen within the hour, and what should be none."""
 
     is_paused: bool
@@ -22,10 +22,10 @@ class Cluster:
     oldest_transaction_s: float
 
 
-async def survey(db: Database) -> Cluster:
+async def survey(db: Database) -> ClusterState:
     """As of now, in a handful of statements that cost the same however much waits."""
     oldest = await db.run(health.oldest_snapshot())
-    return Cluster(
+    return ClusterState(
         is_paused=(await db.run(lane_store.read_gate())).paused,
         lanes=await lanes.inspect(db),
         workers=await db.run(workers.listing()),

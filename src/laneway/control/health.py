@@ -50,7 +50,7 @@ class Finding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One look; `next` is the command or setting that mends what was found."""
 
     name: str
@@ -67,19 +67,19 @@ class Check:
         }
 
 
-def _ok(name: str, message: str) -> Check:
-    return Check(name, Finding.OK, message)
+def _ok(name: str, message: str) -> HealthCheck:
+    return HealthCheck(name, Finding.OK, message)
 
 
-def _warn(name: str, message: str, step: str) -> Check:
-    return Check(name, Finding.WARN, message, step)
+def _warn(name: str, message: str, step: str) -> HealthCheck:
+    return HealthCheck(name, Finding.WARN, message, step)
 
 
-def _fail(name: str, message: str, step: str) -> Check:
-    return Check(name, Finding.FAIL, message, step)
+def _fail(name: str, message: str, step: str) -> HealthCheck:
+    return HealthCheck(name, Finding.FAIL, message, step)
 
 
-async def examine(db: Database) -> AsyncIterator[Check]:
+async def examine(db: Database) -> AsyncIterator[HealthCheck]:
     """Check by check; ends early where the rest would only repeat the same failure."""
     found = await check_server(db)
     yield found
@@ -113,7 +113,9 @@ async def examine(db: Database) -> AsyncIterator[Check]:
     yield await _allowed(db, "snapshots", check_snapshots)
 
 
-async def _allowed(db: Database, name: str, check: Callable[[Database], Awaitable[Check]]) -> Check:
+async def _allowed(
+    db: Database, name: str, check: Callable[[Database], Awaitable[HealthCheck]]
+) -> HealthCheck:
     """The check, or that the role may not run it: that fails where nothing else can be known."""
     try:
         return await check(db)
@@ -128,7 +130,7 @@ async def _allowed(db: Database, name: str, check: Callable[[Database], Awaitabl
         )
 
 
-async def check_server(db: Database) -> Check:
+async def check_server(db: Database) -> HealthCheck:
     """Reachable, new enough, and a primary."""
     name = "database"
     where = redact_dsn(db.dsn) or "PGHOST, PGSERVICE …"
@@ -144,7 +146,7 @@ async def check_server(db: Database) -> Check:
     return _ok(name, told)
 
 
-async def check_schema(db: Database) -> Check:
+async def check_schema(db: Database) -> HealthCheck:
     """Every migration of this code applied as it is, and no newer one."""
     name = "schema"
     try:
@@ -166,7 +168,7 @@ async def check_schema(db: Database) -> Check:
     return _ok(name, f"up to date at {state.applied[-1]}")
 
 
-async def check_pooler(db: Database) -> Check:
+async def check_pooler(db: Database) -> HealthCheck:
     """LANEWAY_POOLER says what stands between."""
     name = "pooler"
     pooling = await health.find_pooler(db.dsn, db.settings.connect_timeout)
@@ -192,7 +194,7 @@ async def _is_shared(db: Database) -> bool:
     return await health.sees_transaction_pooler(db.dsn, db.settings.connect_timeout)
 
 
-async def check_listen(db: Database) -> Check:
+async def check_listen(db: Database) -> HealthCheck:
     """Notifications arrive where they are expected."""
     name = "listen"
     settings = db.settings
@@ -205,7 +207,7 @@ async def check_listen(db: Database) -> Check:
     return _warn(name, "notifications do not arrive: jobs start at the next poll", step)
 
 
-async def check_settings(db: Database) -> Check:
+async def check_settings(db: Database) -> HealthCheck:
     """No setting of the server or the role hurts jobs."""
     name = "settings"
     limit_s = db.settings.connect_timeout
@@ -218,7 +220,7 @@ async def check_settings(db: Database) -> Check:
     return _warn(name, told, " ".join(rule.cure for rule in broken))
 
 
-async def check_clock(db: Database) -> Check:
+async def check_clock(db: Database) -> HealthCheck:
     """Only the database's clock decides; another clock here misleads people, not jobs."""
     name = "clock"
     server, took = await health.probe(db.dsn, db.settings.connect_timeout)
@@ -229,7 +231,7 @@ async def check_clock(db: Database) -> Check:
     return _ok(name, told)
 
 
-async def check_workers(db: Database) -> Check:
+async def check_workers(db: Database) -> HealthCheck:
     name = "workers"
     there = [worker for worker in await db.run(workers.listing()) if worker.is_live]
     # A server that leads is there without running anything.
@@ -241,7 +243,7 @@ async def check_workers(db: Database) -> Check:
     return _ok(name, f"{len(live)} alive, {leads}, {sum(w.running for w in live)} jobs running")
 
 
-async def check_leases(db: Database) -> Check:
+async def check_leases(db: Database) -> HealthCheck:
     """No lease stays lapsed for longer than a watchdog needs."""
     name = "leases"
     lapsed = await db.run(health.count_lapsed())
@@ -253,7 +255,7 @@ async def check_leases(db: Database) -> Check:
     return _ok(name, f"{told}; the watchdog takes them back")
 
 
-async def check_rights(db: Database) -> Check:
+async def check_rights(db: Database) -> HealthCheck:
     """No function is for everybody, and limited roles write through functions only."""
     name = "rights"
     found = await db.run(health.read_rights())
@@ -278,7 +280,7 @@ async def check_rights(db: Database) -> Check:
     return _ok(name, "functions are for those they are granted to")
 
 
-async def check_publishers(db: Database) -> Check:
+async def check_publishers(db: Database) -> HealthCheck:
     """No application that is gone binds others, and no two publish a type differently."""
     name = "job types"
     stale = await db.run(job_types.publishers(stale_only=True, limit=STALE_SHOWN + 1))
@@ -299,7 +301,7 @@ async def check_publishers(db: Database) -> Check:
     )
 
 
-async def check_handlers(db: Database) -> Check:
+async def check_handlers(db: Database) -> HealthCheck:
     """A live worker handles every job type that has due jobs, in its lane."""
     name = "handlers"
     found = await db.run(health.find_unhandled(most=TYPES_LOOK))
@@ -315,7 +317,7 @@ async def check_handlers(db: Database) -> Check:
     )
 
 
-async def check_remote_tokens(db: Database) -> Check:
+async def check_remote_tokens(db: Database) -> HealthCheck:
     """No remote worker lacked workers:declare within a week."""
     name = "remote tokens"
     limits, types = [
@@ -348,7 +350,7 @@ def _more(found: Sequence[object], most: int | None = None) -> str:
     return f", and {shown} more" if others else ""
 
 
-async def check_blockers(db: Database) -> Check:
+async def check_blockers(db: Database) -> HealthCheck:
     """No session keeps claims from the rows they lock."""
     name = "blockers"
     found = await db.run(health.find_blockers())
@@ -362,7 +364,7 @@ async def check_blockers(db: Database) -> Check:
     return _warn(name, f"{first.describe()}{rest}", step)
 
 
-async def check_lost(db: Database) -> Check:
+async def check_lost(db: Database) -> HealthCheck:
     """Every job waits, runs or has ended."""
     name = "jobs"
     found = await db.run(health.find_lost(newest=NEWEST_LOOK, places=PLACES, each=EACH_LOOK))
@@ -374,7 +376,7 @@ async def check_lost(db: Database) -> Check:
     return _fail(name, f"{told}: tables were truncated or restored in part", "laneway db repair")
 
 
-async def check_snapshots(db: Database) -> Check:
+async def check_snapshots(db: Database) -> HealthCheck:
     """No transaction of others pins dead rows for long."""
     name = "snapshots"
     oldest = await db.run(health.oldest_snapshot())

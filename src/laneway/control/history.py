@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 
 from laneway.control import notifications
-from laneway.control.audit import Deed, audited
+from laneway.control.audit import AuditedChange, audited
 from laneway.domain.change import KINDS, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
 from laneway.domain.verb_rules import check_page, check_words
@@ -73,7 +73,7 @@ async def rollback(
 
 
 async def _roll_back(
-    deed: Deed, kind: str, name: str, to: int | None, by: str, *, as_text: bool
+    deed: AuditedChange, kind: str, name: str, to: int | None, by: str, *, as_text: bool
 ) -> Change | None:
     answer = await deed.run(store.roll_back(kind, name, to, by))
     if answer.answer == "no_object":

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from laneway.control import notifications
-from laneway.control.audit import Deed, audited
+from laneway.control.audit import AuditedChange, audited
 from laneway.domain import cron, verb_rules
 from laneway.domain.arguments import validate_against_schema
 from laneway.domain.missing import missing
@@ -31,7 +31,7 @@ from laneway.store import quotas, workers
 from laneway.store import schedules as store
 from laneway.store.database import Database, Runner
 from laneway.store.quotas import Quota
-from laneway.store.schedules import Place, Read
+from laneway.store.schedules import ReadSchedule, ScheduleScope
 
 log = logging.getLogger("laneway.control")
 
@@ -52,7 +52,7 @@ async def listing(db: Database) -> list[Schedule]:
     return [each.schedule for each in await db.run(store.read())]
 
 
-async def places(db: Database) -> list[Place]:
+async def places(db: Database) -> list[ScheduleScope]:
     """Every schedule by name, as far as it decides who sees it."""
     return await db.run(store.places())
 
@@ -94,7 +94,7 @@ async def put(
 
 
 async def _put(
-    deed: Deed,
+    deed: AuditedChange,
     name: str,
     change: Mapping[str, object],
     by: str,
@@ -196,14 +196,14 @@ async def slots(
     return await db.run(store.slots(name, limit, before))
 
 
-async def _read(db: Runner, name: str, *, as_text: bool = True) -> Read:
+async def _read(db: Runner, name: str, *, as_text: bool = True) -> ReadSchedule:
     found = await db.run(store.read(check_schedule_name(name), as_text=as_text))
     if not found:
         raise missing("schedule", name)
     return found[0]
 
 
-async def _settle(deed: Deed, name: str, *, as_text: bool) -> tuple[Schedule, bool]:
+async def _settle(deed: AuditedChange, name: str, *, as_text: bool) -> tuple[Schedule, bool]:
     """Plans a schedule that was changed, so that slots count from now on; and whether it did."""
     schedule, now = await _read(deed, name, as_text=as_text)
     if schedule.enabled and schedule.next_at is None and schedule.updated_at is not None:

@@ -34,7 +34,7 @@ class Chronicle:
         self._pass_on(*event)
 
 
-class Tally:
+class JobStates:
     """Our jobs and their states, read a page at a time."""
 
     def __init__(self, db: Database) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from laneway.control import lanes, workers
 from laneway.demo import scenarios, workload
 from laneway.demo.app import lw
-from laneway.demo.events import Chronicle, Tally
+from laneway.demo.events import Chronicle, JobStates
 from laneway.demo.home import env_file
 from laneway.demo.report import Findings
 from laneway.demo.screen import Screen, live_view
@@ -41,7 +41,7 @@ class Performance:
         self._hurry = hurry
         self._live = live_view(console)
         self._chronicle = Chronicle(self._pass_on)
-        self._tally = Tally(lw.database)
+        self._tally = JobStates(lw.database)
         self._crew = Crew(home, self._chronicle.tell)
         self._footer: list[str] = []
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from laneway import Job, JobHandle, Laneway
 from laneway.control import jobs
-from laneway.demo.events import Chronicle, Tally
+from laneway.demo.events import Chronicle, JobStates
 from laneway.demo.workers import Crew
 from laneway.domain.states import TERMINAL, Status
 
@@ -25,7 +25,7 @@ class Scene:
     lw: Laneway
     crew: Crew
     chronicle: Chronicle
-    tally: Tally
+    tally: JobStates
 
     async def submit(self, job_type: str, payload: dict[str, object] | None = None) -> JobHandle:
         handle = await self.lw.submit(job_type, payload)

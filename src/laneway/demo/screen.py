@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from laneway.demo.events import Chronicle, Tally
+from laneway.demo.events import Chronicle, JobStates
 from laneway.demo.workers import Crew
 from laneway.domain.overview import ActiveJob, LaneStatus, Overview, active_progress
 
@@ -34,7 +34,9 @@ def live_view(console: Console) -> Live | None:
 class Screen:
     """Draws one frame at a time."""
 
-    def __init__(self, console: Console, crew: Crew, chronicle: Chronicle, tally: Tally) -> None:
+    def __init__(
+        self, console: Console, crew: Crew, chronicle: Chronicle, tally: JobStates
+    ) -> None:
         self._console = console
         self._crew = crew
         self._chronicle = chronicle

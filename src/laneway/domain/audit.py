@@ -44,7 +44,7 @@ _STEMS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class AuditEntry:
     """One row of the audit; `before` is None for what was created, `after` for what is gone."""
 
     id: int

@@ -14,7 +14,7 @@ from laneway.domain.states import Status
 from laneway.errors import InvalidInput, Refused
 
 
-class Verb(StrEnum):
+class BulkVerb(StrEnum):
     """What can be done to many jobs at once."""
 
     CANCEL = "cancel"
@@ -28,33 +28,33 @@ class Verb(StrEnum):
 _WAITING: Final = (Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
 # Where each verb works, in the order jobs move, so that none slips past; all are tried unless the
 # filter names one.
-STATUSES: Final[dict[Verb, tuple[Status, ...]]] = {
-    Verb.CANCEL: (*_WAITING, Status.RUNNING),
-    Verb.RETRY: (Status.FAILED, Status.CANCELLED),
-    Verb.DELETE: (Status.COMPLETED, Status.FAILED, Status.CANCELLED),
-    Verb.REPRIORITIZE: _WAITING,
-    Verb.APPROVE: (Status.AWAITING_APPROVAL,),
-    Verb.REJECT: (Status.AWAITING_APPROVAL,),
+STATUSES: Final[dict[BulkVerb, tuple[Status, ...]]] = {
+    BulkVerb.CANCEL: (*_WAITING, Status.RUNNING),
+    BulkVerb.RETRY: (Status.FAILED, Status.CANCELLED),
+    BulkVerb.DELETE: (Status.COMPLETED, Status.FAILED, Status.CANCELLED),
+    BulkVerb.REPRIORITIZE: _WAITING,
+    BulkVerb.APPROVE: (Status.AWAITING_APPROVAL,),
+    BulkVerb.REJECT: (Status.AWAITING_APPROVAL,),
 }
 # What somebody cancelled comes back only when it is named.
-_UNLESS_NAMED: Final = {Verb.RETRY: (Status.FAILED,)}
+_UNLESS_NAMED: Final = {BulkVerb.RETRY: (Status.FAILED,)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class BulkRequest:
     """A verb, the jobs it is for, and what the verb needs to know.
 
     An empty filter means every job there is, and must be meant: `everything`. `reason` is kept with
     cancelled, rejected (which need one) and approved jobs.
     """
 
-    verb: Verb
+    verb: BulkVerb
     wanted: JobFilter
     everything: bool = False
     reason: str | None = None
     priority: int | None = None
 
-    def check(self, by: str) -> Order:
+    def check(self, by: str) -> BulkRequest:
         """This order, or InvalidInput or Refused by the rule it breaks."""
         self.wanted.check()
         verb_rules.check_words(by, self.reason)
@@ -63,9 +63,9 @@ class Order:
         allowed = STATUSES[self.verb]
         if self.wanted.status is not None and self.wanted.status not in allowed:
             raise InvalidInput("status", f"{self.verb} takes jobs that are {', '.join(allowed)}")
-        if self.verb is Verb.REJECT and not self.reason:
+        if self.verb is BulkVerb.REJECT and not self.reason:
             raise InvalidInput("reason", "is required to reject")
-        if self.verb is Verb.REPRIORITIZE:
+        if self.verb is BulkVerb.REPRIORITIZE:
             check_priority(self.priority)
         return self
 
@@ -85,7 +85,7 @@ class Preview:
     `upto` is the number of the newest job there was: given to `run`, it takes no newer one.
     """
 
-    verb: Verb
+    verb: BulkVerb
     matched: int
     is_more: bool
     sample: tuple[Job, ...]
@@ -108,13 +108,13 @@ class Preview:
 
 
 @dataclass(slots=True)
-class Tally:
+class BulkProgress:
     """What an order has done so far: jobs done, and jobs refused by reason.
 
     `asked_to_stop`: how many of the done jobs of a cancel still ran; None where that is not known.
     """
 
-    verb: Verb
+    verb: BulkVerb
     done: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     asked_to_stop: int | None = None

@@ -182,7 +182,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPosition:
     """Where a reader of one job stands: the number of an event, and in which log it stands."""
 
     id: int
@@ -192,7 +192,7 @@ class Place:
         return str(self.id) if self.log is None else f"{self.id}.{self.log}"
 
     @classmethod
-    def read(cls, text: str) -> Place:
+    def read(cls, text: str) -> LogPosition:
         """The place, or InvalidInput for what no stream has sent."""
         number, dot, log = text.partition(".")
         is_number = _NUMBER.fullmatch(number) and int(number) <= _LARGEST
@@ -223,7 +223,7 @@ class Cursor:
         """The cursor, or InvalidInput for what no stream has sent."""
         try:
             prev, following, number, *rest = text[:LONGEST_CURSOR].split("/")
-            place = Place.read(".".join((number, *rest)))
+            place = LogPosition.read(".".join((number, *rest)))
             return cls(Snapshot.read(prev), Snapshot.read(following), place.id, place.log)
         except (ValueError, InvalidInput):
             raise InvalidInput("Last-Event-ID", "must be the id of an event of /events") from None

@@ -226,18 +226,18 @@ def _bad_constant(_name: str) -> object:
 _parse = json.JSONDecoder(parse_constant=_bad_constant).decode
 
 
-class _Place:
+class _ValuePath:
     """Where a value sits in its tree; rendered only when it has to be named."""
 
     __slots__ = ("key", "parent")
 
-    def __init__(self, parent: _Place | None, key: object) -> None:
+    def __init__(self, parent: _ValuePath | None, key: object) -> None:
         self.parent = parent
         self.key = key
 
     def path(self, field: str) -> str:
         keys = []
-        place: _Place | None = self
+        place: _ValuePath | None = self
         while place is not None:
             keys.append(place.key)
             place = place.parent
@@ -255,11 +255,11 @@ def _refuse_first_problem(
     value: object, limits: PayloadLimits, field: str, *, weigh: bool = True
 ) -> None:
     """Walks the whole tree in order and refuses the first value that breaks a rule, if any."""
-    stack: list[tuple[object, _Place | None, int]] = [(value, None, 1)]
+    stack: list[tuple[object, _ValuePath | None, int]] = [(value, None, 1)]
     weight = 0
     while stack:
         node, place, depth = stack.pop()
-        children: list[tuple[object, _Place | None, int]] = []
+        children: list[tuple[object, _ValuePath | None, int]] = []
         rule = None
         if isinstance(node, dict):
             for key in dict.keys(node):
@@ -268,15 +268,15 @@ def _refuse_first_problem(
                     break
                 problem = text_problem(key)
                 if problem is not None:
-                    place, rule = _Place(place, key), f"the key {problem}"
+                    place, rule = _ValuePath(place, key), f"the key {problem}"
                     break
             else:
                 children = [
-                    (child, _Place(place, key), depth + 1) for key, child in dict.items(node)
+                    (child, _ValuePath(place, key), depth + 1) for key, child in dict.items(node)
                 ]
         elif isinstance(node, (list, tuple)):
             children = [
-                (child, _Place(place, index), depth + 1) for index, child in enumerate(node)
+                (child, _ValuePath(place, index), depth + 1) for index, child in enumerate(node)
             ]
         else:
             rule = _scalar_problem(node, limits)

@@ -45,7 +45,7 @@ _RULES: Final = {
 Path = tuple[str | int, ...]
 
 
-class Problem(NamedTuple):
+class SchemaViolation(NamedTuple):
     """A place in a payload, and the keyword that does not hold there; of a choice, all of it."""
 
     path: Path
@@ -61,7 +61,11 @@ class Problem(NamedTuple):
             return REQUIRED
         if self.key == "additionalProperties":
             return UNKNOWN
-        if self.key in ("anyOf", "oneOf") and self.wanted and isinstance(self.wanted[0], Problem):
+        if (
+            self.key in ("anyOf", "oneOf")
+            and self.wanted
+            and isinstance(self.wanted[0], SchemaViolation)
+        ):
             return " or ".join(dict.fromkeys(one.rule for one in self.wanted))[:RULE_CHARS]
         shown = json.dumps(self.wanted, ensure_ascii=False)[:RULE_CHARS]
         template = _RULES.get(self.key, f"must satisfy {self.key} {{}}")
@@ -72,16 +76,16 @@ class _SpentError(Exception):
     """All steps are used up."""
 
 
-def problems(schema: Mapping[str, Any], payload: object) -> list[Problem]:
+def problems(schema: Mapping[str, Any], payload: object) -> list[SchemaViolation]:
     """What is wrong with a payload by a schema that was `read`; the first 100."""
-    found: list[Problem] = []
+    found: list[SchemaViolation] = []
     # What was found until all steps were used up is wrong all the same.
     with suppress(_SpentError):
-        Check(schema).visit(schema, payload, (), found)
+        PayloadCheck(schema).visit(schema, payload, (), found)
     return found[:MOST_ERRORS]
 
 
-class Check:
+class PayloadCheck:
     """One payload, checked in a bounded number of steps."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -95,21 +99,21 @@ class Check:
         if self._left < 0:
             raise _SpentError
 
-    def visit(self, schema: Any, value: Any, path: Path, into: list[Problem]) -> None:
+    def visit(self, schema: Any, value: Any, path: Path, into: list[SchemaViolation]) -> None:
         """Add what is wrong with a value; only so much is kept."""
         if isinstance(schema, bool):
             self.spend(1)
             if not schema:
-                into.append(Problem(path, "", None))
+                into.append(SchemaViolation(path, "", None))
             return
         self.spend(1 + len(schema))
         for key, wanted in schema.items():
             ask = _KEYWORDS.get(key)
             if ask is not None and len(into) < MOST_ERRORS:
-                ask(self, _Place(schema, key, wanted, path, into), value)
+                ask(self, _SchemaPlace(schema, key, wanted, path, into), value)
 
     def holds(self, schema: Any, value: Any) -> bool:
-        found: list[Problem] = []
+        found: list[SchemaViolation] = []
         self.visit(schema, value, (), found)
         return not found
 
@@ -135,61 +139,61 @@ class Check:
         return value
 
 
-class _Place(NamedTuple):
+class _SchemaPlace(NamedTuple):
     """A keyword of a schema, where in the payload it is asked, and where problems go."""
 
     schema: Any
     key: str
     wanted: Any
     path: Path
-    into: list[Problem]
+    into: list[SchemaViolation]
 
     def refuse(self, *names: str) -> None:
         """The keyword does not hold, for the value or for what is named in it."""
-        self.into.append(Problem((*self.path, *names), self.key, self.wanted))
+        self.into.append(SchemaViolation((*self.path, *names), self.key, self.wanted))
 
 
-def _ask_reference(check: Check, at: _Place, value: Any) -> None:
+def _ask_reference(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     check.visit(check.definition(at.wanted), value, at.path, at.into)
 
 
-def _ask_type(check: Check, at: _Place, value: Any) -> None:
+def _ask_type(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     names = at.wanted if isinstance(at.wanted, list) else [at.wanted]
     if not any(TYPES[name](value) for name in names):
         at.refuse()
 
 
-def _ask_choice(check: Check, at: _Place, value: Any) -> None:
+def _ask_choice(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if check.key(value) not in check.allowed(at.schema, at.key):
         at.refuse()
 
 
-def _ask_number(check: Check, at: _Place, value: Any) -> None:
+def _ask_number(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if TYPES["number"](value) and not _compares(at.key, value, at.wanted):
         at.refuse()
 
 
-def _ask_size(check: Check, at: _Place, value: Any) -> None:
+def _ask_size(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, _SIZED[at.key[3:]]):
         size = len(value)
         if size < at.wanted if at.key.startswith("min") else size > at.wanted:
             at.refuse()
 
 
-def _ask_pattern(check: Check, at: _Place, value: Any) -> None:
+def _ask_pattern(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, str):
         check.spend(len(value) // 100)
         if not _matches(at.wanted, value):
             at.refuse()
 
 
-def _ask_unique(check: Check, at: _Place, value: Any) -> None:
+def _ask_unique(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     is_asked = at.wanted and isinstance(value, list)
     if is_asked and len({check.key(one) for one in value}) < len(value):
         at.refuse()
 
 
-def _ask_items(check: Check, at: _Place, value: Any) -> None:
+def _ask_items(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if not isinstance(value, list):
         return
     if at.key == "prefixItems":
@@ -200,7 +204,7 @@ def _ask_items(check: Check, at: _Place, value: Any) -> None:
         check.visit(at.wanted, value[n], (*at.path, n), at.into)
 
 
-def _ask_contains(check: Check, at: _Place, value: Any) -> None:
+def _ask_contains(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, list):
         count = sum(check.holds(at.wanted, one) for one in value)
         least = at.schema.get("minContains", 1)
@@ -208,7 +212,7 @@ def _ask_contains(check: Check, at: _Place, value: Any) -> None:
             at.refuse()
 
 
-def _ask_required(check: Check, at: _Place, value: Any) -> None:
+def _ask_required(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         check.spend(len(at.wanted))
         for name in at.wanted:
@@ -216,7 +220,7 @@ def _ask_required(check: Check, at: _Place, value: Any) -> None:
                 at.refuse(name)
 
 
-def _ask_dependents(check: Check, at: _Place, value: Any) -> None:
+def _ask_dependents(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if not isinstance(value, dict):
         return
     check.spend(len(at.wanted))
@@ -229,7 +233,7 @@ def _ask_dependents(check: Check, at: _Place, value: Any) -> None:
             _ask_required(check, at._replace(key="required", wanted=needed), value)
 
 
-def _ask_properties(check: Check, at: _Place, value: Any) -> None:
+def _ask_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         small, large = sorted((at.wanted, value), key=len)
         check.spend(len(small))
@@ -238,7 +242,7 @@ def _ask_properties(check: Check, at: _Place, value: Any) -> None:
                 check.visit(at.wanted[name], value[name], (*at.path, name), at.into)
 
 
-def _ask_pattern_properties(check: Check, at: _Place, value: Any) -> None:
+def _ask_pattern_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         check.spend(len(value) * len(at.wanted))
         for pattern, part in at.wanted.items():
@@ -247,7 +251,7 @@ def _ask_pattern_properties(check: Check, at: _Place, value: Any) -> None:
                     check.visit(part, one, (*at.path, name), at.into)
 
 
-def _ask_additional(check: Check, at: _Place, value: Any) -> None:
+def _ask_additional(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if not isinstance(value, dict) or at.wanted is True:
         return
     known, patterns = at.schema.get("properties", {}), at.schema.get("patternProperties", {})
@@ -261,22 +265,22 @@ def _ask_additional(check: Check, at: _Place, value: Any) -> None:
             check.visit(at.wanted, one, (*at.path, name), at.into)
 
 
-def _ask_names(check: Check, at: _Place, value: Any) -> None:
+def _ask_names(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         for name in value:
             check.visit(at.wanted, name, (*at.path, name), at.into)
 
 
-def _ask_all(check: Check, at: _Place, value: Any) -> None:
+def _ask_all(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     for part in at.wanted:
         check.visit(part, value, at.path, at.into)
 
 
-def _ask_some(check: Check, at: _Place, value: Any) -> None:
-    found: list[Problem] = []
+def _ask_some(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+    found: list[SchemaViolation] = []
     held = 0
     for part in at.wanted:
-        wrong: list[Problem] = []
+        wrong: list[SchemaViolation] = []
         check.visit(part, value, at.path, wrong)
         held += not wrong
         if held and at.key == "anyOf":
@@ -290,21 +294,21 @@ def _ask_some(check: Check, at: _Place, value: Any) -> None:
     elif deeper is not None:
         at.into.append(deeper)
     else:
-        at.into.append(Problem(at.path, at.key, found))
+        at.into.append(SchemaViolation(at.path, at.key, found))
 
 
-def _ask_not(check: Check, at: _Place, value: Any) -> None:
+def _ask_not(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if check.holds(at.wanted, value):
         at.refuse()
 
 
-def _ask_if(check: Check, at: _Place, value: Any) -> None:
+def _ask_if(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     chosen = "then" if check.holds(at.wanted, value) else "else"
     if chosen in at.schema:
         check.visit(at.schema[chosen], value, at.path, at.into)
 
 
-_KEYWORDS: Final[dict[str, Callable[[Check, _Place, Any], None]]] = {
+_KEYWORDS: Final[dict[str, Callable[[PayloadCheck, _SchemaPlace, Any], None]]] = {
     "$ref": _ask_reference,
     "type": _ask_type,
     **dict.fromkeys(("enum", "const"), _ask_choice),

@@ -17,7 +17,7 @@ from laneway.domain.limit import Limit
 from laneway.domain.overview import TOUCH_S
 from laneway.engine.claim.capacity import Rooms
 from laneway.engine.process.memory import resident_bytes
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registry import Registry
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
@@ -43,7 +43,7 @@ class Registrar(Service):
     def __init__(
         self,
         database: Database,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         worker: WorkerInfo,
         on_resumed: Callable[[], None],
         rooms: Rooms | None = None,

@@ -27,7 +27,7 @@ from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.schedule import Schedule
-from laneway.engine.leader.schedule_checks import Check
+from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store.workers import TypeRecord
 
@@ -245,7 +245,7 @@ class Registry:
         self._analyses: dict[str, Handler] = {}
         self.on_start: list[Callable[..., Any]] = []
         self.on_stop: list[Callable[..., Any]] = []
-        self.checks: dict[str, Check] = {}
+        self.checks: dict[str, ScheduleCheck] = {}
         self.schedules: dict[str, Schedule] = {}
 
     def add(self, handler: Handler) -> None:
@@ -259,7 +259,7 @@ class Registry:
             raise ConfigError(f"handler {handler.job_type!r}: it has an analysis already")
         self._analyses[analysis.job_type] = analysis
 
-    def add_check(self, check: Check) -> None:
+    def add_check(self, check: ScheduleCheck) -> None:
         if check.name in self.checks:
             raise ConfigError(f"check {check.name!r}: there is one already")
         self.checks[check.name] = check

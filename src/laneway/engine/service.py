@@ -8,7 +8,7 @@ import logging
 import random
 from typing import ClassVar
 
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import DatabaseUnavailable
 
 log = logging.getLogger("laneway")
@@ -20,7 +20,7 @@ class Service:
     name: ClassVar[str] = "service"
     longest_backoff_s: ClassVar[float] = 2.0
 
-    def __init__(self, complaints: Complaints) -> None:
+    def __init__(self, complaints: ThrottledWarnings) -> None:
         self._complaints = complaints
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None

@@ -21,14 +21,14 @@ from laneway.config.settings import Settings
 from laneway.domain.overview import Transport
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.claim.capacity import Rooms
-from laneway.engine.claim.lane_loop import LaneLoop, Tools
+from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
 from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
 from laneway.engine.claim.peer_wakeups import Neighbours
 from laneway.engine.claim.poller import Poller
 from laneway.engine.claim.wakeups import Listening
 from laneway.engine.databases import Databases
 from laneway.engine.hooks import call_hooks
-from laneway.engine.leader.retention import Retention
+from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.lease.attempt_store import DatabaseLedger
@@ -37,7 +37,7 @@ from laneway.engine.lease.heartbeat import Heartbeat, renewed_in
 from laneway.engine.process.loop_marker import Marker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
@@ -45,7 +45,7 @@ from laneway.engine.run.executor import Executor
 from laneway.engine.run.handler_requests import Requests
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.store import lanes
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 from laneway.store.migrate import check
 from laneway.store.notify import wake, wake_message
 from laneway.store.workers import WorkerInfo
@@ -83,7 +83,7 @@ class Worker:
         # Set once it has run `max_jobs` jobs to their ends.
         self.spent = asyncio.Event()
         self._transport: Transport = transport
-        self._complaints = Complaints()
+        self._complaints = ThrottledWarnings()
         self._counting = Counting()
         self._state = lanes.ControlState(0, False, {})
         self.loops: dict[str, LaneLoop] = {}
@@ -118,7 +118,7 @@ class Worker:
             name=self.name,
             on_void=self._counting.void,
         )
-        self._tools = Tools(
+        self._tools = LaneTools(
             self.id,
             self.databases.claim,
             self.rooms,
@@ -143,7 +143,9 @@ class Worker:
             self._neighbours.tell,
         )
         self.watchdog = Watchdog(rest, settings, complaints, self.id, self._on_reclaimed)
-        self.retention = Retention(rest, settings, complaints, self.watchdog, self._on_reclaimed)
+        self.retention = RetentionService(
+            rest, settings, complaints, self.watchdog, self._on_reclaimed
+        )
         self.scheduler = Scheduler(
             rest, complaints, self.id, checks, self.resources, self._on_reclaimed
         )
@@ -371,7 +373,7 @@ class Worker:
         self.poller.wake()
         self._neighbours.tell(job_types)
 
-    def _on_settled(self, verdicts: list[Verdict], answers: list[Answer]) -> None:
+    def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         self.heartbeat.forget(verdict.claim for verdict in verdicts)
         self._counting.settled(verdicts, answers)
         if any(answer.status in ("approved", "pending") for answer in answers):
@@ -387,7 +389,7 @@ class Worker:
                 loop.wake()
         self._look_whether_spent()
 
-    def _on_report(self, answer: Answer) -> None:
+    def _on_report(self, answer: WriteResult) -> None:
         self._stop_run(answer.seq, answer.attempt, answer.answer, "report")
 
     def _on_heartbeat(self, seq: int, attempt: int, answer: str) -> None:

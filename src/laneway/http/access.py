@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from laneway.domain.access import TOKEN_LIFE_S, NewToken, Principal, Role, RoleGrant, Token
-from laneway.domain.audit import Act, ActFilter
+from laneway.domain.audit import ActFilter, AuditEntry
 from laneway.domain.bounds import Usual
 from laneway.domain.lane import check_lane_name
 from laneway.http import decode
@@ -164,7 +164,7 @@ def revoke_token(token_id: UUID) -> Call[Token]:
 # -- audit ------------------------------------------------------------------------------------
 
 
-def list_acts(wanted: ActFilter | None = None) -> Listing[Act]:
+def list_acts(wanted: ActFilter | None = None) -> Listing[AuditEntry]:
     """Acts that match all that is given, newest first."""
     names = (
         "actor",
@@ -179,4 +179,4 @@ def list_acts(wanted: ActFilter | None = None) -> Listing[Act]:
     )
     asked = wanted or ActFilter()
     given = words({name: getattr(asked, name) for name in names})
-    return Listing("/admin/audit", lambda item: decode.read(Act, item), given)
+    return Listing("/admin/audit", lambda item: decode.read(AuditEntry, item), given)

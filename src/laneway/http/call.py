@@ -17,7 +17,7 @@ T = TypeVar("T")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
-class Answer(NamedTuple):
+class CallResponse(NamedTuple):
     """What came back from a request that was not refused."""
 
     status: int
@@ -33,7 +33,7 @@ class Call(Generic[T]):
 
     method: Method
     path: str
-    decode: Callable[[Answer], T]
+    decode: Callable[[CallResponse], T]
     params: Sequence[tuple[str, str]] = ()
     body: bytes | None = None
     key: str | None = None
@@ -56,7 +56,7 @@ class Listing(Generic[T]):
         place = words({"limit": limit, "cursor": cursor})
         return Call("GET", self.path, self._decode, (*self.params, *place))
 
-    def _decode(self, answer: Answer) -> Page[T]:
+    def _decode(self, answer: CallResponse) -> Page[T]:
         items = [self.decode_item(item) for item in answer.body["items"]]
         stopped = answer.body.get("looked_back_to")
         looked_back_to = None if stopped is None else datetime.fromisoformat(stopped)

@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx2
 
-from laneway.http.connection import RETRIES, TIMEOUT_S, Connection, Door
+from laneway.http.connection import RETRIES, TIMEOUT_S, Door, ServerAddress
 from laneway.http.runners import AsyncShell, SyncShell
 from laneway.http.verbs import Verbs
 
@@ -31,7 +31,7 @@ class Client(Verbs, SyncShell):
         allow_insecure: bool = False,
     ) -> None:
         """`allow_insecure` sends the token over plain http, also to another machine."""
-        to = Connection.to(
+        to = ServerAddress.to(
             base_url,
             token,
             door=door,
@@ -75,7 +75,7 @@ class AsyncClient(Verbs, AsyncShell):
         allow_insecure: bool = False,
     ) -> None:
         """`allow_insecure` sends the token over plain http, also to another machine."""
-        to = Connection.to(
+        to = ServerAddress.to(
             base_url,
             token,
             door=door,

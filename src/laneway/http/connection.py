@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ServerAddress:
     """A server's address, and with what to come there."""
 
     base_url: httpx2.URL
@@ -45,7 +45,7 @@ class Connection:
         timeout: float,
         retries: int,
         allow_insecure: bool,
-    ) -> Connection:
+    ) -> ServerAddress:
         """Refuses an address that would show the token to others, and a token that is none."""
         url = _checked_url(base_url)
         token = None if token is None else checked_token(token)

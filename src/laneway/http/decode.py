@@ -25,7 +25,7 @@ from laneway.domain.review import Review
 from laneway.domain.stats import Failure, Failures, Point, Series
 from laneway.domain.storage import Storage
 from laneway.errors import ServerError
-from laneway.http.call import Answer
+from laneway.http.call import CallResponse
 from laneway.http.models import (
     ControlChanged,
     DatabaseState,
@@ -58,12 +58,12 @@ def _reader(kind: type[T]) -> TypeAdapter[T]:
     return _readers[kind]
 
 
-def body(kind: type[T]) -> Callable[[Answer], T]:
+def body(kind: type[T]) -> Callable[[CallResponse], T]:
     """A decoder of answers that are one such value."""
     return lambda answer: read(kind, answer.body)
 
 
-def nothing(answer: Answer) -> None:
+def nothing(answer: CallResponse) -> None:
     return None
 
 

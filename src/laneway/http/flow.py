@@ -26,10 +26,10 @@ from laneway.errors import (
     ServerUnreachable,
 )
 from laneway.http import decode
-from laneway.http.call import Answer, Call, in_path
+from laneway.http.call import Call, CallResponse, in_path
 from laneway.http.models import Event
 from laneway.http.problems import error_of
-from laneway.http.sse import Message, Parser
+from laneway.http.sse import Parser, SseMessage
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Open(NamedTuple):
     silence_s: float
 
 
-class Read(NamedTuple):
+class ReadBytes(NamedTuple):
     """The next bytes of the stream; answered by bytes, or None when it has ended or is lost."""
 
 
@@ -115,7 +115,7 @@ class Reply:
         return retry_after(self.headers.get("retry-after", ""))
 
 
-Step = Send | Open | Read | Close | Pause | Emit
+Step = Send | Open | ReadBytes | Close | Pause | Emit
 Flow = Generator[Step, Any, T]
 # Why a connection is left: it brought the last event, it broke, or it would be waited on too long.
 Left = Literal["over", "lost", "late"]
@@ -178,7 +178,7 @@ def retry_after(text: str) -> float | None:
 
 def _decoded(call: Call[T], reply: Reply) -> T:
     try:
-        return call.decode(Answer(reply.status, reply.body))
+        return call.decode(CallResponse(reply.status, reply.body))
     except (KeyError, TypeError, AttributeError) as error:
         raise ServerError(f"the server's answer is not understood: {error!r}") from error
 
@@ -187,7 +187,7 @@ def _decoded(call: Call[T], reply: Reply) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class EventFlow:
     """Events of a path; `job_id`: of this job, until it has ended."""
 
     path: str
@@ -196,12 +196,12 @@ class Stream:
     last_id: str | None = None
 
 
-def of_job(job_id: UUID, last_id: str | None = None) -> Stream:
-    return Stream(f"/jobs/{in_path(job_id)}/stream", (), job_id, last_id)
+def of_job(job_id: UUID, last_id: str | None = None) -> EventFlow:
+    return EventFlow(f"/jobs/{in_path(job_id)}/stream", (), job_id, last_id)
 
 
 def follow(
-    stream: Stream,
+    stream: EventFlow,
     deadline: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Flow[None]:
@@ -245,7 +245,7 @@ def follow(
 
 
 def _read(
-    stream: Stream,
+    stream: EventFlow,
     parser: Parser,
     deadline: float | None,
     silence: float,
@@ -253,7 +253,7 @@ def _read(
 ) -> Flow[Left]:
     """Emits what one connection brings; answers why it is left."""
     while True:
-        chunk: bytes | None = yield Read()
+        chunk: bytes | None = yield ReadBytes()
         if chunk is None:
             return "lost"
         for message in parser.feed(chunk):
@@ -269,7 +269,7 @@ def _read(
             return "late"
 
 
-def _event(message: Message) -> Event:
+def _event(message: SseMessage) -> Event:
     try:
         return decode.event(message.id, message.event, json.loads(message.data))
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from laneway.domain.approval import seconds_of
-from laneway.domain.bulk import Order
+from laneway.domain.bulk import BulkRequest
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
@@ -15,7 +15,17 @@ from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, encoded, in_path, listed, once, said, words
+from laneway.http.call import (
+    Call,
+    CallResponse,
+    Listing,
+    encoded,
+    in_path,
+    listed,
+    once,
+    said,
+    words,
+)
 from laneway.http.models import BulkPreview, BulkRun, JobStanding, Submitted
 
 
@@ -76,7 +86,7 @@ def _request(given: Mapping[str, object] | tuple[str, object]) -> dict[str, obje
     return {"job_type": job_type, "payload": payload}
 
 
-def _submitted(answer: Answer) -> list[Submitted]:
+def _submitted(answer: CallResponse) -> list[Submitted]:
     return [decode.read(Submitted, each) for each in answer.body["items"]]
 
 
@@ -178,14 +188,14 @@ def reprioritize_job(job_id: UUID | str, priority: int) -> Call[JobStanding]:
     return Call("PATCH", path, decode.body(JobStanding), (), encoded({"priority": priority}))
 
 
-def preview_bulk(order: Order) -> Call[BulkPreview]:
+def preview_bulk(order: BulkRequest) -> Call[BulkPreview]:
     """Counts the jobs an order is for."""
     return Call(
         "POST", "/jobs/bulk", decode.body(BulkPreview), (), encoded(_order(order, dry_run=True))
     )
 
 
-def order_bulk(order: Order, *, upto: int | None = None) -> Call[BulkRun]:
+def order_bulk(order: BulkRequest, *, upto: int | None = None) -> Call[BulkRun]:
     """Begins a verb on all jobs that match; `get_bulk` tells how far it is.
 
     With the `upto` of a preview, only on jobs that were there then.
@@ -194,7 +204,7 @@ def order_bulk(order: Order, *, upto: int | None = None) -> Call[BulkRun]:
     return once(Call("POST", "/jobs/bulk", decode.body(BulkRun), (), body))
 
 
-def _order(order: Order, *, dry_run: bool) -> dict[str, object]:
+def _order(order: BulkRequest, *, dry_run: bool) -> dict[str, object]:
     more = said({"reason": order.reason, "priority": order.priority})
     return {
         "verb": order.verb,
@@ -210,7 +220,7 @@ def get_bulk(run_id: UUID | str) -> Call[BulkRun]:
     return Call("GET", f"/jobs/bulk/{in_path(checked_id(run_id))}", decode.body(BulkRun))
 
 
-def _job(answer: Answer) -> Job:
+def _job(answer: CallResponse) -> Job:
     return decode.job(answer.body)
 
 

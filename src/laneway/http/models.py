@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from laneway.domain.bulk import Verb
+from laneway.domain.bulk import BulkVerb
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.storage import Storage
@@ -44,7 +44,7 @@ class JobStanding:
 class BulkPreview:
     """What an order would do; `is_more`: counting stopped at `matched`."""
 
-    verb: Verb
+    verb: BulkVerb
     dry_run: bool
     matched: int
     is_more: bool
@@ -57,7 +57,7 @@ class BulkRun:
     """How far an order has come: running, done, failed, or interrupted."""
 
     id: UUID
-    verb: Verb
+    verb: BulkVerb
     state: str
     done: int
     refused: dict[str, int]

@@ -10,7 +10,7 @@ from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
 from laneway.domain.overview import Gate, LaneStatus, Overview
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, encoded, in_path, listed, once, said
+from laneway.http.call import Call, CallResponse, Listing, encoded, in_path, listed, once, said
 
 _WORKERS = "/admin/workers"
 _LANES = f"{_WORKERS}/lanes"
@@ -76,7 +76,7 @@ def rolled_back(path: str, to: int | None) -> Call[Change | None]:
     return once(Call("POST", f"{path}/rollback", _changed, (), body))
 
 
-def _changed(answer: Answer) -> Change | None:
+def _changed(answer: CallResponse) -> Change | None:
     found = answer.body["change"]
     return None if found is None else change_of(found)
 
@@ -89,7 +89,7 @@ def read_status() -> Call[Overview]:
     return Call("GET", f"{_WORKERS}/status", _overview)
 
 
-def _overview(answer: Answer) -> Overview:
+def _overview(answer: CallResponse) -> Overview:
     told = answer.body
     oldest = told["oldest_transaction"]
     return Overview(
@@ -111,7 +111,7 @@ def resume_claims() -> Call[Gate]:
     return once(Call("POST", f"{_WORKERS}/resume", _gate))
 
 
-def _gate(answer: Answer) -> Gate:
+def _gate(answer: CallResponse) -> Gate:
     return decode.gate(answer.body)
 
 
@@ -154,7 +154,7 @@ def put_limit(limit: Limit) -> Call[Tuned]:
     return Call("PUT", _limit(limit.name), _tuned, (), body)
 
 
-def _tuned(answer: Answer) -> Tuned:
+def _tuned(answer: CallResponse) -> Tuned:
     return Tuned(decode.read(Limit, answer.body), is_new=answer.status == 201)
 
 

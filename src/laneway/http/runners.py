@@ -12,8 +12,8 @@ import httpx2
 
 from laneway.http import connection
 from laneway.http.call import Call
-from laneway.http.connection import Connection
-from laneway.http.flow import Close, Emit, Flow, Open, Pause, Read, Reply, Send, Step, perform
+from laneway.http.connection import ServerAddress
+from laneway.http.flow import Close, Emit, Flow, Open, Pause, ReadBytes, Reply, Send, Step, perform
 from laneway.http.models import Event
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _LOST = (httpx2.RequestError, httpx2.StreamError)
 class SyncShell:
     """Steps as plain calls."""
 
-    def __init__(self, to: Connection, transport: httpx2.BaseTransport | None) -> None:
+    def __init__(self, to: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
         self._to = to
         self._http = httpx2.Client(transport=transport, **to.options)
 
@@ -74,7 +74,7 @@ class SyncShell:
                 time.sleep(seconds)
             case Open():
                 return stream.open(step)
-            case Read():
+            case ReadBytes():
                 return stream.read()
             case Close():
                 stream.close()
@@ -84,7 +84,7 @@ class SyncShell:
 class _Stream:
     """At most one open stream."""
 
-    def __init__(self, http: httpx2.Client, to: Connection) -> None:
+    def __init__(self, http: httpx2.Client, to: ServerAddress) -> None:
         self._http = http
         self._to = to
         self._answer: httpx2.Response | None = None
@@ -118,7 +118,7 @@ class _Stream:
 class AsyncShell:
     """Steps that an event loop waits for."""
 
-    def __init__(self, to: Connection, transport: httpx2.AsyncBaseTransport | None) -> None:
+    def __init__(self, to: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:
         self._to = to
         self._http = httpx2.AsyncClient(transport=transport, **to.options)
 
@@ -168,7 +168,7 @@ class AsyncShell:
                 await asyncio.sleep(seconds)
             case Open():
                 return await stream.open(step)
-            case Read():
+            case ReadBytes():
                 return await stream.read()
             case Close():
                 await stream.aclose()
@@ -178,7 +178,7 @@ class AsyncShell:
 class _AsyncStream:
     """At most one open stream."""
 
-    def __init__(self, http: httpx2.AsyncClient, to: Connection) -> None:
+    def __init__(self, http: httpx2.AsyncClient, to: ServerAddress) -> None:
         self._http = http
         self._to = to
         self._answer: httpx2.Response | None = None

@@ -12,7 +12,7 @@ from laneway.errors import ServerError
 LONGEST: Final = 64 * 1024 * 1024
 
 
-class Message(NamedTuple):
+class SseMessage(NamedTuple):
     """One event; `id` is the last that was told, here or before."""
 
     id: str | None
@@ -39,7 +39,7 @@ class Parser:
         self._data: list[str] = []
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[Message]:
+    def feed(self, chunk: bytes) -> Iterator[SseMessage]:
         """The messages that these bytes complete."""
         self.is_alive = self.is_alive or bool(chunk)
         self._text += self._decode(chunk)
@@ -64,7 +64,7 @@ class Parser:
         if len(self._text) > LONGEST:
             raise ServerError("a line of the stream is too long")
 
-    def _take(self, line: str) -> Message | None:
+    def _take(self, line: str) -> SseMessage | None:
         if not line:
             return self._dispatch()
         name, _, value = line.partition(":")
@@ -82,14 +82,14 @@ class Parser:
             self.retry_ms = min(int(value[:9]), 60_000)
         return None
 
-    def _dispatch(self) -> Message | None:
+    def _dispatch(self) -> SseMessage | None:
         # Only now: of an event that was cut off, the rest must come again.
         self.last_id = self._id
         event, data = self._event, self._data
         self._event, self._data, self._size = "", [], 0
         if not data:
             return None
-        return Message(self.last_id, event or "message", "\n".join(data))
+        return SseMessage(self.last_id, event or "message", "\n".join(data))
 
 
 def _line_end(text: str, start: int) -> tuple[int | None, int]:

@@ -9,7 +9,7 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.stats import Failures, Series
 from laneway.http import decode
-from laneway.http.call import Answer, Call, Listing, in_path, said, words
+from laneway.http.call import Call, CallResponse, Listing, in_path, said, words
 from laneway.http.jobs import wishes
 from laneway.http.models import DatabaseState
 
@@ -36,7 +36,7 @@ def count_jobs(
     return Call("GET", "/jobs/counts", _counts, tuple(words(given)))
 
 
-def _counts(answer: Answer) -> list[StateCount]:
+def _counts(answer: CallResponse) -> list[StateCount]:
     return [decode.read(StateCount, each) for each in answer.body["items"]]
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from laneway.http import access, jobs, operations, schedules, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
-from laneway.http.flow import Flow, Stream, follow, of_job, wait
+from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncShell, SyncShell
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Verb(Generic[P, T]):
+class ClientMethod(Generic[P, T]):
     """A method that runs the call it builds."""
 
     def __init__(self, build: Callable[P, Call[T]]) -> None:
@@ -60,7 +60,7 @@ class ListVerb(Generic[P, T]):
 class StreamVerb(Generic[P]):
     """A method that yields events."""
 
-    def __init__(self, build: Callable[P, Stream]) -> None:
+    def __init__(self, build: Callable[P, EventFlow]) -> None:
         self.build = build
         self.__doc__ = build.__doc__
 
@@ -102,15 +102,15 @@ def _bound(build: Callable[..., Any], run: Callable[[Any], Any]) -> Callable[...
     return update_wrapper(method, build)
 
 
-def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> Stream:
+def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> EventFlow:
     """The job now and after every change, until it has ended; lost connections are resumed."""
     return of_job(jobs.checked_id(job_id), _place(last_event_id))
 
 
-def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> Stream:
+def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> EventFlow:
     """What happens to the topics (`jobs`, `job:<id>`, `lane:<name>`, …), for as long as asked."""
     asked = tuple(("topic", each) for each in listed(topics, "topics"))
-    return Stream("/events", asked, None, _place(last_event_id))
+    return EventFlow("/events", asked, None, _place(last_event_id))
 
 
 def _place(last_event_id: str | None) -> str | None:
@@ -125,81 +125,81 @@ def wait_for(job_id: UUID | str, timeout: float | None = None) -> Flow[object]:
 class Verbs:
     """What a client can ask a server, under the names of the server's operations."""
 
-    submit = Verb(jobs.submit)
-    submit_many = Verb(jobs.submit_many)
+    submit = ClientMethod(jobs.submit)
+    submit_many = ClientMethod(jobs.submit_many)
     list_jobs = ListVerb(jobs.list_jobs)
-    count_jobs = Verb(stats.count_jobs)
-    get_job = Verb(jobs.get_job)
-    review_job = Verb(jobs.review_job)
+    count_jobs = ClientMethod(stats.count_jobs)
+    get_job = ClientMethod(jobs.get_job)
+    review_job = ClientMethod(jobs.review_job)
     list_attempts = ListVerb(jobs.list_attempts)
-    explain_job = Verb(jobs.explain_job)
-    cancel_job = Verb(jobs.cancel_job)
-    approve_job = Verb(jobs.approve_job)
-    reject_job = Verb(jobs.reject_job)
-    retry_job = Verb(jobs.retry_job)
-    delete_job = Verb(jobs.delete_job)
-    cancel_running_job = Verb(jobs.cancel_running_job)
-    reprioritize_job = Verb(jobs.reprioritize_job)
-    preview_bulk = Verb(jobs.preview_bulk)
-    order_bulk = Verb(jobs.order_bulk)
-    get_bulk = Verb(jobs.get_bulk)
+    explain_job = ClientMethod(jobs.explain_job)
+    cancel_job = ClientMethod(jobs.cancel_job)
+    approve_job = ClientMethod(jobs.approve_job)
+    reject_job = ClientMethod(jobs.reject_job)
+    retry_job = ClientMethod(jobs.retry_job)
+    delete_job = ClientMethod(jobs.delete_job)
+    cancel_running_job = ClientMethod(jobs.cancel_running_job)
+    reprioritize_job = ClientMethod(jobs.reprioritize_job)
+    preview_bulk = ClientMethod(jobs.preview_bulk)
+    order_bulk = ClientMethod(jobs.order_bulk)
+    get_bulk = ClientMethod(jobs.get_bulk)
 
     watch = StreamVerb(watch)
     events = StreamVerb(events)
     wait = FlowVerb(wait_for)
 
     list_lanes = ListVerb(operations.list_lanes)
-    get_lane = Verb(operations.get_lane)
-    create_lane = Verb(operations.create_lane)
-    tune_lane = Verb(operations.tune_lane)
-    take_type = Verb(operations.take_type)
+    get_lane = ClientMethod(operations.get_lane)
+    create_lane = ClientMethod(operations.create_lane)
+    tune_lane = ClientMethod(operations.tune_lane)
+    take_type = ClientMethod(operations.take_type)
     list_changes = ListVerb(operations.list_changes)
     list_lane_changes = ListVerb(operations.list_lane_changes)
-    roll_back_lane = Verb(operations.roll_back_lane)
-    read_status = Verb(operations.read_status)
-    drain_worker = Verb(workers.drain_worker)
-    resume_worker = Verb(workers.resume_worker)
-    pause_claims = Verb(operations.pause_claims)
-    resume_claims = Verb(operations.resume_claims)
-    freeze_lanes = Verb(operations.freeze_lanes)
-    thaw_lanes = Verb(operations.thaw_lanes)
-    read_stats = Verb(stats.read_stats)
-    read_failures = Verb(stats.read_failures)
+    roll_back_lane = ClientMethod(operations.roll_back_lane)
+    read_status = ClientMethod(operations.read_status)
+    drain_worker = ClientMethod(workers.drain_worker)
+    resume_worker = ClientMethod(workers.resume_worker)
+    pause_claims = ClientMethod(operations.pause_claims)
+    resume_claims = ClientMethod(operations.resume_claims)
+    freeze_lanes = ClientMethod(operations.freeze_lanes)
+    thaw_lanes = ClientMethod(operations.thaw_lanes)
+    read_stats = ClientMethod(stats.read_stats)
+    read_failures = ClientMethod(stats.read_failures)
     list_job_types = ListVerb(stats.list_job_types)
     list_publishers = ListVerb(stats.list_publishers)
-    forget_publisher = Verb(stats.forget_publisher)
-    read_database = Verb(stats.read_database)
+    forget_publisher = ClientMethod(stats.forget_publisher)
+    read_database = ClientMethod(stats.read_database)
     list_limits = ListVerb(operations.list_limits)
-    get_limit = Verb(operations.get_limit)
-    put_limit = Verb(operations.put_limit)
-    delete_limit = Verb(operations.delete_limit)
+    get_limit = ClientMethod(operations.get_limit)
+    put_limit = ClientMethod(operations.put_limit)
+    delete_limit = ClientMethod(operations.delete_limit)
     list_limit_changes = ListVerb(operations.list_limit_changes)
-    roll_back_limit = Verb(operations.roll_back_limit)
+    roll_back_limit = ClientMethod(operations.roll_back_limit)
 
     list_schedules = ListVerb(schedules.list_schedules)
-    create_schedule = Verb(schedules.create_schedule)
-    get_schedule = Verb(schedules.get_schedule)
-    change_schedule = Verb(schedules.change_schedule)
-    delete_schedule = Verb(schedules.delete_schedule)
-    run_schedule = Verb(schedules.run_schedule)
+    create_schedule = ClientMethod(schedules.create_schedule)
+    get_schedule = ClientMethod(schedules.get_schedule)
+    change_schedule = ClientMethod(schedules.change_schedule)
+    delete_schedule = ClientMethod(schedules.delete_schedule)
+    run_schedule = ClientMethod(schedules.run_schedule)
     list_slots = ListVerb(schedules.list_slots)
     list_schedule_changes = ListVerb(schedules.list_schedule_changes)
-    roll_back_schedule = Verb(schedules.roll_back_schedule)
+    roll_back_schedule = ClientMethod(schedules.roll_back_schedule)
 
     list_principals = ListVerb(access.list_principals)
-    create_principal = Verb(access.create_principal)
-    switch_principal = Verb(access.switch_principal)
+    create_principal = ClientMethod(access.create_principal)
+    switch_principal = ClientMethod(access.switch_principal)
     list_roles = ListVerb(access.list_roles)
-    create_role = Verb(access.create_role)
-    change_role = Verb(access.change_role)
-    delete_role = Verb(access.delete_role)
+    create_role = ClientMethod(access.create_role)
+    change_role = ClientMethod(access.change_role)
+    delete_role = ClientMethod(access.delete_role)
     list_grants = ListVerb(access.list_grants)
-    grant_role = Verb(access.grant_role)
-    revoke_grant = Verb(access.revoke_grant)
+    grant_role = ClientMethod(access.grant_role)
+    revoke_grant = ClientMethod(access.revoke_grant)
     list_tokens = ListVerb(access.list_tokens)
-    create_token = Verb(access.create_token)
-    revoke_token = Verb(access.revoke_token)
+    create_token = ClientMethod(access.create_token)
+    revoke_token = ClientMethod(access.revoke_token)
     list_acts = ListVerb(access.list_acts)
-    get_me = Verb(access.get_me)
-    get_health = Verb(access.get_health)
-    get_readiness = Verb(access.get_readiness)
+    get_me = ClientMethod(access.get_me)
+    get_health = ClientMethod(access.get_health)
+    get_readiness = ClientMethod(access.get_readiness)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from laneway.domain.overview import WorkerRow
 from laneway.http import decode
-from laneway.http.call import Answer, Call, once
+from laneway.http.call import Call, CallResponse, once
 from laneway.http.jobs import checked_id
 
 
@@ -25,5 +25,5 @@ def _told(worker_id: UUID | str, verb: str) -> Call[WorkerRow]:
     return once(Call("POST", path, _worker))
 
 
-def _worker(answer: Answer) -> WorkerRow:
+def _worker(answer: CallResponse) -> WorkerRow:
     return decode.worker(answer.body)

@@ -11,20 +11,20 @@ from pydantic import BaseModel, Field
 from laneway.domain.states import Status
 
 
-class FailureOut(BaseModel):
+class FailureResult(BaseModel):
     """Why it failed."""
 
     type: str
     message: str
 
 
-class ErrorOut(FailureOut):
+class ErrorResult(FailureResult):
     """Why it failed, and where."""
 
     traceback: str | None = Field(default=None, description="Only for those who may see it")
 
 
-class ProgressOut(BaseModel):
+class ProgressResult(BaseModel):
     """How far an attempt has come, in its own units."""
 
     stage: str | None
@@ -34,7 +34,7 @@ class ProgressOut(BaseModel):
     message: str | None
 
 
-class LogLineOut(BaseModel):
+class LogLineResult(BaseModel):
     """One line a handler logged."""
 
     at: datetime
@@ -42,7 +42,7 @@ class LogLineOut(BaseModel):
     message: str
 
 
-class AttemptOut(BaseModel):
+class AttemptResult(BaseModel):
     """One claim of a job and how it ended."""
 
     attempt: int
@@ -51,12 +51,12 @@ class AttemptOut(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     outcome: str | None = Field(description="null while it runs")
-    error: ErrorOut | None
-    log: list[LogLineOut] = Field(default=[], description="The newest lines")
+    error: ErrorResult | None
+    log: list[LogLineResult] = Field(default=[], description="The newest lines")
     log_lines: int = Field(default=0, description="How many lines there are")
 
 
-class JobOut(BaseModel):
+class JobResult(BaseModel):
     """A job as lists tell it; get_job has the rest."""
 
     id: UUID
@@ -75,8 +75,8 @@ class JobOut(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     worker: str | None
-    progress: ProgressOut | None
-    error: FailureOut | None
+    progress: ProgressResult | None
+    error: FailureResult | None
     cancel_reason: str | None
     cancelled_by: str | None = Field(description="Who cancelled or rejected it")
     duplicate: bool = Field(default=False, description="A submit met this job by its unique_key")
@@ -85,14 +85,14 @@ class JobOut(BaseModel):
 class JobPageOut(BaseModel):
     """Jobs, newest first."""
 
-    items: list[JobOut]
+    items: list[JobResult]
     next_cursor: str | None = Field(description="For the page after; null: there is none")
     looked_back_to: datetime | None = Field(
         description="The search stopped at a job of then; next_cursor goes on from there"
     )
 
 
-class DecisionOut(BaseModel):
+class DecisionResult(BaseModel):
     """What somebody decided about a job."""
 
     decision: str
@@ -101,10 +101,10 @@ class DecisionOut(BaseModel):
     comment: str | None
 
 
-class JobDetailOut(JobOut):
+class JobDetailResult(JobResult):
     """A job with all that is known of it."""
 
-    error: ErrorOut | None
+    error: ErrorResult | None
     payload: Any = Field(description="Above 32 KiB a note (`left_out`) instead; so below")
     result: Any
     checkpoint: Any
@@ -118,27 +118,27 @@ class JobDetailOut(JobOut):
     lease_until: datetime | None
     last_progress_at: datetime | None
     cancel_requested_at: datetime | None
-    attempts: list[AttemptOut]
+    attempts: list[AttemptResult]
     two_person: bool = Field(description="Its submitter may not approve it")
     seal: str = Field(description="Approve by it, and nothing but what is shown here is approved")
-    decisions: list[DecisionOut]
+    decisions: list[DecisionResult]
 
 
-class ReasonOut(BaseModel):
+class ReasonResult(BaseModel):
     """One thing that decides."""
 
     code: str
     message: str
 
 
-class ExplanationOut(BaseModel):
+class ExplanationResult(BaseModel):
     """Where a job stands, and every reason why, the most decisive first."""
 
     id: UUID
     job_type: str
     lane: str
     status: Status
-    reasons: list[ReasonOut]
+    reasons: list[ReasonResult]
     starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
     runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
 
@@ -153,7 +153,7 @@ class StandingOut(BaseModel):
     priority: int
 
 
-class TypeLoadOut(BaseModel):
+class TypeLoadResult(BaseModel):
     """Due jobs of one job type."""
 
     job_type: str
@@ -162,7 +162,7 @@ class TypeLoadOut(BaseModel):
     oldest_wait_s: float | None
 
 
-class LaneOut(BaseModel):
+class LaneResult(BaseModel):
     """A lane's policy."""
 
     name: str
@@ -176,7 +176,7 @@ class LaneOut(BaseModel):
     updated_by: str | None
 
 
-class LaneStatusOut(LaneOut):
+class LaneStatusResult(LaneResult):
     """A lane, its slots in use and what waits in it."""
 
     frozen: bool
@@ -185,10 +185,10 @@ class LaneStatusOut(LaneOut):
     depth: int = Field(description="Due jobs")
     depth_is_capped: bool = Field(description="There are more than `depth`")
     oldest_wait_s: float | None
-    waiting: list[TypeLoadOut]
+    waiting: list[TypeLoadResult]
 
 
 class LanesOut(BaseModel):
     """The lanes in reach, by name."""
 
-    items: list[LaneStatusOut]
+    items: list[LaneStatusResult]

@@ -49,7 +49,7 @@ _protocol: ContextVar[str] = ContextVar("protocol")
 Clients = Callable[[Any], AbstractAsyncContextManager[AsyncClient]]
 
 
-def make_server(clients: Clients, *, is_writing: bool) -> Door:
+def make_server(clients: Clients, *, is_writing: bool) -> McpServer:
     """The server; each message is carried out by a client of `clients`.
 
     Without `is_writing` there are only tools that read.
@@ -65,7 +65,7 @@ def make_server(clients: Clients, *, is_writing: bool) -> Door:
                 _client.reset(token)
 
     with _logging_kept():
-        server = Door(
+        server = McpServer(
             "laneway",
             title="Laneway",
             version=__version__,
@@ -97,7 +97,7 @@ def always(client: AsyncClient) -> Clients:
     return same
 
 
-class Door(MCPServer[Any]):
+class McpServer(MCPServer[Any]):
     """Lists the tools that whoever asks may use; the API refuses, and keeps, the use of others."""
 
     @property

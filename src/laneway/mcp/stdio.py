@@ -13,13 +13,13 @@ from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError
 
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits
-from laneway.mcp.server import Door
+from laneway.mcp.server import McpServer
 from laneway.mcp.unreadable import unreadable
 
 _STDIN: Final = 0
 
 
-async def serve(server: Door, limits: PayloadLimits = DEFAULT_LIMITS) -> None:
+async def serve(server: McpServer, limits: PayloadLimits = DEFAULT_LIMITS) -> None:
     """Returns when stdin ends."""
     lines = _Lines(_STDIN, limits)
     async with stdio_server(stdin=cast(Any, lines)) as (reading, writing):

@@ -14,13 +14,13 @@ from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.http import AsyncClient
 from laneway.mcp.outputs import (
-    ExplanationOut,
-    JobDetailOut,
-    JobOut,
+    ExplanationResult,
+    JobDetailResult,
     JobPageOut,
-    LaneOut,
+    JobResult,
+    LaneResult,
     LanesOut,
-    LaneStatusOut,
+    LaneStatusResult,
     StandingOut,
 )
 
@@ -93,22 +93,22 @@ class Tools:
             filters["since"] = since
         found = self._client().list_jobs(**filters)
         page = await found.page(limit=limit, cursor=cursor or None)
-        items = [_shown(JobOut, job) for job in page.items]
+        items = [_shown(JobResult, job) for job in page.items]
         return JobPageOut(
             items=items, next_cursor=page.next_cursor, looked_back_to=page.looked_back_to
         )
 
-    async def get_job(self, job_id: JobId) -> JobDetailOut:
+    async def get_job(self, job_id: JobId) -> JobDetailResult:
         """Shows one job with its payload, result, attempts and decisions.
 
         Values above 32 KiB are left out: `left_out` says how to read them.
         Tracebacks and the newest log lines are there only for those who may see them.
         """
-        return JobDetailOut.model_validate(briefly(await self._client().review_job(job_id)))
+        return JobDetailResult.model_validate(briefly(await self._client().review_job(job_id)))
 
-    async def explain_job(self, job_id: JobId) -> ExplanationOut:
+    async def explain_job(self, job_id: JobId) -> ExplanationResult:
         """Tells every reason why a job is not running, and when it may start."""
-        return _shown(ExplanationOut, await self._client().explain_job(job_id))
+        return _shown(ExplanationResult, await self._client().explain_job(job_id))
 
     async def submit_job(
         self,
@@ -121,7 +121,7 @@ class Tools:
         ] = "",
         workspace: Annotated[str, Field(max_length=128)] = "",
         tags: list[str] | None = None,
-    ) -> JobOut:
+    ) -> JobResult:
         """Submits a job. With a unique_key, a job that has not ended and has it is answered."""
         options: dict[str, Any] = {"workspace": workspace} if workspace else {}
         made = await self._client().submit(
@@ -133,7 +133,7 @@ class Tools:
             tags=tags or (),
             **options,
         )
-        return _shown(JobOut, made)
+        return _shown(JobResult, made)
 
     async def approve_job(
         self,
@@ -142,20 +142,20 @@ class Tools:
         seal: Annotated[
             str, Field(max_length=512, description="Of get_job: approve only what was shown")
         ] = "",
-    ) -> JobOut:
+    ) -> JobResult:
         """Lets a job that awaits an approval run. Look at it with get_job first; give its seal."""
         done = await self._client().approve_job(job_id, comment=comment or None, seal=seal or None)
-        return _shown(JobOut, done)
+        return _shown(JobResult, done)
 
     async def reject_job(
         self, job_id: JobId, reason: Annotated[str, Field(min_length=1, max_length=2000)]
-    ) -> JobOut:
+    ) -> JobResult:
         """Cancels a job that awaits an approval, for a reason that is kept."""
-        return _shown(JobOut, await self._client().reject_job(job_id, reason))
+        return _shown(JobResult, await self._client().reject_job(job_id, reason))
 
-    async def cancel_job(self, job_id: JobId, reason: Text = "") -> JobOut:
+    async def cancel_job(self, job_id: JobId, reason: Text = "") -> JobResult:
         """Cancels a job: at once if it waits; if it runs, its worker is asked to stop it."""
-        return _shown(JobOut, await self._client().cancel_job(job_id, reason=reason or None))
+        return _shown(JobResult, await self._client().cancel_job(job_id, reason=reason or None))
 
     async def reprioritize_job(
         self, job_id: JobId, priority: Annotated[int, Field(description="Higher first")]
@@ -167,7 +167,7 @@ class Tools:
     async def list_lanes(self) -> LanesOut:
         """Lists the lanes with their policy, the slots in use and what waits in each."""
         found = self._client().list_lanes()
-        return LanesOut(items=[_shown(LaneStatusOut, each) async for each in found])
+        return LanesOut(items=[_shown(LaneStatusResult, each) async for each in found])
 
     async def tune_lane(
         self,
@@ -184,7 +184,7 @@ class Tools:
         poll_interval_ms: Annotated[int | None, Field(ge=100, le=120_000)] = None,
         stale_timeout_minutes: Annotated[int | None, Field(ge=1, le=1440)] = None,
         lease_seconds: Annotated[int | None, Field(ge=2, le=3600)] = None,
-    ) -> LaneOut:
+    ) -> LaneResult:
         """Changes what is given of a lane, in force at every worker's next claim.
 
         Drain a lane with enabled=false: nothing new is claimed, what runs finishes.
@@ -201,7 +201,7 @@ class Tools:
             raise InvalidInput("unbounded", "goes without max_slots")
         if unbounded:
             change["max_slots"] = None
-        return _shown(LaneOut, await self._client().tune_lane(name, change))
+        return _shown(LaneResult, await self._client().tune_lane(name, change))
 
 
 def briefly(review: Review) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class Ends:
             self._durations.add(ran_s)
 
 
-class Tally:
+class Counters:
     """Added to by the event loop, read by any thread: each copy is made in one step."""
 
     def __init__(self) -> None:
@@ -191,4 +191,4 @@ class Tally:
 
 
 # Prometheus asks a process, not a worker: all workers and doors of one count together.
-PROCESS: Final = Tally()
+PROCESS: Final = Counters()

@@ -26,7 +26,7 @@ from prometheus_client.exposition import (
 from prometheus_client.openmetrics import exposition as openmetrics
 
 from laneway import __version__
-from laneway.observability.counters import Histogram, Tally
+from laneway.observability.counters import Counters, Histogram
 
 if TYPE_CHECKING:
     pass
@@ -212,7 +212,7 @@ OF_THE_CLUSTER: Final = (
 FAMILIES: Final = (*OF_WORKERS, *OF_PROCESSES, *OF_SERVERS, *OF_THE_CLUSTER)
 
 
-def of_worker(tally: Tally) -> Iterator[Metric]:
+def of_worker(tally: Counters) -> Iterator[Metric]:
     """What the workers of this process did."""
     yield CLAIMS.metric(_by_name(tally.claims.copy()))
     yield RUNNING.metric(_by_name(tally.running))
@@ -227,7 +227,7 @@ def of_worker(tally: Tally) -> Iterator[Metric]:
     yield EPOCH.metric({(): max(epochs.values(), default=0)})
 
 
-def of_process(tally: Tally) -> Iterator[Metric]:
+def of_process(tally: Counters) -> Iterator[Metric]:
     """What every process has: its pools, its version, its memory and CPU time."""
     pools = [pool for pool in list(tally.pools) if not pool.is_closed]
     for family, figure in (
@@ -244,7 +244,7 @@ def of_process(tally: Tally) -> Iterator[Metric]:
     yield from PROCESS_COLLECTOR.collect()
 
 
-def of_server(tally: Tally, open_streams: int) -> Iterator[Metric]:
+def of_server(tally: Counters, open_streams: int) -> Iterator[Metric]:
     """What a server answered, and whom it still tells."""
     yield REQUESTS.metric(tally.requests.copy())
     yield REQUEST_TIMES.metric(tally.request_times.copy())
@@ -259,16 +259,16 @@ def _by_name(values: Mapping[str, Value]) -> Samples:
     return {(name,): value for name, value in values.items()}
 
 
-class Page:
+class MetricsSnapshot:
     """Metrics to be told at once; a Collector as prometheus_client means it."""
 
     def __init__(self, made: Callable[[], Iterable[Metric]]) -> None:
         self.collect = made
 
-    def restricted_registry(self, names: Iterable[str]) -> Page:
+    def restricted_registry(self, names: Iterable[str]) -> MetricsSnapshot:
         """Only these, as a reader asks by `name[]`."""
         wanted = frozenset(names)
-        return Page(
+        return MetricsSnapshot(
             lambda: [
                 metric
                 for metric in self.collect()
@@ -284,5 +284,5 @@ class Page:
         return generate_latest(self), CONTENT_TYPE_PLAIN_0_0_4
 
 
-def page(parts: Sequence[Iterable[Metric]]) -> Page:
-    return Page(lambda: [metric for part in parts for metric in part])
+def page(parts: Sequence[Iterable[Metric]]) -> MetricsSnapshot:
+    return MetricsSnapshot(lambda: [metric for part in parts for metric in part])

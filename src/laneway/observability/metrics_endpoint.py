@@ -18,8 +18,8 @@ from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 from laneway import forks
 from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
-from laneway.observability.counters import PROCESS, Tally
-from laneway.observability.metrics import Page, of_process, of_worker
+from laneway.observability.counters import PROCESS, Counters
+from laneway.observability.metrics import MetricsSnapshot, of_process, of_worker
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -67,7 +67,7 @@ def _listen(port: int, host: str, app: WSGIApplication) -> WSGIServer:
 def served(
     port: int,
     host: str,
-    tally: Tally = PROCESS,
+    tally: Counters = PROCESS,
     *,
     token: str | None = None,
     route: Route = lambda told: told,
@@ -81,7 +81,7 @@ def served(
     def made() -> Iterable[Metric]:
         return (*of_worker(tally), *of_process(tally))
 
-    told = make_wsgi_app(Page(made))
+    told = make_wsgi_app(MetricsSnapshot(made))
     try:
         server = _listen(port, host, route(told if token is None else _guarded(told, token)))
     except (OSError, OverflowError) as error:

@@ -172,7 +172,7 @@ def _complain(error: Exception) -> None:
         log.warning("traces are not written: %r", error)
 
 
-class Attempt:
+class AttemptSpan:
     """The span of one attempt, current in the code that runs the handler."""
 
     __slots__ = ("_span",)
@@ -222,7 +222,7 @@ def begin(
     lane: str,
     worker: str,
     origin: str | None,
-) -> Attempt | None:
+) -> AttemptSpan | None:
     """The span of an attempt, made current: to be called in a context that ends with the attempt.
 
     `origin`: the traceparent the job carries.
@@ -238,7 +238,7 @@ def begin(
 
 def _begin(
     job_type: str, job_id: UUID, attempt: int, *, lane: str, worker: str, origin: str | None
-) -> Attempt:
+) -> AttemptSpan:
     from opentelemetry import context, trace
 
     is_analysis = job_type.startswith("\x01")
@@ -266,7 +266,7 @@ def _begin(
         },
     )
     context.attach(trace.set_span_in_context(span))
-    return Attempt(span)
+    return AttemptSpan(span)
 
 
 def adopt(text: str | None) -> None:

@@ -19,7 +19,7 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.handshake import MOST_HELD, MOST_TYPES, bounded
 from laneway.store.leases import Assignment, LogEntry, Report, Verdict
-from laneway.store.steps import Kept, StepResult
+from laneway.store.steps import StepResult, StepWrite
 
 MOST_CLAIMS: Final = 10_000
 MOST_RESULTS: Final = 1_000
@@ -72,7 +72,7 @@ class Noted(NamedTuple):
     """What became of an update, and its steps as they will be read."""
 
     answer: str
-    steps: tuple[Kept, ...] = ()
+    steps: tuple[StepWrite, ...] = ()
 
 
 # -- out --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from laneway.domain.actor import Actor
-from laneway.domain.audit import Act, ActFilter, Outcome, may_hold_secret, redacted
+from laneway.domain.audit import ActFilter, AuditEntry, Outcome, may_hold_secret, redacted
 from laneway.domain.stored_json import StoredJson
 from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
@@ -59,16 +59,16 @@ def _json(state: Mapping[str, object] | StoredJson | None) -> str | None:
     return json.dumps(redacted(json.loads(text))) if may_hold_secret(text) else text
 
 
-def _act(row: Row, *, as_text: bool) -> Act:
+def _act(row: Row, *, as_text: bool) -> AuditEntry:
     values = list(row)
     values[10:12] = (state_of(text, as_text=as_text) for text in row[10:12])
-    return Act(*values)
+    return AuditEntry(*values)
 
 
-class Found(NamedTuple):
+class FoundEntries(NamedTuple):
     """Acts, newest first; `stopped_at` is where a search ended before the page was full."""
 
-    acts: list[Act]
+    acts: list[AuditEntry]
     stopped_at: int | None
 
 
@@ -79,16 +79,16 @@ def listing(
     before: int = NEWEST,
     look: int | None = None,
     as_text: bool = False,
-) -> Statement[Found]:
+) -> Statement[FoundEntries]:
     """Acts with ids under `before`, newest first, among as many as one search looks at.
 
     With `as_text`, large states are `StoredJson`.
     """
     params = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
 
-    def decode(rows: list[Row]) -> Found:
+    def decode(rows: list[Row]) -> FoundEntries:
         acts = [_act(row[:-1], as_text=as_text) for row in rows if not row[-1]]
-        return Found(acts, rows[-1][0] if len(acts) < len(rows) else None)
+        return FoundEntries(acts, rows[-1][0] if len(acts) < len(rows) else None)
 
     return Statement(
         "audit/list_acts",

@@ -12,7 +12,7 @@ from laneway.store.statement import Row, Statement, nothing
 
 
 @dataclass(frozen=True, slots=True)
-class BulkRun:
+class StoredBulkRun:
     """One run: running, done, failed, or interrupted because its server is gone."""
 
     id: UUID
@@ -26,13 +26,13 @@ class BulkRun:
     updated_at: datetime
 
 
-def _run(row: Row) -> BulkRun:
+def _run(row: Row) -> StoredBulkRun:
     values = list(row)
     values[6] = json.loads(values[6])
-    return BulkRun(*values)
+    return StoredBulkRun(*values)
 
 
-def begin(run_id: UUID, principal_id: UUID, by: str, verb: str) -> Statement[BulkRun]:
+def begin(run_id: UUID, principal_id: UUID, by: str, verb: str) -> Statement[StoredBulkRun]:
     return Statement(
         "bulk/begin_run",
         lambda rows: _run(rows[0]),
@@ -48,5 +48,5 @@ def report(run_id: UUID, state: str, done: int, refused: Mapping[str, int]) -> S
     )
 
 
-def read(run_id: UUID) -> Statement[BulkRun | None]:
+def read(run_id: UUID) -> Statement[StoredBulkRun | None]:
     return Statement("bulk/read_run", lambda rows: _run(rows[0]) if rows else None, {"id": run_id})

@@ -10,7 +10,7 @@ from laneway.domain.claim import Claim
 from laneway.store.statement import Row, Statement, scalar
 
 
-class Grant(NamedTuple):
+class LimitGrant(NamedTuple):
     """granted, full (with the seconds until a rate has room), cancel_requested, fenced or busy."""
 
     answer: str
@@ -19,7 +19,7 @@ class Grant(NamedTuple):
 
 def acquire(
     claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int] | None = None
-) -> Statement[Grant]:
+) -> Statement[LimitGrant]:
     """Lets the attempt hold each limit as often as wanted, all or none.
 
     `inside`: how often it holds each around this call; a limit filled by that alone is refused.
@@ -29,14 +29,14 @@ def acquire(
 
 def acquire_for_remote(
     claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int], longest_s: float
-) -> Statement[Grant]:
+) -> Statement[LimitGrant]:
     """As `acquire`, but each is given back for the attempt after `longest_s`."""
     asked = _asked(claim, wants, inside)
     return Statement("limits/acquire_for_remote", _granted, {**asked, "longest": longest_s})
 
 
-def _granted(rows: Sequence[Row]) -> Grant:
-    return Grant(*rows[0])
+def _granted(rows: Sequence[Row]) -> LimitGrant:
+    return LimitGrant(*rows[0])
 
 
 def _asked(

@@ -8,18 +8,18 @@ from laneway.domain.claim import Claim
 from laneway.store.statement import Statement, scalar
 
 
-class Guard(NamedTuple):
+class GuardResult(NamedTuple):
     """What a guard found: held, cancel_requested or fenced; and the transaction it is in."""
 
     answer: str
     xid: str
 
 
-def guard(claim: Claim) -> Statement[Guard]:
+def guard(claim: Claim) -> Statement[GuardResult]:
     """Holds the attempt until the transaction ends."""
     return Statement(
         "leases/guard_attempt",
-        lambda rows: Guard(*rows[0]),
+        lambda rows: GuardResult(*rows[0]),
         {"seq": claim.seq, "attempt": claim.attempt},
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from laneway.store.call_limits import Grant
+from laneway.store.call_limits import LimitGrant
 from laneway.store.statement import Statement, scalar
 
 
@@ -19,11 +19,11 @@ class Holder(NamedTuple):
 
 def hold(
     hold_id: UUID, holder: Holder, names: Sequence[str], rank: int, lease_s: float
-) -> Statement[Grant]:
+) -> Statement[LimitGrant]:
     """Holds one of each limit, all or none; the answer is granted or full."""
     return Statement(
         "limits/hold_limit",
-        lambda rows: Grant(*rows[0]),
+        lambda rows: LimitGrant(*rows[0]),
         {
             "hold": hold_id,
             "holder": holder.id,

@@ -8,7 +8,7 @@ from uuid import UUID
 from laneway.store.statement import Statement, nothing, scalar
 
 
-class Kept(NamedTuple):
+class KeptResponse(NamedTuple):
     """The first answer, and the digest of the request it was given to.
 
     Without a status the request has only begun, and `body` tells how far it came.
@@ -34,15 +34,15 @@ def await_turn(principal_id: UUID, key: str) -> Statement[None]:
     return Statement("idempotency/await_key", nothing, {"principal": principal_id, "key": key})
 
 
-def read(principal_id: UUID, key: str) -> Statement[Kept | None]:
+def read(principal_id: UUID, key: str) -> Statement[KeptResponse | None]:
     return Statement(
         "idempotency/read_answer",
-        lambda rows: Kept(bytes(rows[0][0]), *rows[0][1:]) if rows else None,
+        lambda rows: KeptResponse(bytes(rows[0][0]), *rows[0][1:]) if rows else None,
         {"principal": principal_id, "key": key},
     )
 
 
-def keep(principal_id: UUID, key: str, answer: Kept) -> Statement[None]:
+def keep(principal_id: UUID, key: str, answer: KeptResponse) -> Statement[None]:
     return Statement(
         "idempotency/keep_answer",
         nothing,

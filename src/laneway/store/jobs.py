@@ -42,7 +42,7 @@ LOOK_AWAITING = 1000
 _keeps_text: ContextVar[bool] = ContextVar("keeps_text", default=False)
 
 
-class Submitted(NamedTuple):
+class SubmitResult(NamedTuple):
     """The answer to a submit."""
 
     id: UUID
@@ -50,11 +50,11 @@ class Submitted(NamedTuple):
     duplicate: bool
 
 
-def submit(job: NewJob, *, wake: bool = False) -> Statement[Submitted]:
+def submit(job: NewJob, *, wake: bool = False) -> Statement[SubmitResult]:
     """One job, in the transaction of the connection it runs on."""
     return Statement(
         "jobs/submit_job",
-        lambda rows: Submitted(*rows[0]),
+        lambda rows: SubmitResult(*rows[0]),
         {
             "id": job.id,
             "job_type": job.job_type,
@@ -250,7 +250,7 @@ def get_attempts(
     )
 
 
-class Page(NamedTuple):
+class JobPage(NamedTuple):
     """Jobs in the order of their list, and where the next page starts.
 
     `looked_back_to` is when the job was submitted where a search stopped before the page was full.
@@ -278,22 +278,22 @@ def _terms(within: Reach | None) -> str | None:
     return None if within is None or within.is_whole else json.dumps(within.to_list())
 
 
-def _page(rows: list[Row], limit: int) -> Page:
+def _page(rows: list[Row], limit: int) -> JobPage:
     """Two columns say where the search stopped, and only in a last row without a job."""
     if rows and rows[-1][0] is not None:
-        return Page([read_job(r[2:]) for r in rows[:-1]], rows[-1][0], rows[-1][1])
-    return Page([read_job(r[2:]) for r in rows], rows[-1][2] if len(rows) == limit else None)
+        return JobPage([read_job(r[2:]) for r in rows[:-1]], rows[-1][0], rows[-1][1])
+    return JobPage([read_job(r[2:]) for r in rows], rows[-1][2] if len(rows) == limit else None)
 
 
 def listing(
     wanted: JobFilter, *, limit: int = 50, before: int | None = None, look: int | None = None
-) -> Statement[Page]:
+) -> Statement[JobPage]:
     """A page of jobs, newest first; a search that would take long ends before the page is full."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
     return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params, may_be_large=True)
 
 
-class Found(NamedTuple):
+class JobIds(NamedTuple):
     """Numbers and ids of jobs in the order of their list, and where the next page starts.
 
     `looked_back_to` is as of a Page.
@@ -305,10 +305,10 @@ class Found(NamedTuple):
     looked_back_to: datetime | None = None
 
 
-def _found(rows: list[Row], limit: int) -> Found:
+def _found(rows: list[Row], limit: int) -> JobIds:
     jobs = [row for row in rows if row[1] is not None]
     is_cut = len(rows) > len(jobs) or len(jobs) == limit
-    return Found(
+    return JobIds(
         [row[0] for row in jobs],
         [row[1] for row in jobs],
         rows[-1][0] if is_cut else None,
@@ -318,7 +318,7 @@ def _found(rows: list[Row], limit: int) -> Found:
 
 def awaiting(
     wanted: JobFilter, *, limit: int = 50, after: int | None = None, look: int | None = None
-) -> Statement[Found]:
+) -> Statement[JobIds]:
     """Which jobs await an approval: one page of them, oldest first."""
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     del params["status"], params["before"], params["private"]
@@ -330,7 +330,7 @@ def awaiting(
 
 def matching(
     wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
-) -> Statement[Found]:
+) -> Statement[JobIds]:
     """Which jobs match: one page of them, newest first."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
     return Statement("jobs/match_jobs", lambda rows: _found(rows, limit), params)

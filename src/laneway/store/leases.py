@@ -86,7 +86,7 @@ class Verdict(NamedTuple):
     apart: bool = False
 
 
-class Answer(NamedTuple):
+class WriteResult(NamedTuple):
     """What became of a worker's write: accepted, cancel_requested, fenced or busy.
 
     `promoted` is about another job: it got a key, and `status` is its job type; `freed` is about a
@@ -166,11 +166,11 @@ def park(job_types: Sequence[str], limit: int) -> Statement[int]:
     return Statement("leases/park_jobs", scalar, {"types": list(job_types), "limit": limit})
 
 
-def _answers(rows: list[Row]) -> list[Answer]:
-    return [Answer(*row) for row in rows]
+def _answers(rows: list[Row]) -> list[WriteResult]:
+    return [WriteResult(*row) for row in rows]
 
 
-def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
+def settle(verdicts: Sequence[Verdict]) -> Statement[list[WriteResult]]:
     """Ends attempts; answers only what is not a plainly accepted finish."""
     claims, kinds, results, errors, delays, ran, _ = zip(*verdicts, strict=True)
     return Statement(
@@ -188,7 +188,7 @@ def settle(verdicts: Sequence[Verdict]) -> Statement[list[Answer]]:
     )
 
 
-def heartbeat(seqs: Sequence[int], attempts: Sequence[int]) -> Statement[list[Answer]]:
+def heartbeat(seqs: Sequence[int], attempts: Sequence[int]) -> Statement[list[WriteResult]]:
     """Renews leases; answers those not plainly renewed."""
     return Statement(
         "leases/renew_leases", _answers, {"seqs": list(seqs), "attempts": list(attempts)}
@@ -216,7 +216,7 @@ class LogEntry(NamedTuple):
     age_s: float
 
 
-def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[list[Answer]]:
+def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[list[WriteResult]]:
     """Stores progress, checkpoints and log lines; answers those not plainly accepted."""
     return Statement(
         "leases/report_progress",

@@ -120,7 +120,7 @@ def read_leases(workers: Sequence[UUID]) -> Statement[list[Lease]]:
     return Statement("remote/read_leases", decode, {"workers": list(workers)})
 
 
-class Found(NamedTuple):
+class RunningAttempt(NamedTuple):
     """An attempt that a worker runs, or ran to its end."""
 
     claim: Claim
@@ -131,14 +131,14 @@ class Found(NamedTuple):
 
 def find_held(
     worker_id: UUID, principal_id: UUID, attempts: Sequence[tuple[UUID, int]]
-) -> Statement[dict[tuple[UUID, int], Found]]:
+) -> Statement[dict[tuple[UUID, int], RunningAttempt]]:
     """Those of the attempts (job id, attempt) that are or were this worker's, and nobody else's."""
 
-    def decode(rows: list[Row]) -> dict[tuple[UUID, int], Found]:
+    def decode(rows: list[Row]) -> dict[tuple[UUID, int], RunningAttempt]:
         found = {}
         for place, seq, lane, job_type in rows:
             job_id, attempt = attempts[place - 1]
-            found[job_id, attempt] = Found(Claim(seq, job_id, attempt), lane, job_type)
+            found[job_id, attempt] = RunningAttempt(Claim(seq, job_id, attempt), lane, job_type)
         return found
 
     return Statement(
@@ -153,7 +153,7 @@ def find_held(
     )
 
 
-class Step(NamedTuple):
+class FinishedStep(NamedTuple):
     """What an earlier attempt has finished; `result` is JSON text."""
 
     name: str
@@ -168,7 +168,7 @@ class Finished(NamedTuple):
     """
 
     size: int
-    steps: list[Step]
+    steps: list[FinishedStep]
 
 
 def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[int, Finished]]:
@@ -182,7 +182,7 @@ def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[i
         for seq, size, name, result, took_s in rows:
             one = found.setdefault(seq, Finished(int(size), []))
             if name is not None:
-                one.steps.append(Step(name, result, took_s))
+                one.steps.append(FinishedStep(name, result, took_s))
         return found
 
     params = {"seqs": list(seqs), "most": most, "largest": largest}

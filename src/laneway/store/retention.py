@@ -23,7 +23,7 @@ class Mandate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WalkPosition:
     """Where a walk over ended jobs stands, from the newest down: before which number, and how many
     it has met of each type that keeps a count."""
 
@@ -31,25 +31,25 @@ class Place:
     met: dict[str, int] = field(default_factory=dict)
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """What a step of the walk removed; `place` None: the walk is over."""
 
     removed: int
-    place: Place | None
+    place: WalkPosition | None
 
 
-def _step(rows: list[Row]) -> Step | None:
+def _step(rows: list[Row]) -> WalkStep | None:
     removed, before, types, counts = rows[0]
     if removed is None:
         return None
     if before is None:
-        return Step(removed, None)
-    return Step(removed, Place(before, dict(zip(types, counts, strict=True))))
+        return WalkStep(removed, None)
+    return WalkStep(removed, WalkPosition(before, dict(zip(types, counts, strict=True))))
 
 
 def remove_ended(
-    mandate: Mandate, place: Place, *, scan: int = SCAN, limit: int = BATCH
-) -> Statement[Step | None]:
+    mandate: Mandate, place: WalkPosition, *, scan: int = SCAN, limit: int = BATCH
+) -> Statement[WalkStep | None]:
     """One step of the walk; None: somebody else leads."""
     return Statement(
         "retention/remove_ended",

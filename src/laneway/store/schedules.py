@@ -54,18 +54,18 @@ def delete(name: str, by: str) -> Statement[bool | None]:
     return Statement("schedules/delete_schedule", scalar, {"name": name, "by": by})
 
 
-class Read(NamedTuple):
+class ReadSchedule(NamedTuple):
     """A schedule, and the database's clock when it was read."""
 
     schedule: Schedule
     now: datetime
 
 
-def _read(row: Row, *, as_text: bool = False) -> Read:
+def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
     (name, job_type, payload, cron, timezone, missed, catch_up, check_name, priority, max_retries,
      key, workspace, tags, enabled, error, created_at, updated_at, updated_by, next_at, failures,
      now, *last) = row  # fmt: skip
-    return Read(
+    return ReadSchedule(
         Schedule(
             name=name,
             job_type=job_type,
@@ -105,7 +105,7 @@ def _value(text: str, *, as_text: bool) -> Any:
         return text
 
 
-def read(*names: str, as_text: bool = False) -> Statement[list[Read]]:
+def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
     """The schedules of these names, or all of them; `as_text`: large payloads as `StoredJson`."""
     return Statement(
         "schedules/read_schedules",
@@ -115,7 +115,7 @@ def read(*names: str, as_text: bool = False) -> Statement[list[Read]]:
     )
 
 
-class Place(NamedTuple):
+class ScheduleScope(NamedTuple):
     """What decides who sees a schedule."""
 
     name: str
@@ -123,9 +123,11 @@ class Place(NamedTuple):
     job_type: str
 
 
-def places() -> Statement[list[Place]]:
+def places() -> Statement[list[ScheduleScope]]:
     """Every schedule by name, without its payload."""
-    return Statement("schedules/list_places", lambda rows: [Place(*row) for row in rows], {})
+    return Statement(
+        "schedules/list_places", lambda rows: [ScheduleScope(*row) for row in rows], {}
+    )
 
 
 def slots(name: str, limit: int, before: datetime | None = None) -> Statement[list[Slot]]:
@@ -166,7 +168,7 @@ class Due(NamedTuple):
     asked_by: str | None
 
 
-class Look(NamedTuple):
+class DueSchedules(NamedTuple):
     """What may be served at the database's `now`; epoch None: this process does not lead."""
 
     now: datetime
@@ -175,13 +177,13 @@ class Look(NamedTuple):
     due: list[Due]
 
 
-def find_due(holder: UUID, checks: Collection[str], limit: int = 50) -> Statement[Look]:
+def find_due(holder: UUID, checks: Collection[str], limit: int = 50) -> Statement[DueSchedules]:
     """Schedules this holder may serve now, and the seconds until it may serve more."""
 
-    def decode(rows: list[Row]) -> Look:
+    def decode(rows: list[Row]) -> DueSchedules:
         due = [Due(*row[3:]) for row in rows if row[3] is not None]
         now, epoch, wait_s = rows[0][:3]
-        return Look(now, epoch, wait_s, due)
+        return DueSchedules(now, epoch, wait_s, due)
 
     return Statement(
         "schedules/find_due", decode, {"holder": holder, "checks": sorted(checks), "limit": limit}

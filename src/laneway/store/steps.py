@@ -9,7 +9,7 @@ from laneway.domain.claim import Claim
 from laneway.store.statement import Statement
 
 
-class Kept(NamedTuple):
+class StepWrite(NamedTuple):
     """What became of a step's result: kept, cancel_requested, fenced or busy; and the result."""
 
     answer: str
@@ -21,11 +21,11 @@ def read(claim: Claim) -> Statement[dict[str, str]]:
     return Statement("steps/read_steps", lambda rows: dict(map(tuple, rows)), {"seq": claim.seq})
 
 
-def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[Kept]:
+def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepWrite]:
     """Keeps a result; answers it as it will be read."""
     return Statement(
         "steps/keep_step",
-        lambda rows: Kept(*rows[0]),
+        lambda rows: StepWrite(*rows[0]),
         {
             "seq": claim.seq,
             "attempt": claim.attempt,
@@ -45,11 +45,11 @@ class StepResult(NamedTuple):
     took_s: float
 
 
-def keep_many(given: Sequence[StepResult]) -> Statement[list[Kept]]:
+def keep_many(given: Sequence[StepResult]) -> Statement[list[StepWrite]]:
     """Keeps results of several attempts; answers each as it will be read."""
     return Statement(
         "remote/keep_steps",
-        lambda rows: [Kept(answer, result) for _, answer, result in rows],
+        lambda rows: [StepWrite(answer, result) for _, answer, result in rows],
         {
             "seqs": [one.claim.seq for one in given],
             "attempts": [one.claim.attempt for one in given],

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from laneway.testing.history import Event, Final, History
+from laneway.testing.history import Final, History, HistoryEvent
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 # Ends that do not spend the retry budget.
@@ -128,7 +128,7 @@ def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]
     pids = {event.more["worker"]: event.more["pid"] for event in history.of("worker")}
     verdicts = {(write.tx, write.job): write.more["verb"] for write in history.of("write")}
     for job, events in history.per_job("claim", "end").items():
-        held: Event | None = None
+        held: HistoryEvent | None = None
         for event in events:
             if event.what == "claim":
                 if held is not None:
@@ -144,7 +144,7 @@ def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]
                 yield Violation("I6", job, f"{event.attempt} taken from a live worker too early")
 
 
-def _end(events: list[Event], claim: Event) -> float:
+def _end(events: list[HistoryEvent], claim: HistoryEvent) -> float:
     """When the attempt before this one ended, by the database's clock."""
     return max(
         (e.at for e in events if e.what == "end" and (e.attempt or 0) < (claim.attempt or 0)),
@@ -193,7 +193,7 @@ def within_budget(history: History, final: Final) -> Iterator[Violation]:
             yield Violation("I8", started_job, f"attempt {attempt} was started without a claim")
 
 
-def _is_free(kept: Event) -> bool:
+def _is_free(kept: HistoryEvent) -> bool:
     """Whether an attempt ended without charge; a loss says so."""
     error = kept.more.get("error") or {}
     return kept.more["outcome"] in FREE or "not charged" in str(error.get("message"))
@@ -254,7 +254,7 @@ def one_job_per_slot(history: History, final: Final) -> Iterator[Violation]:
             yield Violation("I10", event.job, f"of {event.more['created_by']}, and of no slot")
 
 
-def _is_scheduled(birth: Event) -> bool:
+def _is_scheduled(birth: HistoryEvent) -> bool:
     return str(birth.more.get("created_by")).startswith("schedule:")
 
 
@@ -359,7 +359,7 @@ def check(history: History, final: Final) -> list[Violation]:
 class Stale(NamedTuple):
     """What became of writes that named an attempt after a newer one was claimed."""
 
-    refused: list[Event]
+    refused: list[HistoryEvent]
     accepted: list[Violation]
 
 

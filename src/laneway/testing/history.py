@@ -44,7 +44,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class HistoryEvent:
     """One thing that happened; `at` is the database's clock wherever the database saw it."""
 
     what: str
@@ -85,10 +85,10 @@ class Final:
 class History:
     """Events, and the ways to look at them."""
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[HistoryEvent] = ()) -> None:
         self.events = list(events)
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[HistoryEvent]:
         return iter(self.events)
 
     def __len__(self) -> int:
@@ -99,15 +99,15 @@ class History:
     ) -> None:
         """Writes one down; what is no field of an event goes to `more`."""
         known = {name: rest.pop(name) for name in ("at", "n", "tx", "by") if name in rest}
-        self.events.append(Event(what, job, attempt, more=rest, **known))
+        self.events.append(HistoryEvent(what, job, attempt, more=rest, **known))
 
-    def of(self, *whats: str) -> list[Event]:
+    def of(self, *whats: str) -> list[HistoryEvent]:
         """Those events, in the order of the database."""
         return sorted((e for e in self.events if e.what in whats), key=lambda event: event.n)
 
-    def per_job(self, *whats: str) -> dict[str, list[Event]]:
+    def per_job(self, *whats: str) -> dict[str, list[HistoryEvent]]:
         """Those events of each job, in the order of the database."""
-        found: defaultdict[str, list[Event]] = defaultdict(list)
+        found: defaultdict[str, list[HistoryEvent]] = defaultdict(list)
         for event in self.of(*whats):
             if event.job is not None:
                 found[event.job].append(event)
@@ -119,8 +119,8 @@ class History:
     @classmethod
     def load(cls, *paths: Path) -> History:
         """All events of these files; a last line that a kill cut short is left out."""
-        events: list[Event] = []
+        events: list[HistoryEvent] = []
         for path in paths:
             lines = path.read_text().splitlines(keepends=True)
-            events += [Event(**json.loads(line)) for line in lines if line.endswith("\n")]
+            events += [HistoryEvent(**json.loads(line)) for line in lines if line.endswith("\n")]
         return cls(events)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from itertools import pairwise
 
-from laneway.testing.history import Event
+from laneway.testing.history import HistoryEvent
 from tests.crash.load import cancel_some, feed
 from tests.crash.processes import WorkerProcess
 from tests.crash.stage import READY_S, Stage, given_up, percentile, until
@@ -114,7 +114,7 @@ def _recovery(stage: Stage) -> list[float]:
     return found
 
 
-def _next(events: list[Event]) -> float | None:
+def _next(events: list[HistoryEvent]) -> float | None:
     return next((event.at for event in events if event.what in ("claim", "outcome")), None)
 
 

@@ -19,7 +19,7 @@ import psycopg
 
 from laneway import Laneway
 from laneway.testing import faults
-from laneway.testing.history import Event
+from laneway.testing.history import HistoryEvent
 from tests.crash.processes import WorkerProcess
 from tests.crash.stage import Stage, until
 
@@ -210,7 +210,7 @@ def look(stage: Stage) -> None:
     )
 
 
-def missing_slots(stage: Stage, name: str, missed: str, slots: list[Event]) -> int:
+def missing_slots(stage: Stage, name: str, missed: str, slots: list[HistoryEvent]) -> int:
     """Seconds from its first slot to the stop without a turn, but for those a turn stood for."""
     noted = {int(e.more["slot"]): e.more["note"] for e in slots if e.more["schedule"] == name}
     stop = int(max((event.at for event in stage.history.of("stopped")), default=0))

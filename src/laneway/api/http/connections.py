@@ -13,7 +13,7 @@ from laneway.domain.address import is_loopback
 _OWN_FILES: Final = 128
 
 
-class Connection(Protocol):
+class CountedConnection(Protocol):
     """A connection as far as its place goes."""
 
     @property
@@ -50,10 +50,10 @@ class Connections:
         self._most_each = settings.max_connections_per_address
         self._is_all_of_proxies = settings.behind_tls_proxy
         self._proxies = [ip_network(one) for one in settings.trusted_proxies]
-        self._held: dict[str | None, dict[Connection, None]] = {}
+        self._held: dict[str | None, dict[CountedConnection, None]] = {}
         self.count = 0
 
-    def add(self, address: str | None, connection: Connection) -> bool:
+    def add(self, address: str | None, connection: CountedConnection) -> bool:
         """Give it a place, if need be that of the oldest one that waits; False: there is none."""
         key = network_of(address)
         held = self._held.get(key, {})
@@ -77,7 +77,7 @@ class Connections:
             return True
         return known is None or not any(known in network for network in self._proxies)
 
-    def remove(self, address: str | None, connection: Connection) -> None:
+    def remove(self, address: str | None, connection: CountedConnection) -> None:
         key = network_of(address)
         held = self._held.get(key)
         if held is None or connection not in held:
@@ -87,7 +87,7 @@ class Connections:
         if not held:
             del self._held[key]
 
-    def _make_room(self, held: dict[Connection, None]) -> bool:
+    def _make_room(self, held: dict[CountedConnection, None]) -> bool:
         for connection in held:
             if connection.is_waiting:
                 connection.drop()

@@ -21,7 +21,7 @@ from laneway.domain.text import check_text
 from laneway.errors import LanewayError, NotFound, Refused
 from laneway.store import idempotency as store
 from laneway.store.database import Database
-from laneway.store.idempotency import Kept
+from laneway.store.idempotency import KeptResponse
 
 Act = Callable[[Database], Awaitable[Response]]
 Begin = Callable[[Database], Awaitable[str]]
@@ -40,7 +40,7 @@ class IdempotencyUnderWay(LanewayError):
     code = "idempotency_under_way"
 
 
-class Once:
+class IdempotencyGuard:
     """One request, done at most once if it has a key."""
 
     def __init__(self, who: Caller, key: str | None, digest: bytes) -> None:
@@ -80,7 +80,7 @@ class Once:
                 return _replay(kept)
             begun = await act(db) if kept is None else kept.body
             if kept is None:
-                await self._keep(db, key, Kept(self._digest, None, begun, None))
+                await self._keep(db, key, KeptResponse(self._digest, None, begun, None))
         self._is_begun = True
         return begun
 
@@ -121,12 +121,14 @@ class Once:
             else:
                 body = bytes(answer.body).decode()
                 said = answer.headers.get("location")
-                await self._keep(db, key, Kept(self._digest, answer.status_code, body, said))
+                await self._keep(
+                    db, key, KeptResponse(self._digest, answer.status_code, body, said)
+                )
         if refusal is not None:
             raise refusal
         return False, answer
 
-    async def _kept(self, db: Database, key: str, *, waits: bool = False) -> Kept | None:
+    async def _kept(self, db: Database, key: str, *, waits: bool = False) -> KeptResponse | None:
         """What was kept for this request; until the transaction ends nobody else asks."""
         principal = self._who.access.principal_id
         if waits:
@@ -138,11 +140,11 @@ class Once:
             raise IdempotencyMismatch("this Idempotency-Key was used for another request")
         return kept
 
-    async def _keep(self, db: Database, key: str, answer: Kept) -> None:
+    async def _keep(self, db: Database, key: str, answer: KeptResponse) -> None:
         await db.run(store.keep(self._who.access.principal_id, key, answer))
 
 
-def _replay(kept: Kept) -> Response:
+def _replay(kept: KeptResponse) -> Response:
     headers = {"Idempotent-Replayed": "true"}
     if kept.location is not None:
         headers["Location"] = kept.location
@@ -161,13 +163,13 @@ async def once(
             description="Remembered for 24 hours: the same request again gets the same answer",
         ),
     ] = None,
-) -> Once:
+) -> IdempotencyGuard:
     """A dependency of POST routes."""
     if key is None:
-        return Once(who, None, b"")
+        return IdempotencyGuard(who, None, b"")
     check_text(key, "Idempotency-Key", max_bytes=512)
     target = f"{request.method} {request.url.path}\n".encode()
-    return Once(who, key, sha256(target + await request.body()).digest())
+    return IdempotencyGuard(who, key, sha256(target + await request.body()).digest())
 
 
-OnceOnly = Annotated[Once, Depends(once)]
+OnceOnly = Annotated[IdempotencyGuard, Depends(once)]

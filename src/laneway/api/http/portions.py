@@ -17,7 +17,7 @@ _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
 
 
-class Portion(NamedTuple):
+class RowBatch(NamedTuple):
     """Some rows of a page, and where the next ones begin; None: there are none."""
 
     rows: Sequence[Mapping[str, object]]
@@ -25,7 +25,7 @@ class Portion(NamedTuple):
 
 
 async def page(
-    read: Callable[[int, str | None], Awaitable[Portion]], limit: int, cursor: str | None
+    read: Callable[[int, str | None], Awaitable[RowBatch]], limit: int, cursor: str | None
 ) -> Response:
     """Up to `limit` rows of `read(count, cursor)`; fewer where they are large or hard to find."""
     items: list[bytes] = []

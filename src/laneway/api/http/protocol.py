@@ -34,7 +34,7 @@ _TITLES: Final = {
 }
 
 
-class Place(typing.Protocol):
+class ConnectionSlot(typing.Protocol):
     """A place that another holder may give back."""
 
     def leave(self) -> None:
@@ -48,7 +48,7 @@ class Protocol(HttpToolsProtocol):
     places: Connections | None = None
     body_s: float = 60.0
     # The place that this connection held until now.
-    handshake: Place | None = None
+    handshake: ConnectionSlot | None = None
 
     _is_in_head = _is_new = _is_lingering = False
     _size = 0

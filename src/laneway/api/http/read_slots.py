@@ -20,7 +20,7 @@ from laneway.errors import RateLimited
 IN_LINE: Final = 50
 
 
-class _Line:
+class _ReadQueue:
     def __init__(self, at_once: int) -> None:
         self.slots = Semaphore(at_once)
         self.users = 0
@@ -31,12 +31,12 @@ class ReadSlots:
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._lines: dict[UUID, _Line] = {}
+        self._lines: dict[UUID, _ReadQueue] = {}
 
     @asynccontextmanager
     async def hold(self, principal: UUID) -> AsyncIterator[None]:
         """Wait in line, then hold a slot; RateLimited where the line is full."""
-        line = self._lines.setdefault(principal, _Line(self._at_once))
+        line = self._lines.setdefault(principal, _ReadQueue(self._at_once))
         if line.users >= self._at_once + IN_LINE:
             raise RateLimited("too many lists, counts and searches of yours are under way", 1.0)
         line.users += 1

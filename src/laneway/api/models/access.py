@@ -145,7 +145,7 @@ class GrantOut(BaseModel):
     max_types: int | None
 
 
-class NewToken(Request):
+class TokenRequest(Request):
     """A token to make; it may do what its principal may, narrowed by what is given here."""
 
     principal: Name

@@ -28,7 +28,7 @@ _Status = Annotated[Status, Field(strict=False)]
 MOST_JOBS = 1000
 
 
-class NewJob(Request):
+class JobRequest(Request):
     """A job to submit. Who submits it is whoever asks."""
 
     job_type: str = Field(min_length=1, max_length=128, examples=["ingestion"])
@@ -72,7 +72,7 @@ class NewJob(Request):
 class NewJobs(Request):
     """Jobs to submit together: all of them or none."""
 
-    jobs: list[NewJob] = Field(min_length=1, max_length=MOST_JOBS, fail_fast=True)
+    jobs: list[JobRequest] = Field(min_length=1, max_length=MOST_JOBS, fail_fast=True)
 
 
 class SubmittedOut(BaseModel):
@@ -293,7 +293,7 @@ class CancelOrder(Request):
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
 
 
-class Approval(Request):
+class ApprovalRequest(Request):
     """What an approver says."""
 
     comment: str | None = Field(default=None, min_length=1, max_length=2000)

@@ -179,7 +179,7 @@ class StatusOut(GateOut):
     )
 
 
-class CancelOrder(Request):
+class StopOrder(Request):
     """Why a job is to stop."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=2000)

@@ -19,7 +19,6 @@ from laneway.api.models.access import (
     NewGrant,
     NewPrincipal,
     NewRole,
-    NewToken,
     NewTokenOut,
     PrincipalChange,
     PrincipalOut,
@@ -27,6 +26,7 @@ from laneway.api.models.access import (
     RoleName,
     RoleOut,
     TokenOut,
+    TokenRequest,
 )
 from laneway.control import access as verbs
 from laneway.control import delegation
@@ -229,7 +229,7 @@ async def list_tokens(
     status_code=status.HTTP_201_CREATED,
     responses=answers(404, 409, 413),
 )
-async def create_token(who: Keeper, request: Request, new: NewToken) -> Any:
+async def create_token(who: Keeper, request: Request, new: TokenRequest) -> Any:
     """A token that may do no more than the caller; only this answer ever holds its secret.
 
     So no answer is kept for an Idempotency-Key here: the same request again makes another token.

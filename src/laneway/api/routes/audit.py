@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, Page
-from laneway.api.http.portions import Portion, page
+from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.control import audit
@@ -87,8 +87,8 @@ async def list_acts(
         newer_than=newer_than,
     )
 
-    async def read(count: int, after: str | None) -> Portion:
+    async def read(count: int, after: str | None) -> RowBatch:
         found = await audit.listing(who.database, wanted, limit=count, cursor=after, as_text=True)
-        return Portion([each.to_dict() for each in found.items], found.next_cursor)
+        return RowBatch([each.to_dict() for each in found.items], found.next_cursor)
 
     return await page(read, limit, cursor)

@@ -23,12 +23,12 @@ from laneway.api.http.responses import Json, location
 from laneway.api.models.jobs import JobChoice
 from laneway.control import bulk as verbs
 from laneway.domain.bounds import UNBOUND, Bounds, check_priority_bound
-from laneway.domain.bulk import Order, Tally, Verb
+from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
 from laneway.domain.job import PRIORITY_RANGE, Job
 from laneway.domain.permissions import Access, Reach
 from laneway.errors import Forbidden, LanewayError, NotFound, RateLimited
 from laneway.store import bulk as store
-from laneway.store.bulk import BulkRun
+from laneway.store.bulk import StoredBulkRun
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway.api")
@@ -37,20 +37,20 @@ router = APIRouter(prefix="/jobs/bulk", tags=["jobs"])
 
 # Of one principal, at one server.
 MOST_AT_ONCE: Final = 10
-PERMISSION: Final[dict[Verb, str]] = {
-    Verb.CANCEL: "jobs:cancel",
-    Verb.RETRY: "jobs:cancel",
-    Verb.DELETE: "jobs:cancel",
-    Verb.REPRIORITIZE: "workers:manage",
-    Verb.APPROVE: "jobs:approve",
-    Verb.REJECT: "jobs:approve",
+PERMISSION: Final[dict[BulkVerb, str]] = {
+    BulkVerb.CANCEL: "jobs:cancel",
+    BulkVerb.RETRY: "jobs:cancel",
+    BulkVerb.DELETE: "jobs:cancel",
+    BulkVerb.REPRIORITIZE: "workers:manage",
+    BulkVerb.APPROVE: "jobs:approve",
+    BulkVerb.REJECT: "jobs:approve",
 }
 
 
 class BulkOrder(Sent):
     """What to do, and to which jobs."""
 
-    verb: Annotated[Verb, Field(strict=False)]
+    verb: Annotated[BulkVerb, Field(strict=False)]
     filter: JobChoice = JobChoice()
     all: bool = Field(default=False, description="Must be true where the filter is empty")
     reason: str | None = Field(
@@ -71,7 +71,7 @@ class BulkOrder(Sent):
 class PreviewOut(BaseModel):
     """What an order would do."""
 
-    verb: Verb
+    verb: BulkVerb
     dry_run: bool
     matched: int
     is_more: bool = Field(description="Counting stopped at `matched`")
@@ -83,7 +83,7 @@ class BulkRunOut(BaseModel):
     """How far an order has come."""
 
     id: UUID
-    verb: Verb
+    verb: BulkVerb
     state: str = Field(
         description="running, done, failed, or interrupted: its server is gone; order it again"
     )
@@ -114,9 +114,9 @@ class Orderer:
     permission: str
     reach: Reach
 
-    def limits(self, verb: Verb) -> verbs.Limits | None:
+    def limits(self, verb: BulkVerb) -> verbs.Limits | None:
         """How far jobs may wait again; None: they do not, or nothing is bound."""
-        if verb is not Verb.RETRY or self.reach.least_bounds == UNBOUND:
+        if verb is not BulkVerb.RETRY or self.reach.least_bounds == UNBOUND:
             return None
         reach = self.reach
 
@@ -143,7 +143,7 @@ class BulkRuns:
             raise RateLimited("too many bulk runs of yours are under way", 5.0)
 
     def start(
-        self, run_id: UUID, orderer: Orderer, order: Order, by: str, upto: int | None
+        self, run_id: UUID, orderer: Orderer, order: BulkRequest, by: str, upto: int | None
     ) -> None:
         task = asyncio.get_running_loop().create_task(self._run(run_id, orderer, order, by, upto))
         self._tasks[task] = orderer.principal
@@ -156,9 +156,9 @@ class BulkRuns:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(
-        self, run_id: UUID, orderer: Orderer, order: Order, by: str, upto: int | None
+        self, run_id: UUID, orderer: Orderer, order: BulkRequest, by: str, upto: int | None
     ) -> None:
-        tally, state = Tally(order.verb), "running"
+        tally, state = BulkProgress(order.verb), "running"
         try:
             limits = orderer.limits(order.verb)
             run = verbs.run(self._database, order, by=by, upto=upto, limits=limits)
@@ -184,7 +184,7 @@ class BulkRuns:
         if reach is None or not set(orderer.reach.terms) <= set(reach.terms):
             raise Forbidden("stopped: whoever ordered it may not do this any more")
 
-    async def _report(self, run_id: UUID, state: str, tally: Tally) -> None:
+    async def _report(self, run_id: UUID, state: str, tally: BulkProgress) -> None:
         try:
             await self._database.run(store.report(run_id, state, tally.done, tally.refused))
         except LanewayError as error:
@@ -218,9 +218,9 @@ async def order_bulk(
     if not who.access.allows(permission):
         await who.refuse(permission, f"bulk {order.verb}", "job")
     reach = _reach(who.access, permission)
-    if order.verb is Verb.REPRIORITIZE:
+    if order.verb is BulkVerb.REPRIORITIZE:
         check_priority_bound(order.priority, reach.least_bounds)
-    made = Order(
+    made = BulkRequest(
         verb=order.verb,
         wanted=order.filter.within(reach, debug_reach(who.access)),
         everything=order.all,
@@ -264,7 +264,7 @@ def _reach(access: Access, permission: str) -> Reach:
     return actable_reach(access, permission) if is_of_jobs else access.reach(permission)
 
 
-def _shown(run: BulkRun) -> dict[str, Any]:
+def _shown(run: StoredBulkRun) -> dict[str, Any]:
     return {
         "id": str(run.id),
         "verb": run.verb,

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
 from laneway.api.http.auth import Caller
-from laneway.api.http.idempotency import Once
+from laneway.api.http.idempotency import IdempotencyGuard
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import LARGEST_ID, Cursor, Limit, Page, Request, id_of
-from laneway.api.http.portions import Portion, page
+from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import render
@@ -85,17 +85,17 @@ async def page_of(
 ) -> Response:
     """Changes of one object, or of all of a kind, newest first."""
 
-    async def read(count: int, after: str | None) -> Portion:
+    async def read(count: int, after: str | None) -> RowBatch:
         before = id_of(after)
         found = await history.history(db, kind, name, limit=count, before=before, as_text=True)
         following = str(found[-1].id) if len(found) == count else None
-        return Portion([each.to_dict() for each in found], following)
+        return RowBatch([each.to_dict() for each in found], following)
 
     return await page(read, limit, cursor)
 
 
 async def roll_back(
-    once: Once,
+    once: IdempotencyGuard,
     kind: str,
     name: str,
     order: RollbackOrder | None,

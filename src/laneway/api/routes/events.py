@@ -21,7 +21,7 @@ from laneway.domain.event import (
     LONGEST_CURSOR,
     MOST_TOPICS,
     Cursor,
-    Place,
+    LogPosition,
     Topic,
 )
 from laneway.errors import NotFound
@@ -66,7 +66,7 @@ async def stream_job(
     request: Request, who: Reader, job_id: UUID, last_event_id: LastEventId = None
 ) -> Response:
     """Where a job stands, then each change, whoever makes it; ends after the job's end."""
-    last = Place.read(last_event_id) if last_event_id else None
+    last = LogPosition.read(last_event_id) if last_event_id else None
     await readable(who, job_id)
     hub: Hub = request.app.state.hub
     seq = await _number(who, job_id)

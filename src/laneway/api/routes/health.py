@@ -39,7 +39,7 @@ class ReadinessOut(BaseModel):
     )
 
 
-class Readiness:
+class ReadinessCheck:
     """Looks at the database, at most once a second however many ask."""
 
     def __init__(self, database: Database) -> None:
@@ -76,7 +76,7 @@ async def healthz() -> HealthOut:
 )
 async def readyz(request: Request) -> ReadinessOut:
     """The database is reached, and its schema is the one this version needs."""
-    readiness: Readiness = request.app.state.readiness
+    readiness: ReadinessCheck = request.app.state.readiness
     await readiness.check()
     return ReadinessOut(listener=listener_of(request.app.state.hub))
 

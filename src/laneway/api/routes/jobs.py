@@ -28,7 +28,7 @@ from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, omits_large_values, render
 from laneway.api.models.explanation import as_seen
 from laneway.api.models.jobs import (
-    Approval,
+    ApprovalRequest,
     AttemptPage,
     CancelOrder,
     ExplanationOut,
@@ -166,11 +166,11 @@ async def cancel_job(
     responses=answers(404, 409, 413),
 )
 async def approve_job(
-    who: Approver, job_id: UUID, once: OnceOnly, decision: Approval | None = None
+    who: Approver, job_id: UUID, once: OnceOnly, decision: ApprovalRequest | None = None
 ) -> Response:
     """Lets a job that awaits an approval run."""
     await actable(who, job_id, "jobs:approve", "job.approved")
-    said = decision or Approval()
+    said = decision or ApprovalRequest()
 
     async def act(db: Database) -> Response:
         job = await approval.approve(db, job_id, by=who.actor, comment=said.comment, seal=said.seal)

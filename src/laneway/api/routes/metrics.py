@@ -15,12 +15,12 @@ from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.routes.health import Readiness
-from laneway.control.cluster import Cluster, survey
+from laneway.api.routes.health import ReadinessCheck
+from laneway.control.cluster import ClusterState, survey
 from laneway.domain.overview import LaneStatus
 from laneway.errors import LanewayError, SchemaMismatch
 from laneway.observability import metrics
-from laneway.observability.counters import MOST_LANES, OTHER, PROCESS, Tally
+from laneway.observability.counters import MOST_LANES, OTHER, PROCESS, Counters
 from laneway.observability.metrics import Family, Samples
 from laneway.store.database import Database
 
@@ -38,7 +38,9 @@ Figures = list[tuple[Family, Samples]]
 class ClusterFigures:
     """What the database says of the cluster, read at most every two seconds."""
 
-    def __init__(self, database: Database, readiness: Readiness, tally: Tally = PROCESS) -> None:
+    def __init__(
+        self, database: Database, readiness: ReadinessCheck, tally: Counters = PROCESS
+    ) -> None:
         self.tally = tally
         tally.pools.add(database)
         self._database = database
@@ -66,7 +68,7 @@ class ClusterFigures:
         return [(metrics.DATABASE_UP, {(): 1}), (metrics.SCHEMA_CURRENT, {(): 1}), *told(cluster)]
 
 
-def told(cluster: Cluster) -> Figures:
+def told(cluster: ClusterState) -> Figures:
     """The figures of a cluster, under names of which there are never too many."""
     lanes = _folded(cluster.lanes)
     workers = dict.fromkeys(_STATES, 0)

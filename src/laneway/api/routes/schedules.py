@@ -13,7 +13,7 @@ from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.job_access import quota_of, within_quota
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, Page, by_name
-from laneway.api.http.portions import Portion, page
+from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location, told
@@ -62,10 +62,10 @@ async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) 
         if reach.covers(owner=None, workspace=each.workspace, lane=state.lane_of(each.job_type))
     ]
 
-    async def read(count: int, after: str | None) -> Portion:
+    async def read(count: int, after: str | None) -> RowBatch:
         names, following = by_name(seen, str, count, after)
         found = await verbs.read(who.database, names) if names else []
-        return Portion([each.to_dict() for each in found], following)
+        return RowBatch([each.to_dict() for each in found], following)
 
     return await page(read, limit, cursor)
 

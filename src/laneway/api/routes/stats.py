@@ -46,7 +46,7 @@ class SeriesOut(BaseModel):
     points: list[PointOut] = Field(description="Oldest first")
 
 
-class FailureOut(BaseModel):
+class FailureGroupOut(BaseModel):
     """Jobs that failed alike; what their errors say is told with each job."""
 
     lane: str
@@ -62,7 +62,7 @@ class FailuresOut(BaseModel):
 
     window_s: int
     is_capped: bool = Field(description="More jobs have ended than were looked at: the newest were")
-    items: list[FailureOut] = Field(description="The most frequent first")
+    items: list[FailureGroupOut] = Field(description="The most frequent first")
 
 
 @router.get(

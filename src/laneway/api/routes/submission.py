@@ -19,7 +19,7 @@ from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.job_access import Wanted, check_submits, covers, shown, within_quota
 from laneway.api.http.problems import answers
 from laneway.api.http.responses import Json, location
-from laneway.api.models.jobs import JobOut, NewJob, NewJobs, SubmittedJobs
+from laneway.api.models.jobs import JobOut, JobRequest, NewJobs, SubmittedJobs
 from laneway.client import Client, JobHandle
 from laneway.control.audit import audited
 from laneway.domain.job import Job
@@ -60,7 +60,7 @@ class _PlainFirst(JobBodyRoute):
             who = await identify(request)
             limits = request.app.state.settings.payload_limits
             try:
-                job = NewJob.model_validate(await read_once(scope, body, limits))
+                job = JobRequest.model_validate(await read_once(scope, body, limits))
             except (ValueError, RecursionError, InvalidInput):
                 pass  # said in the common way
             else:
@@ -77,7 +77,7 @@ class _PlainFirst(JobBodyRoute):
             forget_read(scope)
 
 
-async def _submit_plain(request: Request, who: Caller, job: NewJob) -> Response:
+async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Response:
     """Submits a job that nothing else can stand for, in a commit shared with others."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
@@ -112,7 +112,7 @@ plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
         **answers(409, 413),
     },
 )
-async def submit_job(request: Request, who: Submitter, job: NewJob, once: OnceOnly) -> Response:
+async def submit_job(request: Request, who: Submitter, job: JobRequest, once: OnceOnly) -> Response:
     """Submits one job; one that has not ended and has its `unique_key` is answered instead."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
@@ -208,7 +208,7 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
     return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
 
 
-def _check_room(quota: Quota, jobs: Sequence[NewJob]) -> Statement[None]:
+def _check_room(quota: Quota, jobs: Sequence[JobRequest]) -> Statement[None]:
     """Refuse too many jobs before they are stored."""
     return quotas.check(
         quota, [quotas.Asked(job.workspace, job.job_type, job.unique_key) for job in jobs]

@@ -10,20 +10,20 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Request, Response
 
 from laneway.api.http.auth import Caller, act_of, needs
-from laneway.api.http.idempotency import Once, OnceOnly
+from laneway.api.http.idempotency import IdempotencyGuard, OnceOnly
 from laneway.api.http.job_access import covers
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import told
 from laneway.api.models.workers import (
-    CancelOrder,
     FreezeOrder,
     FreezeOut,
     GateOut,
     JobStandingOut,
     PriorityOrder,
     StatusOut,
+    StopOrder,
     ThawOrder,
     ThawOut,
 )
@@ -120,7 +120,7 @@ async def freeze_lanes(
     return told(FreezeOut, frozen.to_dict())
 
 
-async def _freeze_once(who: Caller, once: Once, wanted: FreezeOrder) -> Response:
+async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeOrder) -> Response:
     """In parts: whoever sends it again waits for the lanes that the first has drained."""
 
     async def begin(db: Database) -> str:
@@ -181,7 +181,7 @@ async def cancel_running_job(
     request: Request,
     job_id: UUID,
     once: OnceOnly,
-    order: CancelOrder | None = None,
+    order: StopOrder | None = None,
 ) -> Response:
     """Asks the worker of a running job to stop it; a job that is not running is refused."""
     await _check_job(who, request, job_id)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from typing import Final, NamedTuple
 
 from laneway.api.streams.frames import Rendering
-from laneway.domain.event import Cursor, Event, Place, Snapshot
+from laneway.domain.event import Cursor, Event, LogPosition, Snapshot
 from laneway.domain.job import Job
 from laneway.store import events
 from laneway.store.database import Database
@@ -16,7 +16,7 @@ from laneway.store.jobs import large_json_as_text
 _AT_ONCE: Final = 50
 
 
-class Found(NamedTuple):
+class VisibleEvent(NamedTuple):
     """An event, and between which snapshots it became visible."""
 
     rendering: Rendering
@@ -76,7 +76,7 @@ class Tail:
     async def advance(
         self,
         is_wanted: Callable[[Event], bool],
-        tell: Callable[[Found], None],
+        tell: Callable[[VisibleEvent], None],
         on_gone: Callable[[Event], None],
     ) -> None:
         """Tells all that is visible by now; `on_gone`: its job was deleted meanwhile.
@@ -103,7 +103,7 @@ class Tail:
                     if event.seq is not None and event.seq not in jobs:
                         on_gone(event)
                     else:
-                        tell(Found(rendered(event, jobs), prev, following, span.log))
+                        tell(VisibleEvent(rendered(event, jobs), prev, following, span.log))
                 self._next, self._after = span.next, part[-1].id
             is_page = len(span.events) == events.PAGE
             if is_page:
@@ -157,7 +157,7 @@ def rendered(event: Event, jobs: dict[int, Job], name: str | None = None) -> Ren
 
 
 async def read_log(
-    database: Database, seq: int, last: Place | None
+    database: Database, seq: int, last: LogPosition | None
 ) -> tuple[events.JobLog, Sequence[Rendering]]:
     """What the log has of a job after an event; where that is not known, where the job stands."""
     after, of = (None, None) if last is None else (last.id, last.log)

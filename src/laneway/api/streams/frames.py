@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from laneway.api.http.responses import render
-from laneway.domain.event import Cursor, Event, Place, Snapshot, has_private_error, shown
+from laneway.domain.event import Cursor, Event, LogPosition, Snapshot, has_private_error, shown
 from laneway.domain.job import Job
 
 PING: Final = b": ping\n\n"
@@ -50,7 +50,7 @@ class Rendering:
 
     def numbered(self, log: str | None, *, debug: bool) -> bytes:
         """As the stream of its job tells it."""
-        place = str(Place(self.event.id, log))
+        place = str(LogPosition(self.event.id, log))
         return b"id: %b\n%b" % (place.encode(), self._body(debug=debug))
 
     def placed(self, prev: Snapshot, following: Snapshot, log: str | None, *, debug: bool) -> bytes:

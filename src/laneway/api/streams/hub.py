@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 
 from laneway.api.streams.debounce import Debounce
-from laneway.api.streams.event_reader import Found, LogReplaced, Tail, between, read_log
+from laneway.api.streams.event_reader import LogReplaced, Tail, VisibleEvent, between, read_log
 from laneway.api.streams.frames import Rendering
 from laneway.api.streams.stream import JobStream, Stream, TopicStream
 from laneway.config.settings import Settings
-from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, Place
+from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, LogPosition
 from laneway.domain.permissions import Access
 from laneway.errors import LanewayError, RateLimited
 from laneway.store import events, local_notify
@@ -117,7 +117,9 @@ class Hub:
                 if not self._by_watch[seq]:
                     del self._by_watch[seq]
 
-    async def join_job(self, stream: JobStream, last: Place | None) -> deque[Rendering] | None:
+    async def join_job(
+        self, stream: JobStream, last: LogPosition | None
+    ) -> deque[Rendering] | None:
         """Begins to deliver. Answers what is told first: where the job stands, or all that came
         after the event the reader had last. None: that was the job's end."""
         await self._begin()
@@ -289,7 +291,7 @@ class Hub:
     def _is_wanted(self, event: Event) -> bool:
         return bool(self._readers(event))
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: VisibleEvent) -> None:
         # By kind of stream, and by whether it shows private messages.
         written: dict[tuple[bool, bool], bytes] = {}
         for stream in self._readers(found.event):

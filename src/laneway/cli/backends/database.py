@@ -27,9 +27,9 @@ from laneway.control import (
 )
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.actor import Actor
-from laneway.domain.audit import Act, ActFilter
+from laneway.domain.audit import ActFilter, AuditEntry
 from laneway.domain.bounds import BoundsChange
-from laneway.domain.bulk import Order, Preview, Tally
+from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
@@ -121,10 +121,10 @@ class DatabaseDesk:
     async def delete(self, job_id: UUID) -> None:
         await jobs.delete(self._db, job_id, by=self._by)
 
-    async def preview(self, order: Order) -> Preview:
+    async def preview(self, order: BulkRequest) -> Preview:
         return await bulk.preview(self._db, order, by=self._by)
 
-    def run_bulk(self, order: Order, upto: int) -> AsyncIterator[Tally]:
+    def run_bulk(self, order: BulkRequest, upto: int) -> AsyncIterator[BulkProgress]:
         """Does it; yields what has come of it so far, now and then."""
         return bulk.run(self._db, order, by=self._by, upto=upto)
 
@@ -245,7 +245,7 @@ class DatabaseDesk:
 
     # -- access -------------------------------------------------------------------------------
 
-    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[Act]:
+    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
         return await audit.listing(self._db, wanted, limit=limit, cursor=cursor)
 
     async def principals(self) -> list[Principal]:

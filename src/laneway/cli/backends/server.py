@@ -13,9 +13,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
-from laneway.domain.audit import Act, ActFilter
+from laneway.domain.audit import ActFilter, AuditEntry
 from laneway.domain.bounds import BoundsChange
-from laneway.domain.bulk import Order, Preview, Tally
+from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
@@ -143,7 +143,7 @@ class ServerDesk:
             # Retried since it was looked at: the server cancels what waits.
             raise Refused(f"job {job_id} waited again: it was cancelled, not deleted")
 
-    async def preview(self, order: Order) -> Preview:
+    async def preview(self, order: BulkRequest) -> Preview:
         order.check("nobody")
         found = await self._client.preview_bulk(order)
         sample = [await self._seen(job_id) for job_id in found.sample]
@@ -156,7 +156,7 @@ class ServerDesk:
         except (Forbidden, NotFound):
             return None
 
-    async def run_bulk(self, order: Order, upto: int) -> AsyncIterator[Tally]:
+    async def run_bulk(self, order: BulkRequest, upto: int) -> AsyncIterator[BulkProgress]:
         """The server does it; yields what has come of it so far, now and then."""
         run = await self._client.order_bulk(order, upto=upto)
         pause = _FIRST_LOOK_S
@@ -164,7 +164,7 @@ class ServerDesk:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_LOOK_S)
             run = await self._client.get_bulk(run.id)
-            yield Tally(run.verb, run.done, Counter(run.refused))
+            yield BulkProgress(run.verb, run.done, Counter(run.refused))
         if run.state != "done":
             raise ServerError(f"the server's run {run.id} is {run.state}: order it again")
 
@@ -329,7 +329,7 @@ class ServerDesk:
 
     # -- access -------------------------------------------------------------------------------
 
-    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[Act]:
+    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
         check_page(limit)
         position(cursor)
         return await self._client.list_acts(wanted.check()).page(limit=limit, cursor=cursor)

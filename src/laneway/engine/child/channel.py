@@ -24,7 +24,7 @@ from laneway.store.leases import Assignment
 REPORT_EVERY_S = 0.05
 
 
-class Outbox:
+class ChildOutbox:
     """Sends to the pool from any thread; progress is merged, for nobody reads it that often."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -183,7 +183,7 @@ class ChildLine:
     def __init__(
         self,
         job: ChildJob,
-        outbox: Outbox,
+        outbox: ChildOutbox,
         payload: Any,
         checkpoint: Any,
         resources: SimpleNamespace,

@@ -23,7 +23,7 @@ from typing import Any
 
 from laneway import forks
 from laneway.domain.payload import PayloadLimits, decode, encode_result
-from laneway.engine.child.channel import ChildJob, ChildLine, Outbox
+from laneway.engine.child.channel import ChildJob, ChildLine, ChildOutbox
 from laneway.engine.child.handlers import Finder
 from laneway.engine.child.output import mark
 from laneway.engine.child.setup import (
@@ -52,7 +52,7 @@ class Child:
         self._sock = sock
         # A handler may put another file in the place of stdout.
         self._output = os.dup(1)
-        self._outbox = Outbox(sock)
+        self._outbox = ChildOutbox(sock)
         self._jobs: queue.SimpleQueue[ChildJob | None] = queue.SimpleQueue()
         self._current: ChildJob | None = None
         self._runner = asyncio.Runner()

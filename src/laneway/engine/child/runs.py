@@ -16,7 +16,7 @@ from laneway.errors import StaleAttempt
 from laneway.store.leases import Verdict
 
 
-class Owner(Protocol):
+class RunOwner(Protocol):
     """The executor as runs in children need it."""
 
     def enter(self, run: Run) -> None: ...
@@ -29,7 +29,7 @@ class ChildRuns:
 
     def __init__(
         self,
-        owner: Owner,
+        owner: RunOwner,
         pool: ProcessPool,
         requests: Requests,
         settings: Settings,

@@ -11,11 +11,11 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from laneway.engine.lease.attempt_store import Ledger
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import after_finish
 from laneway.errors import DatabaseUnavailable, SchemaMismatch
-from laneway.store.call_limits import Grant
+from laneway.store.call_limits import LimitGrant
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
@@ -24,7 +24,7 @@ LONGEST_RATE_S = 5.0
 BUSY_S = 0.05
 
 
-class Held:
+class HeldCalls:
     """How often one attempt holds each limit for a call, as far as it was told."""
 
     __slots__ = ("counts", "lock")
@@ -35,7 +35,7 @@ class Held:
         self.lock = asyncio.Lock()
 
 
-class _Turn:
+class _QueuedCall:
     """A place in the queue of one limit and lane."""
 
     __slots__ = ("is_first", "news", "rank")
@@ -53,10 +53,10 @@ class CallLimits:
     processes the ledger decides whose turn it is.
     """
 
-    def __init__(self, ledger: Ledger, complaints: Complaints) -> None:
+    def __init__(self, ledger: Ledger, complaints: ThrottledWarnings) -> None:
         self._ledger = ledger
         self._complaints = complaints
-        self._queues: dict[tuple[str, str], list[_Turn]] = {}
+        self._queues: dict[tuple[str, str], list[_QueuedCall]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def acquire(self, run: Run, names: Sequence[str], inside: Mapping[str, int]) -> str:
@@ -71,10 +71,10 @@ class CallLimits:
             if grant.answer not in ("full", "busy"):
                 return grant.answer
         news = asyncio.Event()
-        turns: list[tuple[str, _Turn]] = []
+        turns: list[tuple[str, _QueuedCall]] = []
         try:
             for name in names:
-                turn = _Turn(run.rank, news)
+                turn = _QueuedCall(run.rank, news)
                 turns.append((name, turn))
                 await self._enter((name, run.lane), turn)
             return await self._take(run, names, inside, news)
@@ -98,14 +98,14 @@ class CallLimits:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _enter(self, place: tuple[str, str], turn: _Turn) -> None:
+    async def _enter(self, place: tuple[str, str], turn: _QueuedCall) -> None:
         """Returns once the turn is the first of its queue; who is first stays so."""
         queue = self._queues.setdefault(place, [])
         insort(queue, turn, lo=min(1, len(queue)), key=lambda one: one.rank)
         if queue[0] is not turn:
             await turn.is_first.wait()
 
-    def _leave(self, place: tuple[str, str], turn: _Turn) -> None:
+    def _leave(self, place: tuple[str, str], turn: _QueuedCall) -> None:
         queue = self._queues[place]
         was_first = queue[0] is turn
         queue.remove(turn)
@@ -137,8 +137,8 @@ class CallLimits:
                 async with asyncio.timeout(delay_s * random.uniform(1.0, 1.2)):
                     await news.wait()
 
-    async def _ask(self, run: Run, names: Sequence[str], inside: Mapping[str, int]) -> Grant:
-        held = run.held = run.held or Held()
+    async def _ask(self, run: Run, names: Sequence[str], inside: Mapping[str, int]) -> LimitGrant:
+        held = run.held = run.held or HeldCalls()
         asking = asyncio.ensure_future(self._granted(run, held, names, inside))
         try:
             return await asyncio.shield(asking)
@@ -150,11 +150,11 @@ class CallLimits:
                 raise
             # The answer may be lost though the write was not: it may be asked again.
             self._complaints.tell("limit", error)
-            return Grant("full", None)
+            return LimitGrant("full", None)
 
     async def _granted(
-        self, run: Run, held: Held, names: Sequence[str], inside: Mapping[str, int]
-    ) -> Grant:
+        self, run: Run, held: HeldCalls, names: Sequence[str], inside: Mapping[str, int]
+    ) -> LimitGrant:
         async with held.lock:
             wants = {name: held.counts[name] + 1 for name in names}
             grant = await self._ledger.acquire(run.claim, wants, inside)
@@ -162,7 +162,9 @@ class CallLimits:
                 held.counts.update(wants.keys())
         return grant
 
-    async def _undo(self, run: Run, names: Sequence[str], asking: asyncio.Future[Grant]) -> None:
+    async def _undo(
+        self, run: Run, names: Sequence[str], asking: asyncio.Future[LimitGrant]
+    ) -> None:
         """Gives back what came too late, or may have been given though its answer was lost."""
         await asyncio.wait({asking})
         if asking.cancelled():

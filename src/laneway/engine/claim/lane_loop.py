@@ -14,7 +14,7 @@ from laneway.domain.claim import Claim
 from laneway.engine.claim.capacity import MOST, Room
 from laneway.engine.claim.floors import Floors, all_ranges
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.service import Service
 from laneway.store.database import Database
@@ -57,7 +57,7 @@ class Renewer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class LaneTools:
     """What every lane loop of a worker shares."""
 
     worker_id: UUID
@@ -82,7 +82,11 @@ class LaneLoop(Service):
     name: ClassVar[str] = "claimer"
 
     def __init__(
-        self, lane: str, handlers: Sequence[Claimable], tools: Tools, complaints: Complaints
+        self,
+        lane: str,
+        handlers: Sequence[Claimable],
+        tools: LaneTools,
+        complaints: ThrottledWarnings,
     ) -> None:
         super().__init__(complaints)
         self.lane = lane

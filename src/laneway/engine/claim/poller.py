@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.stray_look import StrayLook
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState, Peek, peek
@@ -26,7 +26,7 @@ class Poller(Service):
     def __init__(
         self,
         database: Database,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         job_types: Callable[[], list[str]],
         floors: Callable[[], Iterable[Floors]],
         state: Callable[[], ControlState],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from laneway.engine.claim.floors import Floors
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.lanes import find_strays
@@ -30,7 +30,7 @@ class StrayLook(Service):
     def __init__(
         self,
         database: Database,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         floors: Callable[[], Iterable[Floors]],
         on_strays: Callable[[set[str]], None],
     ) -> None:

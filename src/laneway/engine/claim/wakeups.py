@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.store.notify import Listener
 
@@ -20,7 +20,7 @@ class Listening(Service):
         self,
         dsn: str,
         settings: Settings,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         on_message: Callable[[str], None],
         on_ready: Callable[[], None],
     ) -> None:

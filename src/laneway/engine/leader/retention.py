@@ -9,11 +9,11 @@ from typing import ClassVar, Final
 
 from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.store import retention
 from laneway.store.database import Database
-from laneway.store.retention import Mandate, Place
+from laneway.store.retention import Mandate, WalkPosition
 
 log = logging.getLogger("laneway")
 
@@ -25,7 +25,7 @@ PRUNE_S: Final = 3600.0
 REST: Final = 3.0
 
 
-class Retention(Service):
+class RetentionService(Service):
     """Runs in every worker process; each statement asks whether this one still leads.
 
     Two duties: a round of small ones at the watchdog's interval (ages, approvals, keys, what ended
@@ -38,7 +38,7 @@ class Retention(Service):
         self,
         database: Database,
         settings: Settings,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         watchdog: Watchdog,
         on_promoted: Callable[[set[str]], None],
     ) -> None:
@@ -49,7 +49,7 @@ class Retention(Service):
         self._not_leading = settings.leader_ttl / 2
         self._interval = settings.watchdog_interval
         self._keep_events = settings.event_retention
-        self._place: Place | None = None
+        self._place: WalkPosition | None = None
         self._recount_at = 0.0
         self._round_at = self._sweep_at = self._prune_at = self._walk_at = self._events_at = 0.0
 
@@ -107,7 +107,9 @@ class Retention(Service):
 
     async def _walk(self, mandate: Mandate) -> float:
         began = time.monotonic()
-        step = await self._database.run(retention.remove_ended(mandate, self._place or Place()))
+        step = await self._database.run(
+            retention.remove_ended(mandate, self._place or WalkPosition())
+        )
         ended = time.monotonic()
         self._place = step.place if step is not None else None
         if self._place is not None:

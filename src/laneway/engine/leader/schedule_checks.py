@@ -20,7 +20,7 @@ LONGEST_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ScheduleCheck:
     """A function without parameters, or with one: what `@lw.on_start` loaded."""
 
     name: str
@@ -52,7 +52,7 @@ class Check:
         return answer
 
 
-def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) -> Check:
+def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) -> ScheduleCheck:
     """A check with what was said about it checked."""
     try:
         check_check_name(name, "name")
@@ -64,7 +64,7 @@ def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) ->
             raise InvalidInput("function", "takes nothing, or the resources")
     except (InvalidInput, TypeError, ValueError) as error:
         raise ConfigError(f"check {name!r}: {error}") from error
-    return Check(name, fn, float(timeout), bool(needed))
+    return ScheduleCheck(name, fn, float(timeout), bool(needed))
 
 
 async def _in_thread(threads: Threads, fn: Callable[[], Any]) -> Any:

@@ -20,8 +20,8 @@ from laneway.domain.cron import Timing
 from laneway.domain.redaction import redact
 from laneway.domain.schedule import BATCH, Turn, decide, replanned
 from laneway.domain.text import escape_text
-from laneway.engine.leader.schedule_checks import Check
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.leader.schedule_checks import ScheduleCheck
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.exception_text import message_of, name_of
 from laneway.engine.run.threads import Threads
 from laneway.engine.service import Service
@@ -50,9 +50,9 @@ class Scheduler(Service):
     def __init__(
         self,
         database: Database,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         holder: UUID,
-        checks: Mapping[str, Check],
+        checks: Mapping[str, ScheduleCheck],
         resources: SimpleNamespace,
         on_submitted: Callable[[set[str]], None],
     ) -> None:
@@ -256,7 +256,9 @@ class Scheduler(Service):
                 break
             await asyncio.sleep(TROUBLE_S)
 
-    async def _ask(self, check: Check, note: str | None) -> tuple[str, str | None, str | None]:
+    async def _ask(
+        self, check: ScheduleCheck, note: str | None
+    ) -> tuple[str, str | None, str | None]:
         """Outcome and note of the slot, and how the check failed if it did."""
         try:
             holds = await check.ask(self._resources, self._threads)

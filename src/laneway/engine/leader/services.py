@@ -14,10 +14,10 @@ from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.engine.claim.peer_wakeups import Neighbours
 from laneway.engine.claim.wakeups import Listening
-from laneway.engine.leader.retention import Retention
+from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registrar import Registrar
 from laneway.engine.service import Service
 from laneway.errors import LanewayError
@@ -33,7 +33,7 @@ class Duties:
         self,
         database: Database,
         settings: Settings,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         server_id: UUID,
         name: str,
         on_work: Callable[[set[str]], None],
@@ -51,7 +51,7 @@ class Duties:
             concurrency=0,
         )
         self.watchdog = Watchdog(database, settings, complaints, server_id, on_work)
-        self.retention = Retention(database, settings, complaints, self.watchdog, on_work)
+        self.retention = RetentionService(database, settings, complaints, self.watchdog, on_work)
         # Checks are code of applications: schedules that have one are for their workers.
         self.scheduler = Scheduler(database, complaints, server_id, {}, SimpleNamespace(), on_work)
         self.watchdog.on_elected = self.scheduler.elected
@@ -84,7 +84,7 @@ class Leading:
     def __init__(self, dsn: str, settings: Settings) -> None:
         self._settings = settings
         self._dsn = dsn
-        complaints = Complaints()
+        complaints = ThrottledWarnings()
         self._database = Database(dsn, settings, role="lead", size=1)
         self._neighbours = Neighbours(self._database)
         name = f"{socket.gethostname()}:{os.getpid()} server"

@@ -8,7 +8,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.observability.counters import PROCESS
 from laneway.store.database import Database
@@ -66,7 +66,7 @@ class Watchdog(Service):
         self,
         database: Database,
         settings: Settings,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         holder: UUID,
         on_reclaimed: Callable[[set[str]], None],
     ) -> None:

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from laneway.domain.text import visible
 from laneway.engine.lease.attempt_store import Ledger
-from laneway.engine.lease.failure_log import Failures
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.lease.failure_log import FailureLog
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt_outcomes import ROLLED_BACK
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 
 log = logging.getLogger("laneway")
 
@@ -37,8 +37,8 @@ class Completer(Service):
     def __init__(
         self,
         ledger: Ledger,
-        complaints: Complaints,
-        on_settled: Callable[[list[Verdict], list[Answer]], None],
+        complaints: ThrottledWarnings,
+        on_settled: Callable[[list[Verdict], list[WriteResult]], None],
         portion: Callable[[], int] = lambda: MOST,
     ) -> None:
         super().__init__(complaints)
@@ -49,7 +49,7 @@ class Completer(Service):
         self._in_flight = 0
         self._busy: list[Verdict] = []
         self.settled = asyncio.Event()
-        self.failures = Failures()
+        self.failures = FailureLog()
 
     def add(self, verdict: Verdict) -> None:
         self._pending.append(verdict)
@@ -124,7 +124,7 @@ class Completer(Service):
         self.failures.settled(batch, answers)
         self._on_settled(batch, answers)
 
-    async def _confirm(self, batch: list[Verdict], answers: list[Answer]) -> list[Answer]:
+    async def _confirm(self, batch: list[Verdict], answers: list[WriteResult]) -> list[WriteResult]:
         """What comes after a finish of the handler's own is void; what it held is given back."""
         fenced = {(a.seq, a.attempt) for a in answers if a.answer == "fenced"}
         ended = [
@@ -138,7 +138,7 @@ class Completer(Service):
         rest = [a for a in answers if (a.seq, a.attempt) not in asked]
         return rest + await self._ledger.settle(ended)
 
-    async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[Answer]:
+    async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[WriteResult]:
         refused = _refused(verdict, error)
         if verdict.error is None:
             # The handler did its part, and nobody has noted a failure.
@@ -151,10 +151,10 @@ class Completer(Service):
         except Exception as again:
             # Once nobody renews its lease the watchdog takes it back: no job stays running.
             log.error("job %s cannot be ended, its lease will lapse: %s", verdict.claim, again)
-            return [Answer(verdict.claim.seq, verdict.claim.attempt, "refused")]
+            return [WriteResult(verdict.claim.seq, verdict.claim.attempt, "refused")]
 
 
-def _tell_late(batch: list[Verdict], answers: list[Answer]) -> None:
+def _tell_late(batch: list[Verdict], answers: list[WriteResult]) -> None:
     """Says what handlers raised after the end that they had given their jobs themselves."""
     completed = {(a.seq, a.attempt) for a in answers if a.status == "completed"}
     for verdict in batch:

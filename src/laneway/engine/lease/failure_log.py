@@ -11,7 +11,7 @@ from laneway.domain.approval import spoken
 from laneway.domain.text import visible
 from laneway.engine.process.log_throttle import Rest, Spells
 from laneway.engine.run.attempt import Run
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 
 log = logging.getLogger("laneway")
 
@@ -19,7 +19,7 @@ LONGEST: Final = 200
 _FAILED: Final = frozenset({"fail", "giveup", "confirm"})
 
 
-class Failures:
+class FailureLog:
     """Remembers failed attempts until it is known whether they are tried again."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Failures:
         if verdict.kind in _FAILED:
             self._noted[run.claim.seq, run.claim.attempt] = run, verdict
 
-    def settled(self, verdicts: Sequence[Verdict], answers: Sequence[Answer]) -> None:
+    def settled(self, verdicts: Sequence[Verdict], answers: Sequence[WriteResult]) -> None:
         """Tells of those that were noted, by what became of their jobs."""
         if not self._noted:
             return

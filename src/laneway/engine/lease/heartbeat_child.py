@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from laneway.engine.lease.heartbeat_wire import BEAT, FORGET, HOLD, NAMED, QUIT, TICK, Pair, receive
 from laneway.errors import LanewayError
-from laneway.store.leases import Answer, heartbeat
+from laneway.store.leases import WriteResult, heartbeat
 
 CHUNK = 1000
 BUSY_S = 0.1
@@ -42,10 +42,10 @@ ALIVE_S = 0.2
 
 # Renews pairs, held under these job ids if any, within so many seconds; answers those not plainly
 # renewed.
-Renew: TypeAlias = Callable[[list[Pair], list[bytes], float], list[Answer]]
+Renew: TypeAlias = Callable[[list[Pair], list[bytes], float], list[WriteResult]]
 
 
-class Held(NamedTuple):
+class HeldLease(NamedTuple):
     """When a lease is to be renewed, when it is lost, and how long it is."""
 
     due_at: float
@@ -94,7 +94,7 @@ class Beater:
         self._teller = teller
         self._silence_s = silence_s
         self._heard = self._clock()
-        self._held: dict[Pair, Held] = {}
+        self._held: dict[Pair, HeldLease] = {}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._wakes_at = float("inf")
@@ -115,7 +115,7 @@ class Beater:
         job_ids: Sequence[bytes] = (),
     ) -> None:
         began = self._clock() - age_s
-        held = Held(began + lease_s * self._fraction, began + lease_s, lease_s)
+        held = HeldLease(began + lease_s * self._fraction, began + lease_s, lease_s)
         with self._lock:
             if job_ids:
                 for pair, job_id in zip(pairs, job_ids, strict=True):
@@ -297,7 +297,7 @@ def by_statement(config: dict[str, Any]) -> Renew:
 
     session = Session(config["dsn"], config["options"])
 
-    def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+    def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
         return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]), within_s)
 
     return renew

@@ -17,7 +17,7 @@ HOLD, NAMED, FORGET, BEAT, TICK, QUIT = b"+", b"=", b"-", b"!", b".", b"q"
 ID_BYTES = 16
 
 
-class Message(NamedTuple):
+class HeartbeatMessage(NamedTuple):
     """What to do with which pairs of seq and attempt, the lease and how much of it is gone."""
 
     kind: bytes
@@ -40,7 +40,7 @@ def pack(
     return head + numbers.tobytes() + b"".join(job_ids)
 
 
-def receive(stream: BinaryIO) -> Message | None:
+def receive(stream: BinaryIO) -> HeartbeatMessage | None:
     """The next message; None once the worker has closed the pipe or died in the middle of one."""
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
@@ -53,4 +53,4 @@ def receive(stream: BinaryIO) -> Message | None:
     numbers = array("q", body)
     pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
     job_ids = [ids[at : at + ID_BYTES] for at in range(0, len(ids), ID_BYTES)]
-    return Message(kind, pairs, lease_s, age_s, job_ids)
+    return HeartbeatMessage(kind, pairs, lease_s, age_s, job_ids)

@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple
 
 from laneway.domain.claim import Claim
 from laneway.engine.lease.attempt_store import Ledger
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, StaleAttempt
-from laneway.store.leases import Answer, LogEntry, Report
+from laneway.store.leases import LogEntry, Report, WriteResult
 
 MOST_LINES = 2000
 # Of checkpoints that go together, as of results (completer.py).
@@ -21,7 +21,7 @@ MOST_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
-class _Line(NamedTuple):
+class _LogEntry(NamedTuple):
     claim: Claim
     number: int
     level: str
@@ -43,7 +43,7 @@ class _Batch:
     """What goes together, and who waits for it."""
 
     reports: dict[Claim, Report]
-    lines: list[_Line]
+    lines: list[_LogEntry]
     waiters: Waiters
 
     @property
@@ -81,8 +81,8 @@ class Reporter(Service):
     def __init__(
         self,
         ledger: Ledger,
-        complaints: Complaints,
-        on_answer: Callable[[Answer], None],
+        complaints: ThrottledWarnings,
+        on_answer: Callable[[WriteResult], None],
         interval_s: float = 0.5,
     ) -> None:
         super().__init__(complaints)
@@ -90,7 +90,7 @@ class Reporter(Service):
         self._on_answer = on_answer
         self._interval = interval_s
         self._reports: dict[Claim, Report] = {}
-        self._lines: list[_Line] = []
+        self._lines: list[_LogEntry] = []
         self._waiters: Waiters = {}
         self._due_at: float | None = None
         self._is_over = False
@@ -101,7 +101,7 @@ class Reporter(Service):
         self._be_due_in(self._interval)
 
     def line(self, claim: Claim, number: int, level: str, message: str) -> None:
-        self._lines.append(_Line(claim, number, level, message, time.monotonic()))
+        self._lines.append(_LogEntry(claim, number, level, message, time.monotonic()))
         self._be_due_in(self._interval)
 
     def flush(self, claim: Claim) -> asyncio.Future[None]:
@@ -183,7 +183,7 @@ class Reporter(Service):
         self._be_due_in(delay_s)
 
     async def _send(self, batch: _Batch) -> None:
-        answers: list[Answer] = []
+        answers: list[WriteResult] = []
         try:
             if batch.reports or batch.lines:
                 answers = await self._ledger.report(list(batch.reports.values()), batch.entries())
@@ -205,7 +205,7 @@ class Reporter(Service):
             return
         self._tell(batch, answers)
 
-    def _tell(self, batch: _Batch, answers: list[Answer]) -> None:
+    def _tell(self, batch: _Batch, answers: list[WriteResult]) -> None:
         said = {(a.seq, a.attempt): a.answer for a in answers}
         busy = {c for c in batch.claims if said.get((c.seq, c.attempt)) == "busy"}
         for claim in batch.waiters.keys() - busy:

@@ -27,7 +27,7 @@ class Watched(Protocol):
         ...
 
 
-class Health:
+class WorkerHealth:
     """Answers from other threads than the worker's loop: a handler that blocks it cannot lie."""
 
     def __init__(self, settings: Settings) -> None:

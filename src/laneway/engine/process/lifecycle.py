@@ -16,7 +16,7 @@ from uuid import UUID
 from laneway import forks
 from laneway.config.settings import Settings
 from laneway.engine.process.deadline import Deadline
-from laneway.engine.process.health import Health
+from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.loop_marker import Marker
 from laneway.engine.run.executor import Executor
 
@@ -47,7 +47,7 @@ class AnyWorker(Protocol):
 
 
 def run_worker_process(
-    make: Callable[[], AnyWorker], grace_s: float | None = None, health: Health | None = None
+    make: Callable[[], AnyWorker], grace_s: float | None = None, health: WorkerHealth | None = None
 ) -> int:
     """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
     deadline = Deadline()
@@ -70,7 +70,7 @@ async def _serve(
     make: Callable[[], AnyWorker],
     grace_s: float | None,
     deadline: Deadline,
-    health: Health | None,
+    health: WorkerHealth | None,
 ) -> int:
     worker = make()
     if health is not None:

@@ -44,7 +44,7 @@ REFUSED = (2, 4, 5)
 
 
 @dataclass(slots=True)
-class Child:
+class WorkerChild:
     """One worker process and the ends of what ties it to us."""
 
     process: subprocess.Popen[bytes]
@@ -84,7 +84,7 @@ class Supervisor:
         self._session = (
             None if dsn is None else Session(dsn, connection_options(dsn, settings, "supervisor"))
         )
-        self._children: list[Child] = []
+        self._children: list[WorkerChild] = []
         self._signals = 0
         self._failures = 0
         self._resume_at = 0.0
@@ -140,7 +140,7 @@ class Supervisor:
         while len(self._children) < self._count:
             self._children.append(self._start())
 
-    def _start(self) -> Child:
+    def _start(self) -> WorkerChild:
         out_r, out_w = os.pipe()
         watched_r, leash_w = os.pipe()
         taken = {child.number for child in self._children}
@@ -164,7 +164,7 @@ class Supervisor:
         os.close(out_w)
         os.close(watched_r)
         os.set_blocking(out_r, False)
-        child = Child(process, out_r, leash_w, marker, number)
+        child = WorkerChild(process, out_r, leash_w, marker, number)
         self._selector.register(out_r, selectors.EVENT_READ, child)
         return child
 
@@ -179,7 +179,7 @@ class Supervisor:
         port = self._settings.metrics_port
         return [f"--metrics-port={port and port + number}"] if port is not None else []
 
-    def _read(self, child: Child) -> None:
+    def _read(self, child: WorkerChild) -> None:
         try:
             data = os.read(child.out, 4096)
         except BlockingIOError:
@@ -213,7 +213,7 @@ class Supervisor:
             else:
                 self._pass_on_signals(child)
 
-    def _pass_on_signals(self, child: Child) -> None:
+    def _pass_on_signals(self, child: WorkerChild) -> None:
         """Here and not in the signal's handler, which a child just being started would escape."""
         while child.told < self._signals:
             is_first = child.told == 0
@@ -223,7 +223,7 @@ class Supervisor:
             child.until = min(child.until, time.monotonic() + within_s)
             child.told += 1
 
-    def _ended(self, child: Child) -> None:
+    def _ended(self, child: WorkerChild) -> None:
         code = child.process.returncode
         if code == 0 and not self._signals:
             log.info("worker process %s has stopped: replaced", child.process.pid)
@@ -258,7 +258,7 @@ class Supervisor:
         else:
             self._failures = 0
 
-    def _bury(self, child: Child) -> None:
+    def _bury(self, child: WorkerChild) -> None:
         """Gives back what the dead child held, and lets go of it."""
         self._children.remove(child)
         self._give_back(child)
@@ -268,7 +268,7 @@ class Supervisor:
         os.close(child.leash)
         child.marker.close()
 
-    def _give_back(self, child: Child) -> None:
+    def _give_back(self, child: WorkerChild) -> None:
         culprit, began = child.marker.read() or None, child.marker.begun()
         # A handler may end its process as if all was well.
         has_failed = child.process.returncode != 0 or began != []

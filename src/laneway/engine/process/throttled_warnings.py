@@ -8,7 +8,7 @@ import time
 log = logging.getLogger("laneway")
 
 
-class Complaints:
+class ThrottledWarnings:
     """Remembers when each cause was last told."""
 
     def __init__(self, interval_s: float = 1.0) -> None:

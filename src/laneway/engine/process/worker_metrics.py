@@ -8,8 +8,8 @@ from typing import Final
 from laneway.domain.claim import Claim
 from laneway.engine.lease.loss_log import Losses
 from laneway.observability import tracing
-from laneway.observability.counters import PROCESS, Ends, Pool, Tally
-from laneway.store.leases import Answer, Assignment, Verdict
+from laneway.observability.counters import PROCESS, Counters, Ends, Pool
+from laneway.store.leases import Assignment, Verdict, WriteResult
 
 # What a job that waits again was given back for; any other is tried again.
 _RETURNED: Final = {"snooze": "snoozed", "release": "released"}
@@ -20,7 +20,7 @@ _UNKNOWN: Final = ("job", None)
 class Counting:
     """Remembers of each attempt in hand where its end will be counted."""
 
-    def __init__(self, tally: Tally = PROCESS) -> None:
+    def __init__(self, tally: Counters = PROCESS) -> None:
         self.tally = tally
         self._held: dict[tuple[int, int], tuple[str, Ends]] = {}
         self._losses = Losses()
@@ -41,7 +41,7 @@ class Counting:
                 self.tally.waited(lane, one.waited_s)
         self.tally.claimed(lane, len(assignments))
 
-    def settled(self, verdicts: Sequence[Verdict], answers: Sequence[Answer]) -> None:
+    def settled(self, verdicts: Sequence[Verdict], answers: Sequence[WriteResult]) -> None:
         said = {(one.seq, one.attempt): one for one in answers}
         for verdict in verdicts:
             pair = verdict.claim.seq, verdict.claim.attempt
@@ -83,7 +83,7 @@ class Counting:
         self._losses.close()
 
 
-def _outcome(verdict: Verdict, answer: Answer) -> str:
+def _outcome(verdict: Verdict, answer: WriteResult) -> str:
     if answer.answer == "fenced":
         return "fenced"
     if verdict.kind == "analyzed" and answer.status != "cancelled":

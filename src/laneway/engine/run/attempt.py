@@ -13,9 +13,9 @@ from laneway.engine.registry import Handler
 from laneway.store.leases import Assignment
 
 if TYPE_CHECKING:
-    from laneway.engine.claim.call_limits import Held
+    from laneway.engine.claim.call_limits import HeldCalls
     from laneway.engine.process.loop_marker import Marker
-    from laneway.observability.tracing import Attempt
+    from laneway.observability.tracing import AttemptSpan
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
 Place = Literal["here", "apart", "returned"]
@@ -88,9 +88,9 @@ class Run:
         # The job may have ended in the handler's own transaction: only the database knows.
         self.is_finishing = False
         # Of its trace, where there is one.
-        self.span: Attempt | None = None
+        self.span: AttemptSpan | None = None
         # The limits held for a call.
-        self.held: Held | None = None
+        self.held: HeldCalls | None = None
         # What the handler waits for in a task that is not its own, and what that is.
         self.asks: dict[asyncio.Task[Any], str] = {}
 

@@ -19,11 +19,11 @@ from typing import Any
 from laneway.engine.claim.call_limits import CallLimits
 from laneway.engine.lease.attempt_store import Ledger
 from laneway.engine.lease.reporter import Reporter
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import after_finish
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
-from laneway.store.leases import Answer
+from laneway.store.leases import WriteResult
 
 BUSY_S = 0.05
 LONGEST_BACKOFF_S = 2.0
@@ -38,8 +38,8 @@ class Requests:
     def __init__(
         self,
         ledger: Ledger,
-        complaints: Complaints,
-        on_answer: Callable[[Answer], None],
+        complaints: ThrottledWarnings,
+        on_answer: Callable[[WriteResult], None],
     ) -> None:
         self.reporter = Reporter(ledger, complaints, on_answer)
         self._ledger = ledger
@@ -146,7 +146,7 @@ class Requests:
         if answer == "fenced":
             raise StaleAttempt(f"attempt {run.claim.attempt} of job {run.claim.job_id} is over")
         if answer == "cancel_requested":
-            told = Answer(run.claim.seq, run.claim.attempt, answer)
+            told = WriteResult(run.claim.seq, run.claim.attempt, answer)
             if at_once:
                 self._on_answer(told)
             else:

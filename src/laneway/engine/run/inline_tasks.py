@@ -43,7 +43,7 @@ class Turns:
     async def _all(self, shared: _Shared) -> None:
         while shared.runs:
             run = shared.current = shared.runs.popleft()
-            turn = _Turn(self._work(run), run, self._let_go, shared)
+            turn = _InlineRun(self._work(run), run, self._let_go, shared)
             try:
                 await turn
             except asyncio.CancelledError:
@@ -85,7 +85,7 @@ class _Shared:
         self.current: Run | None = None
 
 
-class _Turn:
+class _InlineRun:
     """Awaits one run's coroutine, each step in a context of its own."""
 
     __slots__ = ("_let_go", "_run", "_shared", "_work", "is_closed")

@@ -12,7 +12,7 @@ from laneway.domain.approval import ANALYSIS_PREFIX, analysis_of
 from laneway.domain.claim import Claim
 from laneway.rpc.server.assignments import Assigned
 from laneway.store.leases import Assignment
-from laneway.store.remote import Step
+from laneway.store.remote import FinishedStep
 
 # Of one message; an assignment larger than that goes alone.
 SOFT_BYTES: Final = 1 << 20
@@ -35,7 +35,7 @@ class OutAssignment(NamedTuple):
     job_type: str
     payload: str
     checkpoint: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[FinishedStep, ...]
     lease_ms: int
     lease_left_ms: int
     timeout_ms: int
@@ -54,7 +54,7 @@ class Beat(NamedTuple):
     """The worker is to send a Heartbeat now."""
 
 
-class Parcel(NamedTuple):
+class QueuedAssignment(NamedTuple):
     """A claimed job on its way, and when its lease began."""
 
     assigned: Assigned
@@ -73,7 +73,7 @@ class Parcel(NamedTuple):
     def is_stale(self, now: float) -> bool:
         return now > self.stale_at
 
-    def made(self, steps: Iterable[Step], now: float) -> OutAssignment:
+    def made(self, steps: Iterable[FinishedStep], now: float) -> OutAssignment:
         one = self.assignment
         is_analysis = one.job_type.startswith(ANALYSIS_PREFIX)
         return OutAssignment(
@@ -93,11 +93,11 @@ class Parcel(NamedTuple):
         )
 
 
-class Outbox:
+class AssignmentQueue:
     """In the order of the claims; emptied by whoever writes to the stream."""
 
     def __init__(self) -> None:
-        self._parcels: deque[Parcel] = deque()
+        self._parcels: deque[QueuedAssignment] = deque()
         self._news = asyncio.Event()
         self._has_beat = False
         self._since: float | None = None
@@ -106,7 +106,7 @@ class Outbox:
         self._was_full = False
         self.is_closed = False
 
-    def put(self, parcels: Iterable[Parcel]) -> None:
+    def put(self, parcels: Iterable[QueuedAssignment]) -> None:
         for one in parcels:
             self._parcels.append(one)
             self._bytes += one.size
@@ -115,7 +115,7 @@ class Outbox:
                 self._since = time.monotonic()
             self._news.set()
 
-    def put_back(self, parcels: Iterable[Parcel]) -> None:
+    def put_back(self, parcels: Iterable[QueuedAssignment]) -> None:
         """They could not be sent yet, and stay the first."""
         for one in reversed(list(parcels)):
             self._parcels.appendleft(one)
@@ -160,11 +160,11 @@ class Outbox:
         had, self._has_beat = self._has_beat, False
         return had
 
-    def take(self) -> list[Parcel]:
+    def take(self) -> list[QueuedAssignment]:
         """As many as go into one message."""
         self._since = time.monotonic()
         self._was_full = self.is_full
-        taken: list[Parcel] = []
+        taken: list[QueuedAssignment] = []
         size = 0
         while self._parcels:
             size += self._parcels[0].size
@@ -174,7 +174,7 @@ class Outbox:
             self._bytes -= taken[-1].size
         return taken
 
-    def take_stale(self) -> list[Parcel]:
+    def take_stale(self) -> list[QueuedAssignment]:
         """Those whose lease may be over before anybody has them."""
         now = time.monotonic()
         stale = [one for one in self._parcels if one.is_stale(now)]
@@ -183,7 +183,7 @@ class Outbox:
             self._bytes = sum(one.size for one in self._parcels)
         return stale
 
-    def take_all(self) -> list[Parcel]:
+    def take_all(self) -> list[QueuedAssignment]:
         taken = list(self._parcels)
         self._parcels.clear()
         self._bytes = 0

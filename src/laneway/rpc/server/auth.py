@@ -21,7 +21,7 @@ from laneway.domain.actor import Actor
 from laneway.domain.permissions import CLAIM, DECLARE, Access, Term
 from laneway.domain.token import digest_of
 from laneway.errors import Forbidden, LanewayError, RateLimited, Unauthenticated
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
 
 if TYPE_CHECKING:
@@ -35,24 +35,24 @@ LACKS_PER_S: Final = 1 / 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AuthenticatedCall:
     """A call that was let in."""
 
-    caller: Caller
+    caller: StreamCaller
     digest: bytes
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
+class StreamSlot:
     """The place of one open stream, and what to do when its token has lost its power, or some."""
 
-    visit: Visit
+    visit: AuthenticatedCall
     end: Callable[[LanewayError], None]
-    narrow: Callable[[Caller], None]
-    caller: Caller
+    narrow: Callable[[StreamCaller], None]
+    caller: StreamCaller
 
 
-class Door:
+class Authenticator:
     """Lets calls in by their token, and knows the streams that are open."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Door:
         self._gatekeeper = gatekeeper
         self._throttle = throttle
         self._hellos = Buckets(HELLOS_PER_S, 2.0 * self._most_each)
-        self._seats: set[Seat] = set()
+        self._seats: set[StreamSlot] = set()
         self._taken: Counter[object] = Counter()
         self._reviewing = asyncio.Lock()
         self._lacks = Buckets(LACKS_PER_S, 1.0)
@@ -74,7 +74,7 @@ class Door:
         """Streams that are open."""
         return len(self._seats)
 
-    async def admit(self, context: Context, call: str) -> Visit:
+    async def admit(self, context: Context, call: str) -> AuthenticatedCall:
         """Whoever calls, if its token may claim jobs anywhere."""
         address = address_of(context)
         token = token_of(context)
@@ -90,16 +90,16 @@ class Door:
         try:
             if digest is None:
                 raise Unauthenticated("the token is not valid")
-            return Visit(caller_of(access), digest)
+            return AuthenticatedCall(caller_of(access), digest)
         except Forbidden:
             await self._keep_refusal(access.name, access.principal_id, context, call)
             raise
 
-    async def turn_away(self, visit: Visit, context: Context, call: str) -> None:
+    async def turn_away(self, visit: AuthenticatedCall, context: Context, call: str) -> None:
         """Keeps that somebody who was let in may not do what he came for."""
         await self._keep_refusal(visit.caller.name, visit.caller.principal_id, context, call)
 
-    async def note_lack(self, caller: Caller, context: Context, action: str) -> None:
+    async def note_lack(self, caller: StreamCaller, context: Context, action: str) -> None:
         """Audit what a token lacks workers:declare for, once an hour: doctor names it."""
         if not self._lacks.take((caller.principal_id, action)):
             await self._keep_refusal(caller.name, caller.principal_id, context, action)
@@ -112,7 +112,10 @@ class Door:
 
     @contextmanager
     def seat(
-        self, visit: Visit, end: Callable[[LanewayError], None], narrow: Callable[[Caller], None]
+        self,
+        visit: AuthenticatedCall,
+        end: Callable[[LanewayError], None],
+        narrow: Callable[[StreamCaller], None],
     ) -> Iterator[None]:
         """Holds a place for a stream while it is open."""
         principal = visit.caller.principal_id
@@ -123,7 +126,7 @@ class Door:
         wait_s = self._hellos.take(principal)
         if wait_s:
             raise RateLimited(f"workers of {visit.caller.name} connect too often", wait_s)
-        seat = Seat(visit, end, narrow, visit.caller)
+        seat = StreamSlot(visit, end, narrow, visit.caller)
         self._seats.add(seat)
         self._taken[principal] += 1
         try:
@@ -156,7 +159,7 @@ class Door:
                 seat.narrow(caller)
 
 
-def caller_of(access: Access) -> Caller:
+def caller_of(access: Access) -> StreamCaller:
     """What the token may claim; Forbidden where that is nothing, or cannot be told by lanes."""
     reach = access.reach(CLAIM)
     if reach.is_empty:
@@ -168,7 +171,7 @@ def caller_of(access: Access) -> Caller:
             " grant it with the scope all, in some lanes or in any"
         )
     declares = [t for t in access.reach(DECLARE).terms if t.owner is None and t.workspace is None]
-    return Caller(
+    return StreamCaller(
         access.principal_id,
         access.name,
         _lanes_of(terms),

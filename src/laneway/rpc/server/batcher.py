@@ -15,7 +15,7 @@ I = TypeVar("I")  # noqa: E741
 A = TypeVar("A")
 
 
-class _Call(Generic[I, A]):
+class _BatchedCall(Generic[I, A]):
     """What one caller asks, and what is known of the answer."""
 
     __slots__ = ("answers", "items", "left", "until", "waits")
@@ -65,14 +65,14 @@ class Gather(Generic[I, A]):
         self._is_busy = is_busy
         self._most = most
         self._weigh = weigh
-        self._waiting: list[_Call[I, A]] = []
+        self._waiting: list[_BatchedCall[I, A]] = []
         self._task: asyncio.Task[None] | None = None
 
     async def ask(self, items: Sequence[I], within_s: float) -> list[A]:
         """The answers, in the order of the items."""
         if not items:
             return []
-        call: _Call[I, A] = _Call(items, time.monotonic() + within_s)
+        call: _BatchedCall[I, A] = _BatchedCall(items, time.monotonic() + within_s)
         self._put(call)
         return await call.waits
 
@@ -84,7 +84,7 @@ class Gather(Generic[I, A]):
         for call in waiting:
             call.fail(DatabaseUnavailable("this server stops"))
 
-    def _put(self, call: _Call[I, A]) -> None:
+    def _put(self, call: _BatchedCall[I, A]) -> None:
         if call.waits.done():
             return
         self._waiting.append(call)
@@ -100,9 +100,9 @@ class Gather(Generic[I, A]):
                 self._waiting[:0] = calls
                 raise
 
-    def _take(self) -> list[_Call[I, A]]:
+    def _take(self) -> list[_BatchedCall[I, A]]:
         """As many calls as go together; who has left is not asked for."""
-        calls: list[_Call[I, A]] = []
+        calls: list[_BatchedCall[I, A]] = []
         size = 0
         waiting, self._waiting = self._waiting, []
         for i, call in enumerate(waiting):
@@ -115,7 +115,7 @@ class Gather(Generic[I, A]):
             calls.append(call)
         return calls
 
-    async def _serve(self, calls: list[_Call[I, A]]) -> None:
+    async def _serve(self, calls: list[_BatchedCall[I, A]]) -> None:
         if not calls:
             return
         try:
@@ -134,7 +134,7 @@ class Gather(Generic[I, A]):
             begin = end
             self._follow(call)
 
-    async def _serve_apart(self, calls: list[_Call[I, A]], error: Exception) -> None:
+    async def _serve_apart(self, calls: list[_BatchedCall[I, A]], error: Exception) -> None:
         if len(calls) > 1:
             for call in calls:
                 await self._serve([call])
@@ -156,7 +156,7 @@ class Gather(Generic[I, A]):
         call.take(answers, self._is_busy)
         self._follow(call)
 
-    def _follow(self, call: _Call[I, A]) -> None:
+    def _follow(self, call: _BatchedCall[I, A]) -> None:
         if not call.left or time.monotonic() + BUSY_S >= call.until:
             call.finish()
         else:

@@ -11,7 +11,7 @@ from typing import Final
 import grpc
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import ConfigError
 
 log = logging.getLogger("laneway")
@@ -24,7 +24,7 @@ _Marks = tuple[tuple[int, int, int] | None, ...]
 class Certificate:
     """A certificate chain and its key; the last pair that fits is the one in use."""
 
-    def __init__(self, cert: Path, key: Path, complaints: Complaints) -> None:
+    def __init__(self, cert: Path, key: Path, complaints: ThrottledWarnings) -> None:
         self._cert = cert
         self._key = key
         self._complaints = complaints
@@ -33,7 +33,7 @@ class Certificate:
         self._marks: _Marks = ()
 
     @classmethod
-    def of(cls, settings: Settings, complaints: Complaints) -> Certificate | None:
+    def of(cls, settings: Settings, complaints: ThrottledWarnings) -> Certificate | None:
         """That of the settings, if they name one."""
         cert, key = settings.grpc_cert, settings.grpc_key
         if cert is None and key is None:

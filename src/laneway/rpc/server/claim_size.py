@@ -17,7 +17,7 @@ CLAIM_BYTES: Final = 4 << 20
 OLD_S: Final = 60.0
 
 
-class Portion:
+class ClaimSize:
     """Learned from the claims of all streams: twice as many while they are small.
 
     How large jobs are is known once they are claimed. So a claim may bring too much when large jobs

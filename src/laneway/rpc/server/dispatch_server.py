@@ -25,7 +25,7 @@ from laneway.engine.claim.wakeups import Listening
 from laneway.engine.leader.services import Duties
 from laneway.engine.lease.attempt_store import DatabaseLedger
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
@@ -37,10 +37,10 @@ from laneway.rpc.server.registration import check_reach, find_ignored, make_know
 from laneway.rpc.server.resources import DispatchResources
 from laneway.rpc.server.result_batcher import Settling
 from laneway.rpc.server.round_robin import Rotation
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, remote
 from laneway.store.database import Database
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 from laneway.store.remote import StreamInfo
 
 log = logging.getLogger("laneway")
@@ -73,7 +73,7 @@ class Replica:
         self.settings = settings
         self.is_running = False
         self._dsn = dsn
-        self._complaints = Complaints()
+        self._complaints = ThrottledWarnings()
         self._counting = RemoteCounting()
         self._state = lanes.ControlState(0, False, {})
         self._dispatchers: dict[UUID, Dispatcher] = {}
@@ -152,7 +152,7 @@ class Replica:
     # Streams ----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def serve(self, hello: Hello, caller: Caller) -> AsyncIterator[Dispatcher]:
+    async def serve(self, hello: Hello, caller: StreamCaller) -> AsyncIterator[Dispatcher]:
         """`open`, and `close` whatever happens."""
         dispatcher = await self.open(hello, caller)
         try:
@@ -160,7 +160,7 @@ class Replica:
         finally:
             await dispatcher.close()
 
-    async def open(self, hello: Hello, caller: Caller) -> Dispatcher:
+    async def open(self, hello: Hello, caller: StreamCaller) -> Dispatcher:
         """A stream for the worker, in place of any older one of it on any replica.
 
         Raises Forbidden (the worker's id is another principal's, or nothing is in reach),
@@ -171,7 +171,7 @@ class Replica:
                 raise DatabaseUnavailable("this server stops")
             return await self._open(hello, caller)
 
-    async def _open(self, hello: Hello, caller: Caller) -> Dispatcher:
+    async def _open(self, hello: Hello, caller: StreamCaller) -> Dispatcher:
         names = [one.name for one in hello.types]
         published = await self.database.run(remote.read_types(names))
         dispatcher = Dispatcher(hello, caller, self._shared, self._on_closed)
@@ -227,7 +227,7 @@ class Replica:
 
     # Results ----------------------------------------------------------------------------------
 
-    async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[Answer]:
+    async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[WriteResult]:
         """Ends attempts, together with those of other calls; one answer for each, in order.
 
         busy: not settled in time. DatabaseUnavailable: nothing was. What was not answered may have
@@ -268,7 +268,7 @@ class Replica:
         for claim in claims:
             self.completer.add(Verdict(claim, "release"))
 
-    def _on_settled(self, verdicts: list[Verdict], answers: list[Answer]) -> None:
+    def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         self._settling.settled(verdicts, {(one.seq, one.attempt): one for one in answers})
         self._counting.settled(verdicts, answers)
         self.lost(verdict.claim for verdict in verdicts)
@@ -383,7 +383,7 @@ class Replica:
             await database.close()
 
 
-def _info(hello: Hello, caller: Caller, session: UUID) -> StreamInfo:
+def _info(hello: Hello, caller: StreamCaller, session: UUID) -> StreamInfo:
     return StreamInfo(
         id=hello.worker_id,
         session=session,

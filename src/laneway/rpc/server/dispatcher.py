@@ -13,16 +13,16 @@ from uuid import UUID, uuid4
 
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.engine.claim.lane_loop import Tools
+from laneway.engine.claim.lane_loop import LaneTools
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.run.attempt_outcomes import of_forged, own_error_json
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc.server.assignment_queue import (
     MOST_BYTES,
+    AssignmentQueue,
     Beat,
     OutAssignment,
-    Outbox,
-    Parcel,
+    QueuedAssignment,
     size_of,
     split,
 )
@@ -32,7 +32,7 @@ from laneway.rpc.server.liveness import Silence
 from laneway.rpc.server.registration import IgnoredParts
 from laneway.rpc.server.resources import DispatchResources
 from laneway.rpc.server.served_types import Offer, offers_of
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.rpc.server.stream_capacity import StreamRoom
 from laneway.rpc.server.stream_loop import LaneFloors, StreamLoop
 from laneway.store.lanes import ControlState
@@ -54,7 +54,7 @@ class Dispatcher:
     def __init__(
         self,
         hello: Hello,
-        caller: Caller,
+        caller: StreamCaller,
         shared: DispatchResources,
         on_close: Callable[[Dispatcher], None],
     ) -> None:
@@ -76,7 +76,7 @@ class Dispatcher:
                 "process": hello.max_processes,
             },
         )
-        self._outbox = Outbox()
+        self._outbox = AssignmentQueue()
         self._parts: deque[list[OutAssignment]] = deque()
         # When what is being sent is no longer worth it.
         self._stale_at = 0.0
@@ -110,7 +110,7 @@ class Dispatcher:
     def lanes(self) -> set[str]:
         return set(self._joined)
 
-    def narrow(self, caller: Caller) -> None:
+    def narrow(self, caller: StreamCaller) -> None:
         """Its token reaches other lanes now."""
         self._caller = caller
         self.serve(self._shared.state())
@@ -143,7 +143,7 @@ class Dispatcher:
 
     def _made(self, lane: str, offers: Sequence[Offer]) -> StreamLoop:
         shared = self._shared
-        tools = Tools(
+        tools = LaneTools(
             worker_id=self.worker_id,
             database=shared.claims,
             rooms=self.room,
@@ -214,7 +214,9 @@ class Dispatcher:
                 self._shared.completer.add(of_forged(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(one.job_type.removeprefix(ANALYSIS_PREFIX), 0)
-            parcels.append(Parcel(assigned, one, lease_s, begun, timeout_ms, size_of(one)))
+            parcels.append(
+                QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size_of(one))
+            )
         self._note_room()
         self._outbox.put(parcels)
 
@@ -274,7 +276,7 @@ class Dispatcher:
             if self._outbox.sent():
                 self._shared.rotation.has_room()
 
-    async def _opened(self, parcels: list[Parcel]) -> list[tuple[OutAssignment, int]]:
+    async def _opened(self, parcels: list[QueuedAssignment]) -> list[tuple[OutAssignment, int]]:
         """What can be sent of them, and its size; the rest is given back, or is for later."""
         try:
             steps = await self._steps([x.assignment.claim for x in parcels])

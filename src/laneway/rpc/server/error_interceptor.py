@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from laneway.domain.text import visible
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
 
@@ -46,14 +46,14 @@ _FORMS: Final = {
 # A context tells its code as a number, whatever its documentation says.
 _NAMES: Final = {key: code.name for code in grpc.StatusCode for key in (code, code.value[0])}
 
-_complaints: Final = Complaints()
+_complaints: Final = ThrottledWarnings()
 
 Handler = Callable[[Any, Any], Any]
 Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-class Guard(grpc.aio.ServerInterceptor):
+class ErrorInterceptor(grpc.aio.ServerInterceptor):
     """Reads requests, turns every error of a call into a status, and counts how calls end.
 
     Streams are coroutines that write through their context, not generators.

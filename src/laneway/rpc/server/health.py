@@ -17,7 +17,7 @@ _NOT_SERVING: Final = pb.HealthCheckResponse.NOT_SERVING
 _UNKNOWN: Final = pb.HealthCheckResponse.SERVICE_UNKNOWN
 
 
-class Health(HealthServicer):  # type: ignore[misc]
+class RpcHealth(HealthServicer):  # type: ignore[misc]
     """Answers for the whole server and for the service named, which are well together.
 
     Unlike that of grpcio-health-checking: a watcher that leaves takes no other along, little of

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import ClassVar, Final
 
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.store import call_limits
 from laneway.store.database import Database
@@ -19,7 +19,7 @@ LOOK_S: Final = 15.0
 RETRY_S: Final = 1.0
 
 
-class LimitHolds(Service):
+class RemoteLimitHolds(Service):
     """Ends holds that are due, whichever server granted them.
 
     A worker that heartbeats but never releases a limit would keep it from all others.
@@ -27,7 +27,7 @@ class LimitHolds(Service):
 
     name: ClassVar[str] = "limit holds"
 
-    def __init__(self, database: Database, complaints: Complaints, longest_s: float) -> None:
+    def __init__(self, database: Database, complaints: ThrottledWarnings, longest_s: float) -> None:
         super().__init__(complaints)
         self._database = database
         self.longest_s = longest_s

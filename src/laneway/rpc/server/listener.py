@@ -15,15 +15,15 @@ from laneway.config.settings import Settings
 from laneway.control.credential_cache import Gatekeeper
 from laneway.control.throttle import Throttle
 from laneway.domain.address import is_loopback
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
-from laneway.rpc.server.auth import Door
+from laneway.rpc.server.auth import Authenticator
 from laneway.rpc.server.certificate import Certificate
 from laneway.rpc.server.dispatch_server import Replica
-from laneway.rpc.server.error_interceptor import Guard
-from laneway.rpc.server.health import Health
-from laneway.rpc.server.service import Service, add_to
+from laneway.rpc.server.error_interceptor import ErrorInterceptor
+from laneway.rpc.server.health import RpcHealth
+from laneway.rpc.server.service import DispatchService, add_to
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
@@ -62,12 +62,14 @@ class RpcServer:
     ) -> None:
         self._settings = settings
         self._replica = replica
-        self.door = Door(database, settings, gatekeeper, throttle)
-        self._service: Service | None = None
-        self._health = Health(NAME)
-        self._complaints = Complaints()
+        self.door = Authenticator(database, settings, gatekeeper, throttle)
+        self._service: DispatchService | None = None
+        self._health = RpcHealth(NAME)
+        self._complaints = ThrottledWarnings()
         self._reviewing = Reviewing(self.door, self._health, self._complaints)
-        self._server = grpc.aio.server(interceptors=(Guard(),), options=_options(settings))
+        self._server = grpc.aio.server(
+            interceptors=(ErrorInterceptor(),), options=_options(settings)
+        )
         add_HealthServicer_to_server(self._health, self._server)
         self._is_stopping = False
 
@@ -94,7 +96,7 @@ class RpcServer:
 
     async def start(self) -> None:
         await self._replica.start()
-        self._service = Service(self._replica, self.door, self._settings)
+        self._service = DispatchService(self._replica, self.door, self._settings)
         add_to(self._server, self._service)
         await self._server.start()
         self._health.tell(is_there=True)
@@ -131,7 +133,9 @@ class Reviewing(Loop):
 
     name: ClassVar[str] = "grpc"
 
-    def __init__(self, door: Door, health: Health, complaints: Complaints) -> None:
+    def __init__(
+        self, door: Authenticator, health: RpcHealth, complaints: ThrottledWarnings
+    ) -> None:
         super().__init__(complaints)
         self._door = door
         self._health = health

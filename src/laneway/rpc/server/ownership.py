@@ -10,14 +10,14 @@ from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.assignments import Assigned, Assignments
 from laneway.rpc.server.handshake import read_id
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
-from laneway.store.remote import Found, find_held
+from laneway.store.remote import RunningAttempt, find_held
 
-Holding = Assigned | Found
+Holding = Assigned | RunningAttempt
 
 
-class Held:
+class Ownership:
     """Knows what was assigned here; of the rest, one statement per call asks the database.
 
     That is so for what was assigned by another replica, and what has ended. Of a job that is not
@@ -33,7 +33,7 @@ class Held:
 
     async def find(
         self,
-        caller: Caller,
+        caller: StreamCaller,
         worker_id: UUID,
         claims: Sequence[pb.Claim],
         place: Callable[[int], str],
@@ -65,7 +65,7 @@ class Held:
             return found
         return [one if one is not None and self._reaches(caller, one) else None for one in found]
 
-    def _reaches(self, caller: Caller, one: Holding) -> bool:
+    def _reaches(self, caller: StreamCaller, one: Holding) -> bool:
         """Whether the token may have to do with it; with an analysis, by the lane of its type."""
         job_type = one.job_type.removeprefix(ANALYSIS_PREFIX)
         if caller.job_types is not None and job_type not in caller.job_types:

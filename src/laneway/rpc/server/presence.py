@@ -9,7 +9,7 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.overview import TOUCH_S
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
@@ -35,7 +35,7 @@ class Presence(Service):
     def __init__(
         self,
         database: Database,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         replica_id: UUID,
         dispatchers: Callable[[], Iterable[Dispatcher]],
         assignments: Assignments,

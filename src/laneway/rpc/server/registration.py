@@ -11,7 +11,7 @@ from laneway.domain.limit import Limit
 from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
 from laneway.rpc.server.handshake import Hello, ServedType
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, limits, remote
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
@@ -26,7 +26,7 @@ _MOST: Final = 3
 async def make_known(
     database: Database,
     hello: Hello,
-    caller: Caller,
+    caller: StreamCaller,
     published: Collection[str],
 ) -> ControlState:
     """Publish its job types as far as its token reaches; answers the lanes as they then are.
@@ -62,7 +62,7 @@ async def make_known(
 
 
 def _may_place(
-    caller: Caller, record: TypeRecord, state: ControlState, published: Collection[str]
+    caller: StreamCaller, record: TypeRecord, state: ControlState, published: Collection[str]
 ) -> bool:
     """Whether it may put a type, and the jobs of it that wait, into the lane that it asks for."""
     lane, known_in = record.lane or "", state.lane_of(record.name)
@@ -105,7 +105,7 @@ async def find_ignored(
     return ignored
 
 
-def check_reach(hello: Hello, caller: Caller, state: ControlState) -> list[str]:
+def check_reach(hello: Hello, caller: StreamCaller, state: ControlState) -> list[str]:
     """Refuses a worker that could never be sent anything; answers the types beyond reach."""
     beyond = [
         one

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import Counting
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.round_robin import Rotation
@@ -24,7 +24,7 @@ class DispatchResources:
     rest: Database
     completer: Completer
     counting: Counting
-    complaints: Complaints
+    complaints: ThrottledWarnings
     assignments: Assignments
     rotation: Rotation
     state: Callable[[], ControlState]

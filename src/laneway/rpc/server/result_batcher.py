@@ -10,7 +10,7 @@ from typing import Final
 
 from laneway.engine.lease.completer import Completer
 from laneway.errors import DatabaseUnavailable
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 
 # A row that somebody else is writing keeps no other result from being answered for longer.
 BUSY_S: Final = 1.0
@@ -18,18 +18,18 @@ BUSY_S: Final = 1.0
 Pair = tuple[int, int]
 
 
-class _Call:
+class _WaitingCall:
     """What one caller waits for."""
 
     __slots__ = ("answers", "begun", "done", "left")
 
     def __init__(self, verdicts: Sequence[Verdict]) -> None:
-        self.answers: list[Answer | None] = [None] * len(verdicts)
+        self.answers: list[WriteResult | None] = [None] * len(verdicts)
         self.left = len(verdicts)
         self.begun = asyncio.Event()
         self.done = asyncio.Event()
 
-    def take(self, place: int, answer: Answer) -> None:
+    def take(self, place: int, answer: WriteResult) -> None:
         self.answers[place] = answer
         self.left -= 1
         self.begun.set()
@@ -52,18 +52,18 @@ class Settling:
     def __init__(self, completer: Completer) -> None:
         self._completer = completer
         # By attempt: the kind of verdict that is on its way, and who waits for its answer.
-        self._waiting: dict[Pair, tuple[str, list[tuple[_Call, int]]]] = {}
+        self._waiting: dict[Pair, tuple[str, list[tuple[_WaitingCall, int]]]] = {}
 
     @property
     def waiting(self) -> int:
         """How many results callers wait for."""
         return sum(len(waiting) for _, waiting in self._waiting.values())
 
-    async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[Answer]:
+    async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[WriteResult]:
         """One answer for each, in order; busy: not settled yet, and may be said again."""
         if not verdicts:
             return []
-        call = _Call(verdicts)
+        call = _WaitingCall(verdicts)
         for place, verdict in enumerate(verdicts):
             pair = verdict.claim.seq, verdict.claim.attempt
             on_its_way = self._waiting.get(pair)
@@ -74,24 +74,24 @@ class Settling:
                 # Said again before it was answered.
                 on_its_way[1].append((call, place))
             else:
-                call.take(place, Answer(*pair, "fenced"))
+                call.take(place, WriteResult(*pair, "fenced"))
         await call.wait(within_s)
         if call.left:
             self._leave(call, verdicts)
         if call.left == len(verdicts):
             raise DatabaseUnavailable("nothing was settled in time")
         return [
-            answer or Answer(verdict.claim.seq, verdict.claim.attempt, "busy")
+            answer or WriteResult(verdict.claim.seq, verdict.claim.attempt, "busy")
             for answer, verdict in zip(call.answers, verdicts, strict=True)
         ]
 
-    def _leave(self, call: _Call, verdicts: Sequence[Verdict]) -> None:
+    def _leave(self, call: _WaitingCall, verdicts: Sequence[Verdict]) -> None:
         """Its time is over: an outage lasts, and who says it again waits anew."""
         for verdict in verdicts:
             _, waiting = self._waiting.get((verdict.claim.seq, verdict.claim.attempt), ("", []))
             waiting[:] = [one for one in waiting if one[0] is not call]
 
-    def settled(self, verdicts: Sequence[Verdict], said: Mapping[Pair, Answer]) -> None:
+    def settled(self, verdicts: Sequence[Verdict], said: Mapping[Pair, WriteResult]) -> None:
         """Hands on the answers to a batch; what is not answered is a finish that was accepted.
 
         The replica releases attempts itself: what becomes of that is no answer to a result.
@@ -104,9 +104,9 @@ class Settling:
             if waited_for not in settled:
                 continue
             del self._waiting[pair]
-            answer = said.get(pair) or Answer(*pair, "accepted", "completed")
+            answer = said.get(pair) or WriteResult(*pair, "accepted", "completed")
             if len(settled) > 1:
                 # One of them counted; whoever says it again hears which.
-                answer = Answer(*pair, "busy")
+                answer = WriteResult(*pair, "busy")
             for call, place in waiting:
                 call.take(place, answer)

@@ -20,24 +20,24 @@ from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import Forbidden, InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import ANSWERS, News
 from laneway.rpc.server import wire
-from laneway.rpc.server.auth import Context, Door
+from laneway.rpc.server.auth import Authenticator, Context
 from laneway.rpc.server.dispatch_server import Replica
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import bounded, read_hello, read_id, read_memory
-from laneway.rpc.server.limit_holds import LimitHolds
-from laneway.rpc.server.ownership import Held, Holding
-from laneway.rpc.server.stream_caller import Caller
+from laneway.rpc.server.limit_holds import RemoteLimitHolds
+from laneway.rpc.server.ownership import Holding, Ownership
+from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.rpc.server.writes import Writes
 from laneway.store import call_limits
 from laneway.store.database import Database
-from laneway.store.leases import Answer, Verdict
+from laneway.store.leases import Verdict, WriteResult
 
 # However much time a caller gives, it hears by then; and so long a write that meets a row somebody
 # else is writing is tried again.
@@ -56,7 +56,7 @@ _MARGIN_S: Final = 0.05
 _STOPS: Final = "this server stops: connect to another one, or again in a moment"
 _NOBODY: Final = Claim(0, UUID(int=0), 0)
 _RENEWED: Final = ("accepted", "cancel_requested")
-_FENCED: Final = Answer(0, 0, "fenced")
+_FENCED: Final = WriteResult(0, 0, "fenced")
 _FENCED_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_FENCED)
 _AGAIN_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_UNSPECIFIED)
 _REPLACED: Final = "a newer stream of this worker_id has taken over"
@@ -67,10 +67,10 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
-class _Call(Generic[Q]):
+class _ServedCall(Generic[Q]):
     """A call under way."""
 
-    caller: Caller
+    caller: StreamCaller
     request: Q
     until: float
 
@@ -79,19 +79,19 @@ class _Call(Generic[Q]):
         return self.until - time.monotonic()
 
 
-class Service:
+class DispatchService:
     """Dispatch for the workers that are connected to one replica.
 
     Calls are served as streams of bytes: nothing of a request is received before its token is
     known, and nothing is built of it before it was counted.
     """
 
-    def __init__(self, replica: Replica, door: Door, settings: Settings) -> None:
+    def __init__(self, replica: Replica, door: Authenticator, settings: Settings) -> None:
         self._replica = replica
         self._door = door
         self._limits = settings.payload_limits
         self._readers = ThreadPoolExecutor(MOST_READERS, "laneway read")
-        self._held = Held(replica.assignments, replica.database, replica.lane_of)
+        self._held = Ownership(replica.assignments, replica.database, replica.lane_of)
         # Neither waits for what others wait for: leases are renewed while somebody holds a limit's
         # row, or a large batch of progress is stored.
         dsn = replica.database.dsn
@@ -100,7 +100,9 @@ class Service:
         self._writes = Writes(self._renewals, replica.database)
         per_second = settings.remote_reports_per_second
         self._reports = Buckets(per_second, max(1.0, per_second * REPORTS_BURST_S))
-        self._limit_holds = LimitHolds(self._limit_calls, Complaints(), settings.remote_limit_hold)
+        self._limit_holds = RemoteLimitHolds(
+            self._limit_calls, ThrottledWarnings(), settings.remote_limit_hold
+        )
         self._limit_holds.start()
 
     async def close(self) -> None:
@@ -115,14 +117,14 @@ class Service:
     async def StreamJobs(self, _: object, context: Context) -> None:
         visit = await self._door.admit(context, "StreamJobs")
         ended: asyncio.Future[LanewayError] = asyncio.get_running_loop().create_future()
-        narrowed: list[Caller] = []
+        narrowed: list[StreamCaller] = []
         dispatcher: Dispatcher | None = None
 
         def end(error: LanewayError) -> None:
             if not ended.done():
                 ended.set_result(error)
 
-        def narrow(caller: Caller) -> None:
+        def narrow(caller: StreamCaller) -> None:
             if dispatcher is None:
                 narrowed.append(caller)
             else:
@@ -162,7 +164,7 @@ class Service:
             await context.abort(grpc.StatusCode.ABORTED, _REPLACED)
         await context.abort(grpc.StatusCode.UNAVAILABLE, _STOPS)
 
-    def _lacks_declare(self, dispatcher: Dispatcher, caller: Caller) -> bool:
+    def _lacks_declare(self, dispatcher: Dispatcher, caller: StreamCaller) -> bool:
         """Whether something that the worker declares is not in force for want of a permission."""
         return any(
             one.fields != ["arguments"] or not one.refused
@@ -343,14 +345,16 @@ class Service:
     # What all of them do first ------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _begin(self, context: Context, name: str, kind: type[Q]) -> AsyncIterator[_Call[Q]]:
+    async def _begin(
+        self, context: Context, name: str, kind: type[Q]
+    ) -> AsyncIterator[_ServedCall[Q]]:
         """Lets a call in, reads it, and has it end in time."""
         given_s = cast("float | None", context.time_remaining())
         within_s = CALL_S if given_s is None else min(CALL_S, given_s - _MARGIN_S)
         until = time.monotonic() + within_s
         async with asyncio.timeout(within_s):
             visit = await self._door.admit(context, name)
-            yield _Call(visit.caller, await self._receive(context, kind), until)
+            yield _ServedCall(visit.caller, await self._receive(context, kind), until)
 
     async def _receive(self, context: Context, kind: type[Q]) -> Q:
         data = await context.read()
@@ -362,14 +366,14 @@ class Service:
         return await loop.run_in_executor(self._readers, wire.parse, kind, data, messages.MOST_OF)
 
     async def _find(
-        self, call: _Call[Any], worker_id: str, claims: Sequence[pb.Claim], place: str
+        self, call: _ServedCall[Any], worker_id: str, claims: Sequence[pb.Claim], place: str
     ) -> list[Holding | None]:
         known = read_id(worker_id, "worker_id")
         self._replica.heard(known, call.caller.principal_id)
         return await self._held.find(call.caller, known, claims, place.format)
 
 
-def add_to(server: grpc.aio.Server, service: Service) -> None:
+def add_to(server: grpc.aio.Server, service: DispatchService) -> None:
     """Serves the calls of `dispatch.proto`."""
     offered = pb.DESCRIPTOR.services_by_name["DispatchService"]
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}

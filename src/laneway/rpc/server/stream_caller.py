@@ -10,7 +10,7 @@ _SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class StreamCaller:
     """A principal and the lanes and job types that its token may claim in; None: all.
 
     `declares`: the lanes in which it may change what is published of job types.

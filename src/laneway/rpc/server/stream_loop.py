@@ -8,10 +8,10 @@ from typing import ClassVar, Protocol
 
 from laneway.engine.claim.capacity import MOST
 from laneway.engine.claim.floors import Floors
-from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, Tools
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, LaneTools
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import LanewayError
-from laneway.rpc.server.claim_size import Portion
+from laneway.rpc.server.claim_size import ClaimSize
 from laneway.rpc.server.round_robin import Rotation
 from laneway.rpc.server.stream_capacity import StreamRoom
 from laneway.store.leases import ClaimAnswer
@@ -26,10 +26,10 @@ class LaneFloors(Floors):
     def __init__(self) -> None:
         super().__init__()
         self.counted_since = time.monotonic()
-        self.portion = Portion()
+        self.portion = ClaimSize()
 
 
-class Stream(Protocol):
+class LoopStream(Protocol):
     """What the loops of a stream know of it."""
 
     @property
@@ -51,10 +51,10 @@ class StreamLoop(LaneLoop):
         self,
         lane: str,
         handlers: Sequence[Claimable],
-        tools: Tools,
-        complaints: Complaints,
+        tools: LaneTools,
+        complaints: ThrottledWarnings,
         *,
-        stream: Stream,
+        stream: LoopStream,
         room: StreamRoom,
         rotation: Rotation,
         floors: LaneFloors,

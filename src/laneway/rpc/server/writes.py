@@ -12,7 +12,7 @@ from laneway.rpc.server.batcher import Gather
 from laneway.store import steps
 from laneway.store.database import Database
 from laneway.store.leases import Report, heartbeat, report
-from laneway.store.steps import Kept
+from laneway.store.steps import StepWrite
 
 # A small update weighs one; all that go together then take about 16 MB.
 _WEIGHT_CHARACTERS: Final = 16_000
@@ -70,7 +70,7 @@ def _weight(one: News) -> int:
     return 1 + characters // _WEIGHT_CHARACTERS
 
 
-def _noted(one: News, odd: dict[tuple[int, int], str], kept: Sequence[Kept]) -> Noted:
+def _noted(one: News, odd: dict[tuple[int, int], str], kept: Sequence[StepWrite]) -> Noted:
     answers = {step.answer for step in kept}
     if one.report is not None:
         answers.add(odd.get((one.report.claim.seq, one.report.claim.attempt), "accepted"))

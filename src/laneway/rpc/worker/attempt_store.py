@@ -12,10 +12,10 @@ from typing import ClassVar, Final, NamedTuple, TypeVar
 from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.worker.connection import Connection
-from laneway.store.call_limits import Grant
-from laneway.store.leases import Answer, LogEntry, Report, Verdict
-from laneway.store.steps import Kept
+from laneway.rpc.worker.connection import ReplicaConnection
+from laneway.store.call_limits import LimitGrant
+from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
+from laneway.store.steps import StepWrite
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class RemoteLedger:
 
     has_database: ClassVar[bool] = False
 
-    def __init__(self, connection: Connection, worker_id: str) -> None:
+    def __init__(self, connection: ReplicaConnection, worker_id: str) -> None:
         self._connection = connection
         self._worker_id = worker_id
         # By the number that each has in this process.
@@ -80,8 +80,8 @@ class RemoteLedger:
 
     # Ends ---------------------------------------------------------------------------------------
 
-    async def settle(self, verdicts: Sequence[Verdict]) -> list[Answer]:
-        answers: list[Answer] = []
+    async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
+        answers: list[WriteResult] = []
         for part in _parts(verdicts, _size_of_verdict):
             request = pb.ReportResultRequest(worker_id=self._worker_id)
             add = request.results.add
@@ -124,12 +124,12 @@ class RemoteLedger:
             case kind:
                 raise AssertionError(kind)
 
-    def _answer(self, verdict: Verdict, code: pb.Answer, status: str) -> Answer:
+    def _answer(self, verdict: Verdict, code: pb.Answer, status: str) -> WriteResult:
         answer, claim = _ANSWERS[code], verdict.claim
         told: str | None = status or None
         if told is None and answer in ("accepted", "cancel_requested"):
             told = self._likely(verdict, answer)
-        return Answer(claim.seq, claim.attempt, answer, told)
+        return WriteResult(claim.seq, claim.attempt, answer, told)
 
     def _likely(self, verdict: Verdict, answer: str) -> str:
         """What has become of a job, where the server does not say."""
@@ -143,7 +143,9 @@ class RemoteLedger:
 
     # Progress -----------------------------------------------------------------------------------
 
-    async def report(self, reports: Sequence[Report], lines: Sequence[LogEntry]) -> list[Answer]:
+    async def report(
+        self, reports: Sequence[Report], lines: Sequence[LogEntry]
+    ) -> list[WriteResult]:
         said: dict[Claim, pb.Answer] = {}
         news: list[Report | LogEntry] = [*reports, *lines]
         for part in _parts(news, _size_of_news):
@@ -153,7 +155,7 @@ class RemoteLedger:
                     said.get(claim, pb.ANSWER_ACCEPTED), progressed.answer, key=_GRAVITY.index
                 )
         return [
-            Answer(claim.seq, claim.attempt, _ANSWERS[code])
+            WriteResult(claim.seq, claim.attempt, _ANSWERS[code])
             for claim, code in said.items()
             if code != pb.ANSWER_ACCEPTED
         ]
@@ -190,21 +192,21 @@ class RemoteLedger:
         found = self._in_hand.get(claim.seq)
         return {} if found is None else found.steps
 
-    async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> Kept:
+    async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
         step = pb.Step(name=name, result=result, took_ms=int(took_s * 1000))
         update = pb.Update(claim=self._claim(claim), steps=[step])
         (progressed,) = await self._progress([update])
         answer = _ANSWERS[progressed.answer]
         if answer in ("fenced", "busy"):
-            return Kept(answer, None)
+            return StepWrite(answer, None)
         kept = next((one.result for one in progressed.steps if one.name == name), result)
-        return Kept("kept" if answer == "accepted" else answer, kept)
+        return StepWrite("kept" if answer == "accepted" else answer, kept)
 
     # Limits -------------------------------------------------------------------------------------
 
     async def acquire(
         self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
-    ) -> Grant:
+    ) -> LimitGrant:
         response = await self._connection.call(
             "AcquireLimits",
             pb.AcquireLimitsRequest(
@@ -213,10 +215,10 @@ class RemoteLedger:
         )
         answer = _ANSWERS[response.answer]
         if answer != "accepted":
-            return Grant(answer, None)
+            return LimitGrant(answer, None)
         if response.is_full:
-            return Grant("full", response.wait_ms / 1000 if response.wait_ms else None)
-        return Grant("granted", None)
+            return LimitGrant("full", response.wait_ms / 1000 if response.wait_ms else None)
+        return LimitGrant("granted", None)
 
     async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
         response = await self._connection.call(

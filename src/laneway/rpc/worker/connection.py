@@ -28,7 +28,7 @@ AWAY_S: Final = 30.0
 Stream = grpc.aio.UnaryStreamCall[pb.StreamJobsRequest, pb.StreamJobsResponse]
 
 
-class Connection:
+class ReplicaConnection:
     """Calls go where the stream is, and elsewhere for a while once that does not answer."""
 
     def __init__(self, link: Link) -> None:

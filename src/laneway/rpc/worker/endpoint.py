@@ -33,7 +33,7 @@ _OPTIONS: Final = (
 )
 
 
-class Token:
+class TokenSource:
     """A token, and the file it is read from again now and then, if there is one."""
 
     __slots__ = ("_file", "_text")
@@ -87,7 +87,7 @@ class Link:
     """Addresses of replicas, to be tried in turn, and with what to come there."""
 
     addresses: tuple[str, ...]
-    token: Token = field(repr=False)
+    token: TokenSource = field(repr=False)
     # Certificates to trust instead of the system's, as PEM text.
     tls_ca: str | None = field(default=None, repr=False)
     is_plain: bool = False
@@ -109,7 +109,7 @@ class Link:
         if plaintext and tls_ca is not None:
             raise InvalidInput("plaintext", "is instead of TLS: leave out tls_ca")
         addresses = tuple(_address(part.strip()) for part in server.split(","))
-        known = Token(token, token_file if token is None else None)
+        known = TokenSource(token, token_file if token is None else None)
         return cls(addresses, known, _certificates(tls_ca), plaintext)
 
     def is_plain_to(self, address: str) -> bool:
@@ -138,7 +138,7 @@ class Link:
 
     @classmethod
     def of(cls, told: dict[str, Any]) -> Link:
-        token = Token(told["token"]["text"], told["token"]["file"])
+        token = TokenSource(told["token"]["text"], told["token"]["file"])
         return cls(tuple(told["addresses"]), token, told["tls_ca"], told["is_plain"])
 
 

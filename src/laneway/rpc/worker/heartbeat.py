@@ -10,7 +10,7 @@ from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_wire import NAMED, Pair, pack
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.rpc.worker.endpoint import Link
 
 
@@ -24,7 +24,7 @@ class RemoteHeartbeat(Heartbeat):
         link: Link,
         worker_id: UUID,
         settings: Settings,
-        complaints: Complaints,
+        complaints: ThrottledWarnings,
         on_answer: Callable[[int, int, str], None],
     ) -> None:
         renewal = {"link": link.to_dict(), "worker_id": str(worker_id)}

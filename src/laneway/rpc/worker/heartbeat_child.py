@@ -16,7 +16,7 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
 from laneway.rpc.worker.endpoint import Link
 from laneway.rpc.worker.failures import failure_of
-from laneway.store.leases import Answer
+from laneway.store.leases import WriteResult
 
 LONGEST_S: Final = 5.0
 # Of what was plainly renewed nothing is said.
@@ -36,7 +36,7 @@ class Renewals:
         self._at = 0
         self._stubs: dict[str, Any] = {}
 
-    def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[Answer]:
+    def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
         """Those that are fenced, or asked to stop."""
         claims = [
             pb.Claim(job_id=str(UUID(bytes=job_id)), attempt=pair[1])
@@ -49,7 +49,7 @@ class Renewals:
         if len(said) != len(pairs):
             raise DatabaseUnavailable(f"{len(said)} answers about {len(pairs)} claims")
         return [
-            Answer(*pair, _ANSWERS[answer])
+            WriteResult(*pair, _ANSWERS[answer])
             for pair, answer in zip(pairs, said, strict=True)
             if answer in _ANSWERS
         ]

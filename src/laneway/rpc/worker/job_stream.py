@@ -11,11 +11,11 @@ from typing import ClassVar, Final
 
 import grpc.aio
 
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.worker.connection import Connection, Stream
+from laneway.rpc.worker.connection import ReplicaConnection, Stream
 from laneway.rpc.worker.failures import FINAL
 
 # To say that the worker is known; after that another replica is asked.
@@ -36,8 +36,8 @@ class Intake(Service):
 
     def __init__(
         self,
-        connection: Connection,
-        complaints: Complaints,
+        connection: ReplicaConnection,
+        complaints: ThrottledWarnings,
         hello: Callable[[], pb.StreamJobsRequest],
         on_message: Callable[[pb.StreamJobsResponse], None],
         is_ready: Callable[[], bool],

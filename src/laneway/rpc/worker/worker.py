@@ -25,7 +25,7 @@ from laneway.engine.lease.completer import Completer
 from laneway.engine.process.loop_marker import Marker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
-from laneway.engine.process.throttled_warnings import Complaints
+from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import Counting
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
@@ -39,14 +39,14 @@ from laneway.rpc.declaration import write_declaration
 from laneway.rpc.isolations import ISOLATIONS, needs
 from laneway.rpc.messages import read_assignment
 from laneway.rpc.worker.attempt_store import InHand, RemoteLedger
-from laneway.rpc.worker.connection import Connection
+from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.rpc.worker.endpoint import Link
 from laneway.rpc.worker.heartbeat import RemoteHeartbeat
 from laneway.rpc.worker.heartbeat_child import memory_of
 from laneway.rpc.worker.job_stream import Intake
 from laneway.rpc.worker.loop_lag import AFTER_S, Pulse
 from laneway.rpc.worker.type_warnings import TypeWarnings
-from laneway.store.leases import Answer, Assignment, Verdict
+from laneway.store.leases import Assignment, Verdict, WriteResult
 
 log = logging.getLogger("laneway")
 
@@ -80,7 +80,7 @@ class RemoteWorker:
         self._app = app
         self._max_jobs = max_jobs
         self.spent = asyncio.Event()
-        self._complaints = Complaints()
+        self._complaints = ThrottledWarnings()
         self._counting = Counting()
         self._seqs = itertools.count(1)
         # Lost by our own clock: no server has said yet that they are over.
@@ -102,7 +102,7 @@ class RemoteWorker:
         used = {handler.isolation for handler in self._handlers.values()}
         self._sizes = {kind: size for kind, size in sizes.items() if kind in used}
         self._pulse = Pulse()
-        self._connection = Connection(self._link)
+        self._connection = ReplicaConnection(self._link)
         self.ledger = RemoteLedger(self._connection, str(self.id))
         self.heartbeat = RemoteHeartbeat(
             self._link, self.id, settings, complaints, self._on_heartbeat
@@ -365,7 +365,7 @@ class RemoteWorker:
         self._counting.claimed(lane, assignments)
         self.executor.start(assignments, lane, timeouts)
 
-    def _on_settled(self, verdicts: list[Verdict], answers: list[Answer]) -> None:
+    def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         claims = [verdict.claim for verdict in verdicts]
         self.heartbeat.forget(claims)
         self.ledger.forget(claims)
@@ -378,7 +378,7 @@ class RemoteWorker:
         self.ledger.forget([claim])
         self._counting.void(claim)
 
-    def _on_report(self, answer: Answer) -> None:
+    def _on_report(self, answer: WriteResult) -> None:
         self._stop_run(answer.seq, answer.attempt, answer.answer, "report")
 
     def _on_heartbeat(self, seq: int, attempt: int, answer: str) -> None:
