@@ -46,11 +46,12 @@ def write_command(directory: Path, address: Path) -> None:
 
 def serve(address: str) -> None:
     """Until it is killed."""
-    import laneway.app.laneway  # noqa: F401 - imported once, here, for all that are forked
+    # Imported once, here, for all that are forked.
+    import laneway.app.laneway
     import laneway.app.open_database
     import laneway.cli.main
     import laneway.control
-    import laneway.store.health
+    import laneway.store.health  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:

@@ -269,8 +269,9 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
     "analyzed too often": (
         "I8",
         lambda h, f: (
-            History([*h, *(HistoryEvent("claim", "g", i, n=60 + i, more={"analysis": True, "payload": ""})
-                           for i in (3, 4, 5))]),
+            History([*h, *(
+                HistoryEvent("claim", "g", i, n=60 + i, more={"analysis": True, "payload": ""})
+                for i in (3, 4, 5))]),
             f,
         ),
     ),

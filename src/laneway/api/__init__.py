@@ -1,1 +1,9 @@
-"""The HTTP door: parse, check a permission, call one control verb, render."""
+"""The HTTP API: parse, check a permission, call one control verb, render.
+
+app.py      builds the application
+mounted.py  the API inside another application
+routes/     one module per resource
+models/     request and response schemas
+http/       authentication, bodies, errors, paging, the server itself
+streams/    live events for browsers
+"""

@@ -1,1 +1,8 @@
-"""."""
+"""Builds everything; the top of the house below the command line.
+
+laneway.py         `Laneway`: settings, client, handlers, worker
+open_database.py   finds and opens the database
+server.py          HTTP and gRPC server
+remote_worker.py   worker without a database
+memory.py          returns freed memory to the system
+"""

@@ -1,8 +1,11 @@
-"""What makes work happen in a worker process.
+"""Runs jobs in a worker process.
 
-A job's way: poller or wake-up → lane_loop (claims one batch) → executor (async, thread or child
-process) → completer (one batch, fenced). Beside it: heartbeat (renews leases from a process of
-its own), reporter (progress, checkpoints, logs), watchdog (the leader's duty), scheduler (jobs on
-a cron), supervisor.
-Start reading at worker.py. May import domain, store, config, errors; never control or a door.
+claim/     finds and claims work: one loop per lane, wake-ups, capacity
+run/       runs a handler on the event loop or in a thread: context, steps, outcomes
+child/     runs a handler in a child process
+lease/     keeps leases alive and writes results, progress and logs, all fenced
+leader/    the services of the one leading process: watchdog, scheduler, retention
+process/   the operating-system process: start, stop, supervise, log
+
+Start reading at worker.py. May import domain, store, config and errors; never control or a door.
 """

@@ -1,7 +1,6 @@
 """One worker process: builds the loops, connects them, and takes them down in order.
 
-Five database connections, however many jobs it runs: one claims, one settles, one for all the rest,
-one listens, and one belongs to the heartbeat process. Looks for strays open one for a moment.
+It holds five database connections: claim, settle, listen, heartbeat, and one for the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What this process has counted since it began, for whoever reads its metrics.
+"""Counters of this process since it started.
 
-Counters are plain numbers that the engine and the doors add to; `laneway.observability.metrics` tells them.
+They are plain numbers that the engine and the doors add to; metrics.py exports them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,19 @@
-"""Remote workers over gRPC: the server that dispatches to them, and a worker in Python."""
+"""Remote workers over gRPC.
+
+server/   dispatches jobs to workers
+worker/   a worker in Python
+declaration.py, isolations.py, messages.py   shared by both: what is said on the wire
+_generated/   the code made from proto/
+"""
 
 import os
 import sys
 from typing import Final
 
-# We start programs and never fork. But uvloop has gRPC do at each start of a program what it does
-# at a fork, and its connections may never work again. It looks for this as it is imported.
+# We start programs and never fork. But uvloop runs gRPC's fork handlers at each start of a program,
+# which can break its connections for good. gRPC reads this variable when it is imported.
 IS_LATE: Final = "grpc" in sys.modules and "GRPC_ENABLE_FORK_SUPPORT" not in os.environ
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-# What it has to say of a connection is in the errors that we tell. Its own lines have no format of
-# ours, and whoever connects could add some.
+# Our errors already name connection problems. gRPC's own lines lack our format, and clients can
+# cause them.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -8,7 +8,7 @@ from laneway.api.http.middleware import request_id
 
 
 class RequestIds(logging.Filter):
-    """Puts the id on the record, for the formatters of `laneway.engine.process.logs` and for others."""
+    """Puts the request's id on each log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "request_id"):

@@ -1,1 +1,1 @@
-"""."""
+"""Request and response schemas of the API, one module per resource."""

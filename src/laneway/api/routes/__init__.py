@@ -1,1 +1,1 @@
-"""."""
+"""The routes, one module per resource; each route is thin."""

@@ -57,6 +57,11 @@ def redacted_error(text: str) -> str:
     return error_json(said["type"], said["message"], said.get("traceback"), is_public=is_public)
 
 
+def of_break(run: Run, error: BaseException) -> Verdict | None:
+    """The verdict on a handler that was interrupted: by a stop, or by itself."""
+    return of_stop(run) if run.stop_reason else of_error(run, error)
+
+
 def of_error(run: Run, error: BaseException) -> Verdict:
     """The verdict on a handler that raised; there is one, whatever it raised."""
     try:

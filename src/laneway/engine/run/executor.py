@@ -246,11 +246,7 @@ class Executor:
                 forks.end()
             verdict = self._returned(run, result)
         except asyncio.CancelledError as error:
-            verdict = (
-                attempt_outcomes.of_stop(run)
-                if run.stop_reason
-                else attempt_outcomes.of_error(run, error)
-            )
+            verdict = attempt_outcomes.of_break(run, error)
         except BaseException as error:
             if forks.is_fork:
                 forks.end(error)
@@ -325,11 +321,7 @@ class Executor:
                 forks.end()
             return self._returned(run, result)
         except Interrupted as error:
-            return (
-                attempt_outcomes.of_stop(run)
-                if run.stop_reason
-                else attempt_outcomes.of_error(run, error)
-            )
+            return attempt_outcomes.of_break(run, error)
         except BaseException as error:
             if forks.is_fork:
                 forks.end(error)

@@ -1,4 +1,4 @@
-"""The heartbeat process of a remote worker: as engine/lease/heartbeat_child.py, but renews by calls."""
+"""The heartbeat process of a remote worker: renews leases by calls instead of statements."""
 
 from __future__ import annotations
 
