@@ -16,12 +16,12 @@ from bench.app import lw
 from laneway.engine.process.lifecycle import run_loop
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.worker import RemoteWorker
 
 
 async def work(server: str, count: int, concurrency: int) -> int:
-    link = Link.to(server, os.environ["LANEWAY_TOKEN"])
+    link = Endpoint.to(server, os.environ["LANEWAY_TOKEN"])
     settings = lw.settings.model_copy(update={"concurrency": concurrency})
     workers = [
         RemoteWorker(lw.handlers, settings, link, name=f"bench {n}") for n in range(1, count + 1)
@@ -37,7 +37,7 @@ async def work(server: str, count: int, concurrency: int) -> int:
 async def idle(server: str, count: int) -> int:
     import grpc  # not before laneway.rpc has said how
 
-    link = Link.to(server, os.environ["LANEWAY_TOKEN"])
+    link = Endpoint.to(server, os.environ["LANEWAY_TOKEN"])
     types = [pb.JobType(name=record.name) for record in lw.handlers.records()]
     async with AsyncExitStack() as stack:
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(server))

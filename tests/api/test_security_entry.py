@@ -18,7 +18,7 @@ from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT
 from laneway.config.settings import Settings
 from laneway.control import credential_cache, sessions
 from laneway.control.access import create_principal
-from laneway.control.credential_cache import FRESH_S, Gatekeeper
+from laneway.control.credential_cache import FRESH_S, CredentialCache
 from laneway.control.throttle import Buckets, Throttle
 from laneway.domain.token import new_secret
 from laneway.errors import RateLimited, Unauthenticated
@@ -324,7 +324,7 @@ async def test_valid_secret_is_never_refused_for_wrong_ones(
     entered = await ask(None, "POST", "/login", data={"link": link})
     assert entered.status_code == 303
     cookie = {"headers": {"Cookie": entered.headers["set-cookie"].partition(";")[0]}}
-    app.state.gatekeeper = Gatekeeper(database)
+    app.state.gatekeeper = CredentialCache(database)
     assert (await ask(None, "GET", "/me", **cookie)).status_code == 200
 
 

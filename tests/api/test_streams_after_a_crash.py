@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api.streams.event_reader import Tail
+from laneway.api.streams.event_reader import EventReader
 from laneway.embedded import EmbeddedPostgres
 from laneway.store import leases
 from laneway.store.leases import Report
@@ -38,7 +38,7 @@ def dsn(own_postgres: EmbeddedPostgres) -> str:
 async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Nobody reads the log of events meanwhile."""
     held, may_read = 0, asyncio.Event()
-    advance = Tail.advance
+    advance = EventReader.advance
 
     async def later(*given: Any) -> Any:
         nonlocal held
@@ -46,7 +46,7 @@ async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         await may_read.wait()
         return await advance(*given)
 
-    monkeypatch.setattr(Tail, "advance", later)
+    monkeypatch.setattr(EventReader, "advance", later)
     app.state.hub.wake()
     await until(lambda: held)
     yield

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.api.streams import frames
-from laneway.api.streams.event_reader import Tail, between
+from laneway.api.streams.event_reader import EventReader, between
 from laneway.api.streams.frames import Rendering
 from laneway.api.streams.stream import JobStream
 from laneway.config.settings import Settings
@@ -59,7 +59,7 @@ async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
     """A payload may be a megabyte, and what is told at once hundreds of them."""
     await database.run(events.open_watches([EVERY_JOB], 60))
     await database.run(events.reconcile([EVERY_JOB]))
-    tail = Tail(database)
+    tail = EventReader(database)
     await tail.begin()
     since = Cursor(tail.here, tail.here)
     ids = [scene.submit() for _ in range(3 * MOST)]

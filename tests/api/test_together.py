@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from laneway.api.http.group_commit import AT_ONCE, FULL, Together
+from laneway.api.http.group_commit import AT_ONCE, FULL, GroupCommit
 from laneway.api.http.middleware import request_id
 from laneway.config.settings import Settings
 from laneway.domain.actor import Actor
@@ -43,7 +43,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 async def test_many_at_once_are_stored_in_few_commits_each_with_its_act(
     database: Database, dsn: str
 ) -> None:
-    together = Together(database)
+    together = GroupCommit(database)
     many = [a_job(payload=f'{{"n": {n}}}') for n in range(3 * FULL)]
     stored = await asyncio.gather(*(together.submit(job, ACTOR) for job in many))
     assert [job.id for job in stored] == [job.id for job in many]
@@ -61,7 +61,7 @@ async def test_many_at_once_are_stored_in_few_commits_each_with_its_act(
 
 
 async def test_one_that_is_refused_takes_no_other_along(database: Database) -> None:
-    together = Together(database)
+    together = GroupCommit(database)
     good = [a_job() for _ in range(4)]
     answers = await asyncio.gather(
         together.submit(good[0], ACTOR),
@@ -78,7 +78,7 @@ async def test_one_that_is_refused_takes_no_other_along(database: Database) -> N
 async def test_a_request_that_is_given_up_leaves_the_others_their_answers(
     database: Database,
 ) -> None:
-    together = Together(database)
+    together = GroupCommit(database)
     impatient = asyncio.create_task(together.submit(a_job(), ACTOR))
     patient = asyncio.create_task(together.submit(a_job(), ACTOR))
     await asyncio.sleep(0)
@@ -89,7 +89,7 @@ async def test_a_request_that_is_given_up_leaves_the_others_their_answers(
 
 async def test_each_hears_that_the_database_is_away(unused_tcp_port: int) -> None:
     dsn = f"host=127.0.0.1 port={unused_tcp_port} dbname=nowhere"
-    together = Together(Database(dsn, Settings.load(database_url=dsn)))
+    together = GroupCommit(Database(dsn, Settings.load(database_url=dsn)))
     answers = await asyncio.gather(
         *(together.submit(a_job(), ACTOR) for _ in range(3)), return_exceptions=True
     )
@@ -106,7 +106,7 @@ class Broken(Database):
 async def test_a_mistake_of_ours_is_told_to_each_and_to_nobody_else(dsn: str) -> None:
     odd: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: odd.append(told))
-    together = Together(Broken(dsn, Settings.load(database_url=dsn)))
+    together = GroupCommit(Broken(dsn, Settings.load(database_url=dsn)))
     many = (together.submit(a_job(), ACTOR) for _ in range(2 * FULL + 1))
     answers = await asyncio.gather(*many, return_exceptions=True)
     assert [type(answer) for answer in answers] == [RuntimeError] * (2 * FULL + 1)
@@ -128,7 +128,7 @@ async def test_a_commit_bears_the_name_of_no_request(dsn: str) -> None:
             return await super().run(statement)
 
     database = Asked(dsn, Settings.load(database_url=dsn), size=AT_ONCE)
-    together = Together(database)
+    together = GroupCommit(database)
     token = request_id.set("r1")
     for count in (1, FULL, 3 * FULL):
         await asyncio.gather(*(together.submit(a_job(), ACTOR) for _ in range(count)))
@@ -141,7 +141,7 @@ async def test_principal_at_its_bound_is_kept_out_of_the_commits_of_others(
     database: Database, scene: Scene
 ) -> None:
     """A refusal undoes the commit of all who share it."""
-    together = Together(database)
+    together = GroupCommit(database)
     full = Quota(uuid4(), Bounds(max_queued=0))
     ours = Actor("ann", principal_id=full.principal_id)
     with pytest.raises(QuotaExceeded, match="max_queued"):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from laneway.cli.backends.database import DatabaseDesk
+from laneway.cli.backends.database import DatabaseBackend
 from laneway.errors import DatabaseUnavailable
 from tests.cli.conftest import Run
 from tests.control.scene import Scene
@@ -68,7 +68,7 @@ def test_a_lane_that_was_set_is_said_to_be_whatever_becomes_of_its_history(
     async def lost(*given: object, **more: object) -> None:
         raise DatabaseUnavailable("gone")
 
-    monkeypatch.setattr(DatabaseDesk, "history", lost)
+    monkeypatch.setattr(DatabaseBackend, "history", lost)
     done = run("lanes", "set", "system", "--max-slots", 3)
     assert (done.exit_code, done.stderr) == (0, "lane system: set max_slots\n")
 

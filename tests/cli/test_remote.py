@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from laneway.cli.backends.server import ServerDesk
+from laneway.cli.backends.server import ServerBackend
 from laneway.domain.approval import Analysis, Approval
 from laneway.errors import Refused
 from laneway.http import AsyncClient
@@ -459,7 +459,7 @@ async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> N
     script = Script(answer(200, job("cancelled")))
     async with AsyncClient("http://localhost", "lw_x", transport=script) as client:
         with pytest.raises(Refused, match="cancelled, not deleted"):
-            await ServerDesk(client).delete(JOB)
+            await ServerBackend(client).delete(JOB)
 
 
 def test_who_may_not_is_refused(

@@ -17,31 +17,33 @@ def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(
     dsn: str, tmp_path: Path
 ) -> None:
     # Two workers: several jobs that one worker loses are not charged.
-    with Desk(dsn) as desk, Desk(dsn) as other:
-        lost, stopped = desk.running(max_retries=0), other.running()
-        desk.cancel(stopped.seq)
-        desk.do("update laneway.lease set lease_until = clock_timestamp()")
-        desk.do("insert into laneway.job_types (name, approval) values ('asks', 'always')")
-        unapproved = desk.submit("asks")
-        desk.do("update laneway.awaiting set expires_at = clock_timestamp()")
-        old = desk.submit("elder")
-        desk.do("insert into laneway.deadlines (seq, at) values (%s, clock_timestamp())", old)
+    with Desk(dsn) as backend, Desk(dsn) as other:
+        lost, stopped = backend.running(max_retries=0), other.running()
+        backend.cancel(stopped.seq)
+        backend.do("update laneway.lease set lease_until = clock_timestamp()")
+        backend.do("insert into laneway.job_types (name, approval) values ('asks', 'always')")
+        unapproved = backend.submit("asks")
+        backend.do("update laneway.awaiting set expires_at = clock_timestamp()")
+        old = backend.submit("elder")
+        backend.do("insert into laneway.deadlines (seq, at) values (%s, clock_timestamp())", old)
         wanted = {
             lost.seq: "failed", stopped.seq: "cancelled", unapproved: "cancelled", old: "failed",
         }  # fmt: skip
         with started(dsn, "server", cwd=tmp_path) as (process, _):
             deadline = time.monotonic() + PATIENCE_S
-            while (found := dict(desk.rows("select seq, status from laneway.jobs_view"))) != wanted:
+            while (
+                found := dict(backend.rows("select seq, status from laneway.jobs_view"))
+            ) != wanted:
                 assert time.monotonic() < deadline, found
                 time.sleep(0.05)
-            (name,) = desk.one(
+            (name,) = backend.one(
                 "select w.name from laneway.workers w join laneway.leader l on l.holder = w.id"
             ).splitlines()
             assert name.endswith(" server")
             process.terminate()
             assert process.wait(100) == 0
         # It resigned: the next one to ask leads at once.
-        assert desk.one("select held_until <= clock_timestamp() from laneway.leader")
+        assert backend.one("select held_until <= clock_timestamp() from laneway.leader")
 
 
 @pytest.mark.parametrize("grpc", [(), ("--grpc", "--grpc-port", "0")])
@@ -49,7 +51,7 @@ def test_a_server_that_shall_not_lead_does_not(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grpc: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("LANEWAY_SERVER_LEADS", "false")
-    with Desk(dsn) as desk, started(dsn, "server", *grpc, cwd=tmp_path) as (process, _):
+    with Desk(dsn) as backend, started(dsn, "server", *grpc, cwd=tmp_path) as (process, _):
         process.terminate()
         assert process.wait(100) == 0
-        assert desk.rows("select from laneway.leader") == []
+        assert backend.rows("select from laneway.leader") == []

@@ -15,7 +15,7 @@ from laneway.client import Client
 from laneway.config.settings import Settings
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Analysis, Approval, analysis_of
-from laneway.domain.audit import ActFilter
+from laneway.domain.audit import AuditFilter
 from laneway.domain.bounds import USUAL
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
@@ -56,7 +56,7 @@ from laneway.store import (
     workers,
 )
 from laneway.store.leases import LogEntry, Report, Verdict
-from laneway.store.retention import Mandate, WalkPosition
+from laneway.store.retention import LeaderTerm, WalkPosition
 from laneway.store.schedules import SlotEntry
 from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
@@ -240,7 +240,7 @@ def prepare_leader(cast: Cast) -> None:
 
 
 def play_leader(cast: Cast, epoch: int) -> None:
-    mandate = Mandate(cast.worker_id, epoch)
+    mandate = LeaderTerm(cast.worker_id, epoch)
     assert cast.run(retention.expire_overaged(mandate)).ended == 1
     for duty in (retention.expire_approvals, retention.fold_finished):
         assert cast.run(duty(mandate)) == 1, duty
@@ -538,7 +538,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.move_type("system", "c", "me"))
     play_control(cast)
     play_schedules(cast)
-    assert cast.run(audit.listing(ActFilter(actor="me"))).acts
+    assert cast.run(audit.listing(AuditFilter(actor="me"))).acts
     cast.run(history.own("limit"))
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())

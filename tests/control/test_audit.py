@@ -34,7 +34,7 @@ from laneway.control import (
 from laneway.control.bulk import BulkRequest, BulkVerb
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Approval
-from laneway.domain.audit import HIDDEN, ActFilter, AuditEntry
+from laneway.domain.audit import HIDDEN, AuditEntry, AuditFilter
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, LaneWatch
 from laneway.errors import InvalidInput, NotFound, Refused
@@ -359,7 +359,7 @@ def verbs() -> Iterator[str]:
 
 
 async def acts(db: Database) -> list[AuditEntry]:
-    return (await audit.listing(db, ActFilter(outcome="done"), limit=200)).items
+    return (await audit.listing(db, AuditFilter(outcome="done"), limit=200)).items
 
 
 def part_of(state: Any, wanted: dict[str, object] | None) -> Any:
@@ -548,7 +548,7 @@ async def test_secrets_in_what_changed_are_not_kept(db: Database) -> None:
 async def test_refusals_are_kept_as_such(db: Database) -> None:
     await audit.refuse(db, ANN, "lane.tuned", "lane", "system")
     assert await acts(db) == []
-    (act,) = (await audit.listing(db, ActFilter(outcome="refused"))).items
+    (act,) = (await audit.listing(db, AuditFilter(outcome="refused"))).items
     assert (act.action, act.name, act.before, act.after) == ("lane.tuned", "system", None, None)
 
 
@@ -587,4 +587,4 @@ async def test_a_filter_narrows(db: Database) -> None:
         ({"newer_than": 0.0}, 0),
     ]
     for wanted, count in filters:
-        assert len((await audit.listing(db, ActFilter(**wanted))).items) == count, wanted
+        assert len((await audit.listing(db, AuditFilter(**wanted))).items) == count, wanted

@@ -14,7 +14,7 @@ import pytest
 
 from laneway import Analysis, Cancel, Context, Snooze, SyncContext
 from laneway.engine.claim import call_limits
-from laneway.engine.lease.attempt_store import DatabaseLedger
+from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.errors import Refused
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
@@ -254,13 +254,15 @@ async def test_a_stopping_worker_releases_a_handler_with_an_open_finish(bank: Wo
 async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle = DatabaseLedger.settle
+    settle = DatabaseAttemptStore.settle
 
-    async def unreadable(ledger: DatabaseLedger, verdicts: Sequence[Verdict]) -> list[WriteResult]:
+    async def unreadable(
+        ledger: DatabaseAttemptStore, verdicts: Sequence[Verdict]
+    ) -> list[WriteResult]:
         given = [v._replace(result="{") if v.kind == "analyzed" else v for v in verdicts]
         return await settle(ledger, given)
 
-    monkeypatch.setattr(DatabaseLedger, "settle", unreadable)
+    monkeypatch.setattr(DatabaseAttemptStore, "settle", unreadable)
 
     @shop.lw.handler("job", approval=True)
     async def job(ctx: Context) -> None: ...

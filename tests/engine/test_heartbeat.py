@@ -16,7 +16,7 @@ import pytest
 
 from laneway import Context
 from laneway.engine.lease.heartbeat import Heartbeat
-from laneway.engine.lease.heartbeat_child import HUNG, Beater, Teller
+from laneway.engine.lease.heartbeat_child import HUNG, LeaseRenewer, LossReporter
 from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import WriteResult
@@ -288,7 +288,7 @@ class Script:
         return self.answers
 
 
-class Notes(Teller):
+class Notes(LossReporter):
     def __init__(self) -> None:
         self.told: list[tuple[str, object, int]] = []
 
@@ -302,7 +302,7 @@ class Bench:
     def __init__(self) -> None:
         self.now = 1000.0
         self.script, self.notes = Script(), Notes()
-        self.beater = Beater(self.script.renew, 1 / 3, self.notes, clock=lambda: self.now)
+        self.beater = LeaseRenewer(self.script.renew, 1 / 3, self.notes, clock=lambda: self.now)
 
     def lost(self) -> list[Pair]:
         """What is given up at this time."""

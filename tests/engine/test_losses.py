@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
-from laneway.engine.lease.loss_log import Losses
+from laneway.engine.lease.loss_log import LossLog
 from laneway.engine.process import log_throttle
 
 
@@ -26,7 +26,7 @@ def hour(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> N
 async def test_many_that_are_lost_at_once_are_counted_instead_of_told_one_by_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    losses = Losses()
+    losses = LossLog()
     for n in range(500):
         losses.tell("mail", Claim(n, UUID(int=n), 1), "lost")
     losses.tell("rare", Claim(7, UUID(int=7), 2), "lost")
@@ -42,7 +42,7 @@ async def test_many_that_are_lost_at_once_are_counted_instead_of_told_one_by_one
 async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    losses = Losses()
+    losses = LossLog()
     for n in range(log_throttle.MOST + 1):
         losses.tell(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
     losses.close()

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 import pytest
 
 from laneway import forks
-from laneway.engine.process.loop_marker import SIZE, Marker
+from laneway.engine.process.loop_marker import SIZE, LoopMarker
 
 
 @pytest.fixture
-def marker() -> Iterator[Marker]:
+def marker() -> Iterator[LoopMarker]:
     with tempfile.TemporaryFile() as file:
         file.write(b"\0" * SIZE)
         file.flush()
-        made = Marker(file.fileno())
+        made = LoopMarker(file.fileno())
         yield made
         made.close()
 
 
 @pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
-async def test_forked_child_leaves_the_mark_of_its_parent(marker: Marker, raises: bool) -> None:
+async def test_forked_child_leaves_the_mark_of_its_parent(marker: LoopMarker, raises: bool) -> None:
     loop = asyncio.get_running_loop()
 
     async def handler() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from laneway import Context, JobHandle, SyncContext
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from tests.engine import fork_app
 from tests.engine.crew import Crew
 from tests.engine.workshop import Workshop, until
@@ -63,7 +63,7 @@ async def test_one_slot_runs_one_job_at_a_time_of_every_kind(shop: Workshop) -> 
 
 
 def test_slots_bound_all_kinds_and_keep_a_place_for_each_lane() -> None:
-    rooms = Rooms({"async": 10, "thread": 10}, slots=3)
+    rooms = Capacity({"async": 10, "thread": 10}, slots=3)
     rooms.serve({"a": {"async"}, "b": {"thread"}})
     assert rooms.free("a", "async") == 2
     rooms.take("a", "async", 2)

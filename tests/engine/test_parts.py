@@ -17,7 +17,7 @@ from laneway import Cancel, Context, Retry, Snooze
 from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.lane import Lane
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.lease import heartbeat_wire as wire
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
@@ -149,7 +149,7 @@ def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
 
 
 def test_every_lane_can_always_start_one_job() -> None:
-    rooms = Rooms({"async": 10, "thread": 4})
+    rooms = Capacity({"async": 10, "thread": 4})
     rooms.serve({"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}})
     assert rooms.free("a", "async") == 9
     rooms.take("a", "async", 9)
@@ -165,7 +165,7 @@ def test_every_lane_can_always_start_one_job() -> None:
 
 
 def test_more_lanes_than_room_still_get_one_job_each() -> None:
-    rooms = Rooms({"thread": 2})
+    rooms = Capacity({"thread": 2})
     rooms.serve({name: {"thread"} for name in "abcde"})
     for name in "abcde":
         assert rooms.free(name, "thread") == 1
@@ -174,7 +174,7 @@ def test_more_lanes_than_room_still_get_one_job_each() -> None:
 
 
 def test_a_lane_no_longer_served_keeps_what_it_has_taken_and_no_more() -> None:
-    rooms = Rooms({"async": 4})
+    rooms = Capacity({"async": 4})
     rooms.serve({"a": {"async"}, "b": {"async"}})
     rooms.take("a", "async", 3)
     rooms.serve({"b": {"async"}})

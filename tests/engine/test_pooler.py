@@ -18,7 +18,7 @@ from laneway.store.database import Database, connection_options
 from laneway.store.leases import heartbeat
 from laneway.store.migrate import migrate
 from laneway.store.statement import Statement, scalar
-from laneway.store.sync_connection import Session
+from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
 from tests.address import address
 from tests.engine.workshop import QUICK, Workshop, until
@@ -93,7 +93,7 @@ def test_heartbeats_go_through_a_pooler_that_nobody_named(
 ) -> None:
     with pgbouncer(dsn, default_pool_size=1, **settings) as pooled:
         options = connection_options(pooled, Settings(), "test")
-        sessions = [Session(pooled, options) for _ in range(2)]
+        sessions = [SyncConnection(pooled, options) for _ in range(2)]
         for _ in range(3):
             for session in sessions:
                 assert session.run(heartbeat([], [])) == []

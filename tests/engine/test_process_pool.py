@@ -27,8 +27,8 @@ from laneway.engine.child import process_pool
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.registry import Registry, make_handler
 from laneway.engine.run.attempt import Run, StopReason
-from laneway.engine.run.handler_requests import Requests
-from laneway.engine.run.local_channel import LoopLine
+from laneway.engine.run.handler_requests import HandlerRequests
+from laneway.engine.run.local_channel import LoopChannel
 from laneway.errors import StaleAttempt
 from laneway.store.leases import Assignment, Report, Verdict
 from tests.engine import pool_handlers
@@ -106,9 +106,9 @@ class Attempt:
         self.run = Run(given, registry[job_type], "default")
         self.pool = pool
         self.reporter = FakeReporter()
-        self.line = LoopLine(
+        self.line = LoopChannel(
             self.run,
-            cast(Requests, FakeRequests(self.reporter)),
+            cast(HandlerRequests, FakeRequests(self.reporter)),
             None,
             None,
             SimpleNamespace(),

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from laneway import Context
 from laneway.control import explain, workers
 from laneway.domain.overview import RoomUse
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from laneway.store.database import Database
 from laneway.store.statement import Statement
 from tests.engine.workshop import Workshop, until
 
 
-def full(rooms: Rooms) -> Any:
+def full(rooms: Capacity) -> Any:
     return rooms.published()["full"]
 
 
 def test_room_is_full_for_lane_that_found_none() -> None:
-    rooms = Rooms({"async": 2, "thread": 1, "process": 1})
+    rooms = Capacity({"async": 2, "thread": 1, "process": 1})
     rooms.serve({"a": {"async"}, "b": {"async", "thread"}})
     assert full(rooms) == {}
     rooms.take("a", "async", 1)
@@ -44,7 +44,7 @@ def test_room_is_full_for_lane_that_found_none() -> None:
 
 
 def test_kind_that_lane_does_not_need_is_not_published_as_full() -> None:
-    rooms = Rooms({"async": 2, "thread": 1, "process": 1})
+    rooms = Capacity({"async": 2, "thread": 1, "process": 1})
     rooms.serve({"a": {"async"}, "b": {"thread"}})
     rooms.take("a", "thread", 1)
     assert rooms.free("a", "thread") == 0
@@ -150,7 +150,7 @@ def test_room_left_follows_rule_without_looking_at_every_lane(
     changes: list[tuple[str, int]],
 ) -> None:
     lanes = {"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}}
-    rooms = Rooms({"async": 8, "thread": 1, "process": 1})
+    rooms = Capacity({"async": 8, "thread": 1, "process": 1})
     rooms.serve(lanes)
     taken: dict[str, int] = {}
     for lane, count in changes:

@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from laneway import Context, JobHandle
-from laneway.engine.process.loop_marker import MOST, SIZE, Marker
+from laneway.engine.process.loop_marker import MOST, SIZE, LoopMarker
 from tests.engine import isolated
 from tests.engine.workshop import Workshop, until
 
@@ -63,7 +63,7 @@ def test_marker_knows_whose_handlers_had_begun() -> None:
     with tempfile.TemporaryFile() as file:
         file.write(b"\0" * SIZE)
         file.flush()
-        writer, reader = Marker(file.fileno()), Marker(file.fileno())
+        writer, reader = LoopMarker(file.fileno()), LoopMarker(file.fileno())
         places = [writer.begin(seq) for seq in (7, 8, 9)]
         assert sorted(reader.begun() or []) == [7, 8, 9]
         writer.end(places[1])

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from laneway.engine.run.attempt import Run
-from laneway.engine.run.inline_tasks import Turns
+from laneway.engine.run.inline_tasks import InlineTasks
 from tests.engine.workshop import until
 
 MARK: ContextVar[int] = ContextVar("MARK", default=0)
@@ -24,7 +24,7 @@ class Crew:
         self.ended: list[int] = []
         self.runs: list[Any] = []
         self._work = work
-        self.turns = Turns(asyncio.get_running_loop(), self._one, self._broke)
+        self.turns = InlineTasks(asyncio.get_running_loop(), self._one, self._broke)
 
     async def _one(self, run: Run) -> None:
         number = cast(Any, run).number

@@ -16,7 +16,7 @@ from laneway.control import audit as audits
 from laneway.control import explain as explaining
 from laneway.control import jobs as verbs
 from laneway.domain.approval import Analysis, Approval
-from laneway.domain.audit import ActFilter
+from laneway.domain.audit import AuditFilter
 from laneway.domain.bulk import BulkRequest, BulkVerb
 from laneway.domain.filter import JobFilter
 from laneway.domain.limit import Limit
@@ -251,10 +251,10 @@ async def test_the_audit_knows_the_door(
             headers = {**admin.headers, "Laneway-Door": door}
             assert (await plain.post("/admin/workers/pause", headers=headers)).status_code == 200
 
-    acts = [each async for each in client.list_acts(ActFilter(actor="other"))]
+    acts = [each async for each in client.list_acts(AuditFilter(actor="other"))]
     assert [each.door for each in acts[::-1]] == ["cli", "mcp", "python", *["http"] * 3]
-    assert acts == (await audits.listing(database, ActFilter(actor="other"))).items
-    later = ActFilter(since=datetime(2200, 1, 1, tzinfo=UTC))
+    assert acts == (await audits.listing(database, AuditFilter(actor="other"))).items
+    later = AuditFilter(since=datetime(2200, 1, 1, tzinfo=UTC))
     assert [each async for each in client.list_acts(later)] == []
 
 

@@ -12,9 +12,9 @@ from uuid import UUID, uuid4
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
-from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.dispatcher import Dispatcher
-from laneway.rpc.server.handshake import Hello, ServedType
+from laneway.rpc.server.handshake import ServedType, StreamHandshake
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.notify import CHANNEL
@@ -26,9 +26,9 @@ PATIENCE = 60.0
 ANN = StreamCaller(uuid4(), "ann", declares=None)
 
 
-def hello(*types: str | ServedType, **fields: Any) -> Hello:
+def hello(*types: str | ServedType, **fields: Any) -> StreamHandshake:
     """What a worker says of itself that has room for ten jobs."""
-    given = Hello(
+    given = StreamHandshake(
         worker_id=uuid4(),
         name="tests",
         types=tuple(_type(one) for one in types or ("t",)),
@@ -59,7 +59,9 @@ def declared(name: str, **fields: Any) -> ServedType:
 class Hand:
     """A worker that reads its stream as fast as it is written, and works when told."""
 
-    def __init__(self, replica: Replica, dispatcher: Dispatcher, said: Hello) -> None:
+    def __init__(
+        self, replica: DispatchServer, dispatcher: Dispatcher, said: StreamHandshake
+    ) -> None:
         self.replica = replica
         self.dispatcher = dispatcher
         self.said = said
@@ -114,7 +116,7 @@ class Hand:
 
 
 async def settle(
-    replica: Replica, claims: Sequence[Claim], kind: str = "finish"
+    replica: DispatchServer, claims: Sequence[Claim], kind: str = "finish"
 ) -> list[WriteResult]:
     return await replica.settle([Verdict(claim, kind, "null") for claim in claims], 20.0)
 
@@ -128,7 +130,7 @@ class Dock:
     """One replica and the workers at it."""
 
     def __init__(self, dsn: str, settings: Settings) -> None:
-        self.replica = Replica(dsn, settings)
+        self.replica = DispatchServer(dsn, settings)
         self.hands: list[Hand] = []
 
     async def __aenter__(self) -> Self:
@@ -147,13 +149,17 @@ class Dock:
             await hand.hang_up()
         await self.replica.stop()
 
-    async def connect(self, said: Hello | None = None, caller: StreamCaller = ANN) -> Hand:
+    async def connect(
+        self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
+    ) -> Hand:
         """A worker that takes what it is sent."""
         hand = await self.connect_deaf(said, caller)
         hand.read()
         return hand
 
-    async def connect_deaf(self, said: Hello | None = None, caller: StreamCaller = ANN) -> Hand:
+    async def connect_deaf(
+        self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
+    ) -> Hand:
         """A worker that takes nothing yet."""
         said = said or hello()
         hand = Hand(self.replica, await self.replica.open(said, caller), said)

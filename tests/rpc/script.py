@@ -15,7 +15,7 @@ import grpc.aio
 
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 
 TOKEN = "lw_" + "a" * 43
 ACCEPTED = pb.ANSWER_ACCEPTED
@@ -78,8 +78,8 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         return f"127.0.0.1:{self.port}"
 
     @property
-    def link(self) -> Link:
-        return Link.to(self.address, TOKEN)
+    def link(self) -> Endpoint:
+        return Endpoint.to(self.address, TOKEN)
 
     # -- what tests say and look at --------------------------------------------------------------
 

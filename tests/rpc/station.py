@@ -11,13 +11,13 @@ from uuid import UUID, uuid4
 import grpc
 
 from laneway.config.settings import Settings
-from laneway.control.credential_cache import Gatekeeper
+from laneway.control.credential_cache import CredentialCache
 from laneway.control.throttle import Throttle
 from laneway.domain.claim import Claim
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
 from laneway.rpc.server.auth import Authenticator
-from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.listener import RpcServer
 from laneway.store.database import Database
 from tests.api.conftest import Principal
@@ -118,9 +118,9 @@ class Station:
 
     def __init__(self, dsn: str, settings: Settings, database: Database) -> None:
         self.settings = settings
-        self.gatekeeper = Gatekeeper(database)
+        self.gatekeeper = CredentialCache(database)
         self.throttle = Throttle(settings)
-        self.replica = Replica(dsn, settings)
+        self.replica = DispatchServer(dsn, settings)
         self.server = RpcServer(self.replica, database, settings, self.gatekeeper, self.throttle)
         self.address = ""
 

@@ -10,7 +10,7 @@ import pytest
 
 from laneway import Analysis, Context, JobHandle, Laneway, SyncContext
 from laneway.config.settings import Settings
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.worker import RemoteWorker
 from tests.api.conftest import People
 from tests.engine.workshop import QUICK, SOON, Workshop, until
@@ -32,7 +32,7 @@ class Far(Workshop):
         worker = RemoteWorker(
             self.app.handlers,
             Settings.load(database_url=None, embedded=False, **{**QUICK, **settings}),
-            Link.to(addresses, self.token),
+            Endpoint.to(addresses, self.token),
         )
         self.remote.append(worker)
         await worker.start()

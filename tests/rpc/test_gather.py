@@ -8,7 +8,7 @@ import pytest
 
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.rpc.server import batcher
-from laneway.rpc.server.batcher import Gather
+from laneway.rpc.server.batcher import Batcher
 from tests.engine.workshop import until
 
 IN_TIME = 10.0
@@ -42,12 +42,12 @@ def clerk() -> Clerk:
 
 
 @pytest.fixture
-def together(clerk: Clerk) -> Gather[str, str]:
-    return Gather(clerk.work, lambda answer: answer == "busy", most=5)
+def together(clerk: Clerk) -> Batcher[str, str]:
+    return Batcher(clerk.work, lambda answer: answer == "busy", most=5)
 
 
 async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
-    clerk: Clerk, together: Gather[str, str]
+    clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_open.clear()
     calls = [asyncio.ensure_future(together.ask([f"a{i}", f"b{i}"], IN_TIME)) for i in range(3)]
@@ -63,7 +63,7 @@ async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
 
 
 async def test_what_is_heavy_does_not_go_together(clerk: Clerk) -> None:
-    together: Gather[str, str] = Gather(
+    together: Batcher[str, str] = Batcher(
         clerk.work, lambda answer: answer == "busy", most=5, weigh=len
     )
     calls = (["aa"], ["bbb"], ["cccc"], ["dddddddd"], ["e"])
@@ -72,13 +72,13 @@ async def test_what_is_heavy_does_not_go_together(clerk: Clerk) -> None:
     assert clerk.asked == [["aa", "bbb"], ["cccc"], ["dddddddd"], ["e"]]
 
 
-async def test_nothing_is_asked_for_nothing(clerk: Clerk, together: Gather[str, str]) -> None:
+async def test_nothing_is_asked_for_nothing(clerk: Clerk, together: Batcher[str, str]) -> None:
     assert await together.ask([], IN_TIME) == []
     assert clerk.asked == []
 
 
 async def test_poison_in_one_call_does_not_fail_the_others(
-    clerk: Clerk, together: Gather[str, str]
+    clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.poison = {"p"}
     good, bad, fine = await asyncio.gather(
@@ -95,7 +95,7 @@ async def test_poison_in_one_call_does_not_fail_the_others(
 
 
 async def test_what_is_busy_is_asked_for_again_and_nothing_else(
-    clerk: Clerk, together: Gather[str, str], monkeypatch: pytest.MonkeyPatch
+    clerk: Clerk, together: Batcher[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batcher, "BUSY_S", 0.001)
     clerk.busy = {"b"}
@@ -107,14 +107,14 @@ async def test_what_is_busy_is_asked_for_again_and_nothing_else(
 
 
 async def test_what_is_still_busy_when_the_time_is_over_is_answered_so(
-    clerk: Clerk, together: Gather[str, str]
+    clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.busy = {"b"}
     assert await together.ask(["a", "b"], 0.0) == ["A", "busy"]
 
 
 async def test_without_a_database_everybody_hears_at_once(
-    clerk: Clerk, together: Gather[str, str]
+    clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_away = True
     told = await asyncio.gather(
@@ -125,7 +125,7 @@ async def test_without_a_database_everybody_hears_at_once(
     assert await together.ask(["c"], IN_TIME) == ["C"]
 
 
-async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Gather[str, str]) -> None:
+async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Batcher[str, str]) -> None:
     clerk.is_open.clear()
     first = asyncio.ensure_future(together.ask(["a"], IN_TIME))
     await asyncio.sleep(0)
@@ -140,7 +140,7 @@ async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Gather[str,
 
 
 async def test_when_it_closes_nobody_waits_for_ever(
-    clerk: Clerk, together: Gather[str, str]
+    clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_open.clear()
     calls = [asyncio.ensure_future(together.ask([name], IN_TIME)) for name in "ab"]
@@ -157,5 +157,5 @@ async def test_what_fails_only_together_is_answered_one_by_one() -> None:
             raise RuntimeError("deadlock")
         return [items[0].upper()]
 
-    together: Gather[str, str] = Gather(work, lambda answer: answer == "busy")
+    together: Batcher[str, str] = Batcher(work, lambda answer: answer == "busy")
     assert await together.ask(["a", "b"], IN_TIME) == ["A", "B"]

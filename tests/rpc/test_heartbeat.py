@@ -12,7 +12,7 @@ import pytest
 
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.heartbeat_child import Renewals
 from laneway.store.leases import WriteResult
 from tests.engine.workshop import until
@@ -80,7 +80,7 @@ def _held_after_a_new_stream(server: Scripted) -> bool:
 # -- the renewals by themselves -------------------------------------------------------------------
 
 
-def _asked(link: Link) -> list[WriteResult]:
+def _asked(link: Endpoint) -> list[WriteResult]:
     pairs = [(1, 3), (2, 1), (3, 1)]
     job_ids = [UUID(int=n).bytes for n, _ in pairs]
     return Renewals(link, WORKER).renew(pairs, job_ids, 5.0)
@@ -99,7 +99,7 @@ async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(server: Sc
 async def test_another_replica_renews_when_one_does_not_answer(server: Scripted) -> None:
     async with Scripted() as other:
         gone = other.address
-    renewals = Renewals(Link.to(f"{gone},{server.address}", TOKEN), WORKER)
+    renewals = Renewals(Endpoint.to(f"{gone},{server.address}", TOKEN), WORKER)
 
     def renew() -> list[WriteResult]:
         return renewals.renew([(1, 1)], [UUID(int=1).bytes], 1.0)

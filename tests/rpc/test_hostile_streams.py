@@ -12,7 +12,7 @@ import psycopg
 
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
-from laneway.rpc.server.handshake import Hello
+from laneway.rpc.server.handshake import StreamHandshake
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 from tests.rpc.dock import Dock, hello, settle
@@ -27,7 +27,7 @@ class Restless:
     def __init__(self, docks: Sequence[Dock], chance: random.Random) -> None:
         self._docks = docks
         self._chance = chance
-        self._said: Hello = hello(max_in_flight=ROOM)
+        self._said: StreamHandshake = hello(max_in_flight=ROOM)
         self._has: list[Claim] = []
 
     @property

@@ -10,7 +10,7 @@ import pytest
 
 from laneway.errors import ConfigError, DatabaseUnavailable, InvalidInput
 from laneway.rpc.worker.connection import ReplicaConnection
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from tests.rpc.certificates import make_certificate
 from tests.rpc.script import TOKEN, Scripted
 
@@ -29,11 +29,11 @@ from tests.rpc.script import TOKEN, Scripted
     ],
 )
 def test_plain_text_goes_to_this_machine_only(address: str, is_plain: bool, tmp_path: Path) -> None:
-    assert Link.to(address, TOKEN).is_plain_to(address) == is_plain
-    assert Link.to(address, TOKEN, plaintext=True).is_plain_to(address)
+    assert Endpoint.to(address, TOKEN).is_plain_to(address) == is_plain
+    assert Endpoint.to(address, TOKEN, plaintext=True).is_plain_to(address)
     ca = tmp_path / "ca.pem"
     ca.write_text("-----BEGIN CERTIFICATE-----\n")
-    assert not Link.to(address, TOKEN, tls_ca=str(ca)).is_plain_to(address)
+    assert not Endpoint.to(address, TOKEN, tls_ca=str(ca)).is_plain_to(address)
 
 
 @pytest.mark.parametrize(
@@ -43,32 +43,32 @@ def test_plain_text_goes_to_this_machine_only(address: str, is_plain: bool, tmp_
 )  # fmt: skip
 def test_what_is_no_address_is_refused_by_name(server: str) -> None:
     with pytest.raises(InvalidInput, match="server: must be host:port"):
-        Link.to(server, TOKEN)
+        Endpoint.to(server, TOKEN)
 
 
 def test_several_addresses_are_kept_in_order() -> None:
-    assert Link.to("b:2, a:1", TOKEN).addresses == ("b:2", "a:1")
+    assert Endpoint.to("b:2, a:1", TOKEN).addresses == ("b:2", "a:1")
 
 
 def test_a_token_is_never_shown(tmp_path: Path) -> None:
-    link = Link.to("a:1", TOKEN)
+    link = Endpoint.to("a:1", TOKEN)
     assert TOKEN not in repr(link)
     for wrong in ("", "two words", TOKEN + "\nmore", "ä"):
         with pytest.raises(ConfigError) as raised:
-            Link.to("a:1", wrong)
+            Endpoint.to("a:1", wrong)
         assert not wrong or wrong not in str(raised.value)
     (tmp_path / "json").write_text(json.dumps({"token": TOKEN}))
     with pytest.raises(ConfigError, match="must be what") as raised:
-        Link.to("a:1", token_file=str(tmp_path / "json"))
+        Endpoint.to("a:1", token_file=str(tmp_path / "json"))
     assert TOKEN not in str(raised.value)
 
 
 def test_a_token_in_a_file_is_read_again_and_one_that_was_given_is_not(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
-    of_file, given = Link.to("a:1", token_file=str(file)), Link.to("a:1", TOKEN)
-    beside = Link.to("a:1", TOKEN, token_file=str(file))
-    told = Link.of(json.loads(json.dumps(of_file.to_dict())))
+    of_file, given = Endpoint.to("a:1", token_file=str(file)), Endpoint.to("a:1", TOKEN)
+    beside = Endpoint.to("a:1", TOKEN, token_file=str(file))
+    told = Endpoint.of(json.loads(json.dumps(of_file.to_dict())))
     file.write_text("lw_new")
     for link in (of_file, given, beside, told):
         link.token.renew()
@@ -82,16 +82,16 @@ def test_a_token_in_a_file_is_read_again_and_one_that_was_given_is_not(tmp_path:
 def test_what_cannot_be_read_is_said_by_name(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     with pytest.raises(ConfigError, match="tokens create"):
-        Link.to("a:1")
+        Endpoint.to("a:1")
     with pytest.raises(ConfigError, match=f"token file: cannot read {missing}: No such file"):
-        Link.to("a:1", token_file=missing)
+        Endpoint.to("a:1", token_file=missing)
     with pytest.raises(ConfigError, match=f"tls_ca: cannot read {missing}: No such file"):
-        Link.to("a:1", TOKEN, tls_ca=missing)
+        Endpoint.to("a:1", TOKEN, tls_ca=missing)
     (tmp_path / "text").write_text("no certificate")
     with pytest.raises(ConfigError, match="holds no certificate"):
-        Link.to("a:1", TOKEN, tls_ca=str(tmp_path / "text"))
+        Endpoint.to("a:1", TOKEN, tls_ca=str(tmp_path / "text"))
     with pytest.raises(InvalidInput, match="plaintext"):
-        Link.to("a:1", TOKEN, tls_ca=missing, plaintext=True)
+        Endpoint.to("a:1", TOKEN, tls_ca=missing, plaintext=True)
 
 
 async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
@@ -103,7 +103,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
     links = {"plain": None, "theirs": str(theirs[0]), "ours": str(ours[0])}
     async with Scripted(ours) as server:
         for name, tls_ca in links.items():
-            connection = ReplicaConnection(Link.to(server.address, TOKEN, tls_ca=tls_ca))
+            connection = ReplicaConnection(Endpoint.to(server.address, TOKEN, tls_ca=tls_ca))
             if name == "ours":
                 await connection.check(str(uuid4()))
             else:
@@ -117,7 +117,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
 async def test_a_server_without_tls_is_told_as_such(tmp_path: Path) -> None:
     trusted = str(make_certificate(tmp_path)[0])
     async with Scripted() as server:
-        connection = ReplicaConnection(Link.to(server.address, TOKEN, tls_ca=trusted))
+        connection = ReplicaConnection(Endpoint.to(server.address, TOKEN, tls_ca=trusted))
         with pytest.raises(DatabaseUnavailable, match="TLS: it does not speak it"):
             await connection.check(str(uuid4()))
         await connection.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from laneway.rpc.server import round_robin as module
-from laneway.rpc.server.round_robin import Rotation
+from laneway.rpc.server.round_robin import RoundRobin
 from tests.engine.workshop import until
 
 
@@ -30,13 +30,13 @@ class Place:
 
 
 @pytest.fixture
-def rotation() -> Iterator[Rotation]:
-    rotation = Rotation(lambda job_type: "default")
+def rotation() -> Iterator[RoundRobin]:
+    rotation = RoundRobin(lambda job_type: "default")
     yield rotation
     rotation.close()
 
 
-def joined(rotation: Rotation, *places: Place) -> tuple[Place, ...]:
+def joined(rotation: RoundRobin, *places: Place) -> tuple[Place, ...]:
     """They have their turn in this order."""
     for place in reversed(places):
         rotation.join(place)
@@ -47,7 +47,7 @@ def calls(*places: Place) -> list[int]:
     return [len(place.calls) for place in places]
 
 
-def test_one_is_called_and_the_next_time_the_next(rotation: Rotation) -> None:
+def test_one_is_called_and_the_next_time_the_next(rotation: RoundRobin) -> None:
     places = joined(rotation, *(Place({"t"}) for _ in range(3)))
     for n in range(6):
         rotation.tell(["t"])
@@ -56,7 +56,7 @@ def test_one_is_called_and_the_next_time_the_next(rotation: Rotation) -> None:
 
 
 def test_while_there_is_more_the_next_is_called_and_may_take_twice_as_much(
-    rotation: Rotation,
+    rotation: RoundRobin,
 ) -> None:
     places = joined(rotation, *(Place({"t"}, room=40) for _ in range(4)))
     rotation.tell(["t"])
@@ -67,7 +67,7 @@ def test_while_there_is_more_the_next_is_called_and_may_take_twice_as_much(
     assert calls(*places) == [2, 1, 1, 1]
 
 
-def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: Rotation) -> None:
+def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}), Place({"t"}))
     rotation.tell(["t"])
     rotation.tell(["t"])
@@ -78,7 +78,7 @@ def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: Rotation) -
     assert calls(first, second) == [1, 1]
 
 
-def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: Rotation) -> None:
+def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}), Place({"t"}))
     rotation.tell(["t"])
     rotation.leave(first)
@@ -90,7 +90,7 @@ def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: Rotatio
 
 
 def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
-    rotation: Rotation,
+    rotation: RoundRobin,
 ) -> None:
     apples, pears, both = joined(rotation, Place({"a"}), Place({"p"}), Place({"a", "p"}))
     rotation.tell(["a", "p"])
@@ -99,7 +99,7 @@ def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
     assert calls(apples, pears, both) == [1, 1, 0]
 
 
-def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: Rotation) -> None:
+def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}, room=0), Place({"t"}, room=0))
     rotation.tell(["t"])
     second.room = 5
@@ -112,7 +112,7 @@ def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: Rotation
 
 
 async def test_little_room_is_collected_for_a_moment(
-    rotation: Rotation,
+    rotation: RoundRobin,
 ) -> None:
     (place,) = joined(rotation, Place({"t"}, room=0))
     rotation.tell(["t"])
@@ -127,7 +127,7 @@ async def test_little_room_is_collected_for_a_moment(
     assert calls(place) == [2]
 
 
-def test_full_lanes_are_tried_again_when_something_ends(rotation: Rotation) -> None:
+def test_full_lanes_are_tried_again_when_something_ends(rotation: RoundRobin) -> None:
     (place,) = joined(rotation, Place({"t"}))
     rotation.tell(["t"])
     rotation.done(place, tried={"t"}, is_blocked=True)
@@ -140,7 +140,7 @@ def test_full_lanes_are_tried_again_when_something_ends(rotation: Rotation) -> N
 
 
 async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
-    rotation: Rotation, monkeypatch: pytest.MonkeyPatch
+    rotation: RoundRobin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
     (place,) = joined(rotation, Place({"t"}))
@@ -156,7 +156,7 @@ async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
     await until(lambda: calls(place) == [4])
 
 
-def test_nobody_is_called_any_more_once_it_is_closed(rotation: Rotation) -> None:
+def test_nobody_is_called_any_more_once_it_is_closed(rotation: RoundRobin) -> None:
     (place,) = joined(rotation, Place({"t"}))
     rotation.close()
     rotation.tell(["t"])

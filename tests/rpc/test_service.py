@@ -418,7 +418,7 @@ async def test_what_takes_long_to_read_is_read_while_others_are_served(
     readers: list[str] = []
     read = messages.read_update
 
-    def noting(*args: Any) -> messages.News:
+    def noting(*args: Any) -> messages.ProgressUpdate:
         readers.append(threading.current_thread().name)
         return read(*args)
 

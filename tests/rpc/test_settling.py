@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable
-from laneway.rpc.server.result_batcher import Settling
+from laneway.rpc.server.result_batcher import ResultBatcher
 from laneway.store.leases import Verdict, WriteResult
 
 CLAIM = Claim(7, uuid4(), 1)
@@ -35,17 +35,17 @@ def clerk() -> Clerk:
 
 
 @pytest.fixture
-def settling(clerk: Clerk) -> Settling:
-    return Settling(clerk)  # type: ignore[arg-type]
+def settling(clerk: Clerk) -> ResultBatcher:
+    return ResultBatcher(clerk)  # type: ignore[arg-type]
 
 
-async def saying(settling: Settling) -> asyncio.Future[list[WriteResult]]:
+async def saying(settling: ResultBatcher) -> asyncio.Future[list[WriteResult]]:
     said = asyncio.ensure_future(settling.settle([FINISH], 20.0))
     await asyncio.sleep(0)
     return said
 
 
-async def test_what_became_of_a_release_is_no_answer_to_a_finish(settling: Settling) -> None:
+async def test_what_became_of_a_release_is_no_answer_to_a_finish(settling: ResultBatcher) -> None:
     said = await saying(settling)
     settling.settled([RELEASE], {PAIR: RELEASED})
     settling.settled([FINISH], {PAIR: FENCED})
@@ -53,7 +53,7 @@ async def test_what_became_of_a_release_is_no_answer_to_a_finish(settling: Settl
 
 
 async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again(
-    settling: Settling,
+    settling: ResultBatcher,
 ) -> None:
     said = await saying(settling)
     settling.settled([RELEASE, FINISH], {PAIR: RELEASED})
@@ -64,7 +64,7 @@ async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again
 
 
 async def test_who_has_waited_too_long_is_waited_for_no_more(
-    settling: Settling, clerk: Clerk
+    settling: ResultBatcher, clerk: Clerk
 ) -> None:
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):

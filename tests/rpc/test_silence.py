@@ -8,7 +8,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.rpc.server import liveness as module
-from laneway.rpc.server.liveness import Silence
+from laneway.rpc.server.liveness import Liveness
 
 ONE, OTHER = Claim(1, uuid4(), 1), Claim(2, uuid4(), 1)
 
@@ -28,8 +28,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def silence(clock: Clock) -> Silence:
-    silence = Silence()
+def silence(clock: Clock) -> Liveness:
+    silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now)
     clock.now += 3.9
     assert not silence.is_on
@@ -38,13 +38,13 @@ def silence(clock: Clock) -> Silence:
     return silence
 
 
-def test_a_word_ends_it(silence: Silence) -> None:
+def test_a_word_ends_it(silence: Liveness) -> None:
     assert silence.heard()
     assert not silence.is_on
 
 
 def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
-    silence: Silence, clock: Clock
+    silence: Liveness, clock: Clock
 ) -> None:
     assert silence.renewed_elsewhere({ONE: clock.now + 3.0})
     clock.now += 2.9
@@ -54,27 +54,27 @@ def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
 
 
 def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
-    silence: Silence, clock: Clock
+    silence: Liveness, clock: Clock
 ) -> None:
     silence.renewed_elsewhere({ONE: clock.now + 0.01})
     clock.now += 0.02
     assert silence.is_on
 
 
-def test_a_lease_that_is_over_changes_nothing(silence: Silence, clock: Clock) -> None:
+def test_a_lease_that_is_over_changes_nothing(silence: Liveness, clock: Clock) -> None:
     assert not silence.renewed_elsewhere({ONE: clock.now - 1.0})
     assert silence.is_on
 
 
 def test_worker_that_holds_nothing_is_not_silent(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now)
     silence.ended(ONE)
     clock.now += 60
     assert not silence.is_on
 
 
-def lapsed_again_and_again(silence: Silence, clock: Clock, times: int) -> list[int]:
+def lapsed_again_and_again(silence: Liveness, clock: Clock, times: int) -> list[int]:
     """How long it was sent nothing each time."""
     lasted = []
     for _ in range(times):
@@ -90,7 +90,7 @@ def lapsed_again_and_again(silence: Silence, clock: Clock, times: int) -> list[i
 
 
 def test_worker_that_called_and_lets_jobs_lapse_gets_them_less_often(
-    silence: Silence, clock: Clock
+    silence: Liveness, clock: Clock
 ) -> None:
     silence.heard()
     silence.renewed([ONE], asked_at=clock.now)
@@ -107,13 +107,13 @@ def test_worker_that_called_and_lets_jobs_lapse_gets_them_less_often(
 
 
 def test_silence_of_worker_that_calls_elsewhere_does_not_grow(
-    silence: Silence, clock: Clock
+    silence: Liveness, clock: Clock
 ) -> None:
     assert lapsed_again_and_again(silence, clock, 3) == [20, 20, 20]
 
 
 def test_word_about_one_job_does_not_renew_another(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     clock.now += 2.0
     silence.heard()
@@ -125,7 +125,7 @@ def test_word_about_one_job_does_not_renew_another(clock: Clock) -> None:
 
 
 def test_word_after_a_lapse_counts_until_the_next_lease_is_over(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     clock.now += 2.0
     silence.renewed([ONE], asked_at=clock.now)
@@ -138,7 +138,7 @@ def test_word_after_a_lapse_counts_until_the_next_lease_is_over(clock: Clock) ->
 
 
 def test_worker_that_renews_each_of_its_jobs_in_turn_is_not_silent(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     for claim in [ONE, OTHER] * 5:
         clock.now += 1.9
@@ -148,7 +148,7 @@ def test_worker_that_renews_each_of_its_jobs_in_turn_is_not_silent(clock: Clock)
 
 
 def test_job_that_ends_in_time_is_not_waited_for(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now)
     clock.now += 2.0
     silence.hold([OTHER], 4.0, begun=clock.now)
@@ -160,7 +160,7 @@ def test_job_that_ends_in_time_is_not_waited_for(clock: Clock) -> None:
 
 
 def test_lease_that_lasts_does_not_end_the_silence_for_another(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     clock.now += 2.0
     renewed_until = clock.now + 4.0
@@ -173,7 +173,7 @@ def test_lease_that_lasts_does_not_end_the_silence_for_another(clock: Clock) -> 
 
 
 def test_late_renewal_ends_the_silence_where_nothing_lapsed(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now)
     clock.now += 3.9
     silence.heard()
@@ -187,7 +187,7 @@ def test_late_renewal_ends_the_silence_where_nothing_lapsed(clock: Clock) -> Non
 
 
 def test_lease_that_ended_before_the_stream_began_is_not_waited_for(clock: Clock) -> None:
-    silence = Silence()
+    silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now - 5.0)
     assert not silence.is_on
     silence.renewed([ONE], asked_at=clock.now)

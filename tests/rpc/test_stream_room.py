@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.rpc.server.stream_capacity import StreamRoom
+from laneway.rpc.server.stream_capacity import StreamCapacity
 
 KINDS = ("async", "thread", "process")
 LANES = ("a", "b", "c")
 
 
-def room(total: int, **sizes: int) -> StreamRoom:
-    made = StreamRoom(total, {"async": 0, "thread": 0, "process": 0, **sizes})
+def room(total: int, **sizes: int) -> StreamCapacity:
+    made = StreamCapacity(total, {"async": 0, "thread": 0, "process": 0, **sizes})
     made.serve({lane: set(KINDS) for lane in LANES})
     return made
 

@@ -33,9 +33,9 @@ from laneway.rpc.server.handshake import read_hello
 from laneway.rpc.worker import job_stream as intake_module
 from laneway.rpc.worker import loop_lag as pulse_module
 from laneway.rpc.worker import worker as worker_module
-from laneway.rpc.worker.endpoint import Link
-from laneway.rpc.worker.job_stream import Intake
-from laneway.rpc.worker.loop_lag import Pulse
+from laneway.rpc.worker.endpoint import Endpoint
+from laneway.rpc.worker.job_stream import AssignmentStream
+from laneway.rpc.worker.loop_lag import LoopLag
 from laneway.rpc.worker.worker import RemoteWorker
 from tests.engine.workshop import QUICK, until
 from tests.rpc.script import TOKEN, Scripted, assignment
@@ -49,7 +49,7 @@ class Shop:
         self.lw = Laneway(embedded=False, **QUICK)
         self.workers: list[RemoteWorker] = []
 
-    async def hire(self, link: Link | None = None, **settings: Any) -> RemoteWorker:
+    async def hire(self, link: Endpoint | None = None, **settings: Any) -> RemoteWorker:
         settings = {**QUICK, **settings}
         worker = RemoteWorker(
             self.lw.handlers,
@@ -323,7 +323,7 @@ async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be
     async def job(ctx: Context) -> None: ...
 
     worker = await shop.hire()
-    monkeypatch.setattr(Pulse, "waited_s", 31.0)
+    monkeypatch.setattr(LoopLag, "waited_s", 31.0)
     one, other = assignment("job"), assignment("job")
     monkeypatch.setattr(worker_module, "AFTER_S", 0.05)
     server.send(one)
@@ -496,7 +496,7 @@ async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is
     async def job(ctx: Context) -> None: ...
 
     worker = await shop.hire(threads=1)
-    monkeypatch.setattr(Executor, "left_behind", Counter({"thread": 1}))
+    monkeypatch.setattr(Executor, "abandoned", Counter({"thread": 1}))
     worker.intake.reopen()
     await until(lambda: len(server.hellos) == 2)
     assert [one.name for one in server.hellos[0].job_types] == ["heavy", "job"]
@@ -533,7 +533,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(
     async def job(ctx: Context) -> None: ...
 
     async with Scripted() as other:
-        both = Link.to(f"{other.address},{server.address}", TOKEN)
+        both = Endpoint.to(f"{other.address},{server.address}", TOKEN)
         await shop.hire(both)
         assert (len(other.hellos), len(server.hellos)) == (1, 0)
         await other.stop()
@@ -551,14 +551,14 @@ async def test_a_token_that_is_refused_later_is_complained_about_and_may_be_rene
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Intake, "longest_backoff_s", 0.1)
+    monkeypatch.setattr(AssignmentStream, "longest_backoff_s", 0.1)
 
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     file = tmp_path / "token"
     file.write_text(TOKEN)
-    await shop.hire(Link.to(server.address, token_file=str(file)))
+    await shop.hire(Endpoint.to(server.address, token_file=str(file)))
     server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, "the token has expired"
     with caplog.at_level(logging.WARNING, "laneway"):
         server.end_stream()
@@ -575,7 +575,7 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Intake, "longest_backoff_s", 0.1)
+    monkeypatch.setattr(AssignmentStream, "longest_backoff_s", 0.1)
     monkeypatch.setattr(intake_module, "LASTING_S", 0.0)
 
     @shop.lw.handler("job")

@@ -216,10 +216,10 @@ class Desk:
         by: str = "me",
         reason: str | None = None,
         only: CancelOnly | None = None,
-    ) -> jobs.Met:
+    ) -> jobs.FoundState:
         return self.run(jobs.cancel(self.id_of(seq), by, reason, only))
 
-    def retry(self, seq: int) -> jobs.Met:
+    def retry(self, seq: int) -> jobs.FoundState:
         return self.run(jobs.retry(self.id_of(seq)))
 
     # -- races made on purpose ----------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_three_tries_of_the_analysis_then_the_job_fails(desk: Desk) -> None:
     )  # fmt: skip
     assert desk.one("select count(*) from laneway.job_keys") == 0
     # Again from the start: three more.
-    assert desk.retry(seq) == jobs.Met("failed", analysis_of("t"))
+    assert desk.retry(seq) == jobs.FoundState("failed", analysis_of("t"))
     assert view(desk, seq, "status, attempt, retries") == ("pending", 3, 0)
     assert analyzing(desk).attempt == 4
 
@@ -222,7 +222,7 @@ def test_a_released_or_snoozed_analysis_is_not_charged(desk: Desk) -> None:
 def test_a_waiting_analysis_is_cancelled_at_once(desk: Desk) -> None:
     publish(desk, analysis=True)
     seq = desk.submit(unique_key="k")
-    assert desk.cancel(seq) == jobs.Met("pending", None, "default")
+    assert desk.cancel(seq) == jobs.FoundState("pending", None, "default")
     assert view(desk, seq, "status, approved_at") == ("cancelled", None)
     assert desk.claimed(1, [analysis_of("t")], lane="analysis") == []
     assert desk.one("select count(*) from laneway.job_keys") == 0
@@ -234,7 +234,7 @@ def test_a_running_analysis_is_asked_to_stop_and_cannot_lead_to_an_approval(desk
     publish(desk, analysis=True)
     seq = desk.submit()
     claim = analyzing(desk)
-    assert desk.cancel(seq) == jobs.Met("pending", desk.worker, "default")
+    assert desk.cancel(seq) == jobs.FoundState("pending", desk.worker, "default")
     assert view(desk, seq, "status, cancel_requested_at is not null") == ("pending", True)
     assert desk.heartbeat([claim])[0].answer == "cancel_requested"
     assert analyzed(desk, claim)[2:] == ("cancel_requested", "cancelled")

@@ -12,7 +12,7 @@ from laneway.domain.approval import Analysis, Approval
 from laneway.domain.event import Cursor, Event, Snapshot
 from laneway.store import approvals, caller_transaction, events, jobs, leases
 from laneway.store.leases import Report
-from laneway.store.retention import Mandate, prune_events
+from laneway.store.retention import LeaderTerm, prune_events
 from tests.control.scene import Scene
 from tests.store.desk import PATIENCE, Desk, error
 
@@ -178,10 +178,10 @@ def test_a_finish_in_an_old_snapshot_is_logged(desk: Desk, other: Desk) -> None:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def leader(desk: Desk) -> Mandate:
+def leader(desk: Desk) -> LeaderTerm:
     epoch = desk.run(leases.watch(desk.worker, 60.0)).epoch
     assert epoch is not None
-    return Mandate(desk.worker, epoch)
+    return LeaderTerm(desk.worker, epoch)
 
 
 # Makes a transaction, so that there is a newer one.
@@ -190,7 +190,7 @@ OLDEST_UNDER_WAY = (
 )
 
 
-def prune_hours_later(desk: Desk, mandate: Mandate) -> int:
+def prune_hours_later(desk: Desk, mandate: LeaderTerm) -> int:
     """Until something goes: a transaction of another test may be older than what is to go."""
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -10,7 +10,7 @@ from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import leases
 from laneway.store.database import connection_options
 from laneway.store.leases import Verdict
-from laneway.store.sync_connection import Session
+from laneway.store.sync_connection import SyncConnection
 from tests.store.desk import Desk
 
 
@@ -90,7 +90,7 @@ def test_an_error_named_like_ours_is_still_the_workers_own(desk: Desk) -> None:
 
 
 def test_a_session_comes_back_after_its_connection_was_killed(dsn: str) -> None:
-    session = Session(dsn, connection_options(dsn, Settings.load(), "test"))
+    session = SyncConnection(dsn, connection_options(dsn, Settings.load(), "test"))
     try:
         assert session.run(leases.heartbeat([], [])) == []
         with psycopg.connect(dsn, autocommit=True) as admin:

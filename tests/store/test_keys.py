@@ -12,7 +12,7 @@ from laneway.domain.claim import Claim
 from laneway.domain.states import Status
 from laneway.store import caller_transaction, jobs, leases, retention
 from laneway.store.leases import Verdict
-from laneway.store.retention import Mandate
+from laneway.store.retention import LeaderTerm
 from tests.store.desk import Desk, error
 
 FIRST = ("t",)
@@ -201,8 +201,8 @@ def test_a_job_that_finished_apart_keeps_its_key_until_it_is_given_back(desk: De
     assert desk.keys_agree()
     epoch = desk.run(leases.watch(desk.worker, 10)).epoch
     assert epoch is not None
-    assert desk.run(retention.sweep_keys(Mandate(desk.worker, epoch))) == 0
-    assert desk.run(retention.fold_finished(Mandate(desk.worker, epoch))) == 1
+    assert desk.run(retention.sweep_keys(LeaderTerm(desk.worker, epoch))) == 0
+    assert desk.run(retention.fold_finished(LeaderTerm(desk.worker, epoch))) == 1
     assert (holder(desk), ready(desk)) == (None, [second])
 
 
@@ -267,7 +267,7 @@ def test_max_age_ends_who_waits_and_who_is_next(desk: Desk) -> None:
     desk.do("insert into laneway.deadlines select unnest(%s::bigint[]), '2020-01-01'", overdue)
     epoch = desk.run(leases.watch(desk.worker, 10)).epoch
     assert epoch is not None
-    while desk.run(retention.expire_overaged(Mandate(desk.worker, epoch))).more:
+    while desk.run(retention.expire_overaged(LeaderTerm(desk.worker, epoch))).more:
         pass
     assert [desk.places(seq) for seq in overdue] == [["outcome"]] * 2
     assert ready(desk) == [seqs[3]]

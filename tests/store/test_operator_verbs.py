@@ -24,9 +24,13 @@ def test_a_waiting_job_is_cancelled_at_once_and_never_starts(desk: Desk) -> None
 
 def test_a_cancel_of_a_running_job_names_its_worker_and_is_kept_once(desk: Desk) -> None:
     claim = desk.running()
-    assert desk.cancel(claim.seq, "ann", "first") == jobs.Met("running", desk.worker, "default")
+    assert desk.cancel(claim.seq, "ann", "first") == jobs.FoundState(
+        "running", desk.worker, "default"
+    )
     asked = desk.row("lease", claim.seq)["cancel_requested_at"]
-    assert desk.cancel(claim.seq, "bob", "second") == jobs.Met("running", desk.worker, "default")
+    assert desk.cancel(claim.seq, "bob", "second") == jobs.FoundState(
+        "running", desk.worker, "default"
+    )
     lease = desk.row("lease", claim.seq)
     assert lease["cancel_requested_at"] == asked
     assert (lease["cancel_by"], lease["cancel_reason"]) == ("ann", "first")
@@ -48,9 +52,9 @@ def test_verbs_on_a_job_that_is_not_there_say_so(desk: Desk) -> None:
     job_id = desk.id_of(seq)
     desk.cancel(seq)
     assert desk.run(jobs.delete(job_id)) == job_id
-    assert desk.run(jobs.cancel(job_id, None, None)) == jobs.Met(None)
-    assert desk.run(jobs.reprioritize(job_id, 1)) == jobs.Met(None)
-    assert desk.run(jobs.retry(job_id)) == jobs.Met(None)
+    assert desk.run(jobs.cancel(job_id, None, None)) == jobs.FoundState(None)
+    assert desk.run(jobs.reprioritize(job_id, 1)) == jobs.FoundState(None)
+    assert desk.run(jobs.retry(job_id)) == jobs.FoundState(None)
     assert desk.run(jobs.delete(job_id)) is None
     assert desk.run(jobs.get(job_id)) is None
     assert desk.run(jobs.wait(job_id)) is None
@@ -65,7 +69,7 @@ def test_a_cancel_that_waits_for_a_claim_finds_the_job_running(desk: Desk, other
     waiting = desk.later(lambda: desk.cancel(seq, "ann"))
     other.await_blocked(desk)
     other.commit()
-    assert waiting.result(20) == jobs.Met("running", other.worker, "default")
+    assert waiting.result(20) == jobs.FoundState("running", other.worker, "default")
     answer = other.settle(claim, "finish")
     assert answer is not None
     assert (answer.answer, answer.status) == ("cancel_requested", "cancelled")
@@ -110,7 +114,7 @@ def test_a_cancel_that_waits_for_a_settle_follows_the_job(
 
 def test_a_cancel_of_waiting_jobs_spares_one_that_runs(desk: Desk) -> None:
     claim = desk.running()
-    assert desk.cancel(claim.seq, only="waiting") == jobs.Met("running", None, "default")
+    assert desk.cancel(claim.seq, only="waiting") == jobs.FoundState("running", None, "default")
     assert desk.row("lease", claim.seq)["cancel_requested_at"] is None
     desk.settle(claim, "finish")
     assert desk.cancel(claim.seq, only="waiting").found_in == "completed"
@@ -121,7 +125,7 @@ def test_a_cancel_of_waiting_jobs_spares_one_that_runs(desk: Desk) -> None:
 
 def test_a_cancel_of_running_jobs_spares_one_that_waits(desk: Desk) -> None:
     for seq in (desk.submit("other"), desk.submit("other", delay=60)):
-        assert desk.cancel(seq, only="running") == jobs.Met("approved", None, "default")
+        assert desk.cancel(seq, only="running") == jobs.FoundState("approved", None, "default")
         assert desk.places(seq) != ["outcome"]
     claim = desk.running()
     assert desk.cancel(claim.seq, only="running").concerns == desk.worker
@@ -133,8 +137,8 @@ def test_an_analysis_that_runs_is_of_a_job_that_waits(desk: Desk) -> None:
     publish(desk, analysis=True)
     seq = desk.submit()
     analyzing(desk)
-    assert desk.cancel(seq, only="running") == jobs.Met("pending", None, "default")
-    assert desk.cancel(seq, only="waiting") == jobs.Met("pending", desk.worker, "default")
+    assert desk.cancel(seq, only="running") == jobs.FoundState("pending", None, "default")
+    assert desk.cancel(seq, only="waiting") == jobs.FoundState("pending", desk.worker, "default")
 
 
 def test_a_job_claimed_while_it_was_to_be_cancelled_waiting_runs_on(
@@ -146,7 +150,7 @@ def test_a_job_claimed_while_it_was_to_be_cancelled_waiting_runs_on(
     waiting = desk.later(lambda: desk.cancel(seq, only="waiting"))
     other.await_blocked(desk)
     other.commit()
-    assert waiting.result(20) == jobs.Met("running", None, "default")
+    assert waiting.result(20) == jobs.FoundState("running", None, "default")
     assert other.settle(claim, "finish") is None
     assert desk.row("outcome", seq)["status"] == "completed"
 
@@ -161,7 +165,7 @@ def test_a_job_that_ends_while_it_was_to_be_cancelled_running_is_left_as_it_is(
     waiting = desk.later(lambda: desk.cancel(claim.seq, only="running"))
     other.await_blocked(desk)
     other.commit()
-    assert waiting.result(20) == jobs.Met(met, None, "default")
+    assert waiting.result(20) == jobs.FoundState(met, None, "default")
     assert desk.one("select status from laneway.jobs_view where seq = %s", claim.seq) == met
 
 
@@ -228,7 +232,7 @@ def test_a_retry_gives_a_new_budget_and_goes_on_counting_attempts(desk: Desk) ->
     (claim,) = desk.claimed()
     desk.settle(claim, "fail", error=error(message="two"))
     assert desk.row("outcome", claim.seq)["status"] == "failed"
-    assert desk.retry(claim.seq) == jobs.Met("failed", "t")
+    assert desk.retry(claim.seq) == jobs.FoundState("failed", "t")
     row = desk.row("ready", claim.seq)
     assert (row["attempt"], row["retries"], row["rank"], row["fresh"]) == (2, 0, -2, False)
     assert desk.places(claim.seq) == ["ready"]

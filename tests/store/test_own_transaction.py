@@ -87,7 +87,7 @@ def test_a_cancel_does_not_wait_out_an_open_finish(desk: Desk, other: Desk) -> N
     claim = desk.running()
     other.begin()
     finish(other, claim)
-    assert desk.cancel(claim.seq) == jobs.Met("busy", None, "default")
+    assert desk.cancel(claim.seq) == jobs.FoundState("busy", None, "default")
     other.rollback()
     assert desk.cancel(claim.seq).found_in == "running"
 

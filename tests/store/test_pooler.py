@@ -12,7 +12,7 @@ from laneway.store import health, pooler
 from laneway.store.database import Database, connection_options
 from laneway.store.leases import heartbeat
 from laneway.store.statement import Statement, scalar
-from laneway.store.sync_connection import Session
+from laneway.store.sync_connection import SyncConnection
 
 
 class Text(Statement[int]):
@@ -76,7 +76,7 @@ async def test_direct_connection_prepares_its_statements(dsn: str) -> None:
 
 
 def test_session_prepares_nothing_where_a_pooler_is_met(pooled: str) -> None:
-    session = Session(pooled, connection_options(pooled, Settings(), "test"))
+    session = SyncConnection(pooled, connection_options(pooled, Settings(), "test"))
     try:
         assert session.run(heartbeat([], [])) == []
         assert session.run(PREPARED) == 0

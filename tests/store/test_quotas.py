@@ -13,7 +13,7 @@ from laneway.domain.job import NewJob, new_job_id
 from laneway.errors import InvalidInput, QuotaExceeded
 from laneway.store import grouped_submit, leases, quotas, retention
 from laneway.store.quotas import Quota
-from laneway.store.retention import Mandate
+from laneway.store.retention import LeaderTerm
 from tests.store.desk import Desk
 
 
@@ -33,10 +33,10 @@ def rested(desk: Desk) -> None:
     desk.do("update laneway.queue_usage set swept_at = '2020-01-01'")
 
 
-def lead(desk: Desk) -> Mandate:
+def lead(desk: Desk) -> LeaderTerm:
     epoch = desk.run(leases.watch(desk.worker, 600)).epoch
     assert epoch is not None
-    return Mandate(desk.worker, epoch)
+    return LeaderTerm(desk.worker, epoch)
 
 
 def waiting(desk: Desk, principal: UUID, count: int) -> None:

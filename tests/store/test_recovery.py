@@ -15,7 +15,7 @@ from laneway.domain.states import Status
 from laneway.store import health as store
 from laneway.store import leases, retention
 from laneway.store.database import Database
-from laneway.store.retention import Mandate
+from laneway.store.retention import LeaderTerm
 from tests.store.desk import Desk
 from tests.store.test_plans import spent
 
@@ -32,7 +32,7 @@ async def db(dsn: str) -> AsyncIterator[Database]:
 def recount(desk: Desk) -> int:
     epoch = desk.run(leases.watch(desk.worker, 600)).epoch
     assert epoch is not None
-    return desk.run(retention.recount_usage(Mandate(desk.worker, epoch)))
+    return desk.run(retention.recount_usage(LeaderTerm(desk.worker, epoch)))
 
 
 def test_a_deleted_lease_does_not_keep_its_slot(desk: Desk) -> None:
@@ -85,7 +85,7 @@ def test_counters_that_match_are_left_alone(desk: Desk) -> None:
 def test_only_the_leader_mends_counters(desk: Desk) -> None:
     desk.running()
     desk.do("delete from laneway.slot_usage")
-    assert desk.run(retention.recount_usage(Mandate(desk.worker, 1))) == 0
+    assert desk.run(retention.recount_usage(LeaderTerm(desk.worker, 1))) == 0
     assert not desk.slots_agree()
 
 

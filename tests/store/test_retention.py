@@ -12,7 +12,7 @@ from laneway.domain.approval import seconds_of
 from laneway.domain.retention import Retention
 from laneway.store import leases, retention
 from laneway.store.leases import LogEntry, Report, Verdict
-from laneway.store.retention import Mandate, WalkPosition
+from laneway.store.retention import LeaderTerm, WalkPosition
 from tests.store.desk import Desk, error
 from tests.store.test_plans import spent
 
@@ -21,10 +21,10 @@ BELONGINGS = ("jobs", "attempts", "progress", "logs", "approvals", "decisions", 
               "deadlines")  # fmt: skip
 
 
-def lead(desk: Desk, holder: UUID | None = None) -> Mandate:
+def lead(desk: Desk, holder: UUID | None = None) -> LeaderTerm:
     holder = holder or desk.worker
     epoch = desk.one("select laneway.lead(%s, 3600)", holder)
-    return Mandate(holder, epoch)
+    return LeaderTerm(holder, epoch)
 
 
 def ended(desk: Desk, job_type: str = "t", kind: str = "finish", age_s: float = 0) -> int:
@@ -50,7 +50,7 @@ def keeps(desk: Desk, job_type: str, **columns: Any) -> None:
         desk.do(f"update laneway.job_types set {name} = %s where name = %s", value, job_type)
 
 
-def walk(desk: Desk, mandate: Mandate, **bounds: int) -> int:
+def walk(desk: Desk, mandate: LeaderTerm, **bounds: int) -> int:
     """A whole walk; how many it removed."""
     removed, place = 0, WalkPosition()
     for _ in range(1000):
@@ -159,7 +159,7 @@ def test_a_step_looks_at_and_removes_a_bounded_number(desk: Desk) -> None:
 def test_who_does_not_lead_in_that_epoch_removes_nothing(desk: Desk) -> None:
     ended(desk, age_s=400 * DAY)
     mandate = lead(desk)
-    stale = [Mandate(uuid4(), mandate.epoch), mandate._replace(epoch=mandate.epoch - 1)]
+    stale = [LeaderTerm(uuid4(), mandate.epoch), mandate._replace(epoch=mandate.epoch - 1)]
     for other in stale:
         assert desk.run(retention.remove_ended(other, WalkPosition())) is None
         assert desk.run(retention.expire_overaged(other)).ended is None
@@ -356,7 +356,7 @@ def test_approvals_expire_only_for_the_leader(desk: Desk) -> None:
         " values (%s, 't', 'default', 0, clock_timestamp() - interval '1 s')",
         seq,
     )
-    assert desk.run(retention.expire_approvals(Mandate(uuid4(), 1))) == 0
+    assert desk.run(retention.expire_approvals(LeaderTerm(uuid4(), 1))) == 0
     assert desk.run(retention.expire_approvals(lead(desk))) == 1
     row = desk.row("outcome", seq)
     assert (row["status"], row["cancel_reason"]) == ("cancelled", "approval expired")
@@ -365,7 +365,7 @@ def test_approvals_expire_only_for_the_leader(desk: Desk) -> None:
 
 def test_keys_and_finished_leases_are_swept_only_by_the_leader(desk: Desk) -> None:
     for statement in (retention.sweep_keys, retention.fold_finished):
-        assert desk.run(statement(Mandate(uuid4(), 1))) == 0
+        assert desk.run(statement(LeaderTerm(uuid4(), 1))) == 0
         assert desk.run(statement(lead(desk))) == 0
 
 
@@ -379,7 +379,7 @@ def test_old_slots_go_but_the_newest_of_a_schedule_stays(desk: Desk) -> None:
             days,
             days,
         )
-    assert desk.run(retention.prune_records(Mandate(uuid4(), 1))) == 0
+    assert desk.run(retention.prune_records(LeaderTerm(uuid4(), 1))) == 0
     mandate = lead(desk)
     assert desk.run(retention.prune_records(mandate, limit=2)) == 2
     assert desk.run(retention.prune_records(mandate, limit=2)) == 1

@@ -43,7 +43,9 @@ def test_every_write_about_an_attempt_that_does_not_run_is_fenced(desk: Desk) ->
     assert desk.one("select count(*) from laneway.logs") == 0
 
 
-def test_a_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(desk: Desk) -> None:
+def test_a_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(
+    desk: Desk,
+) -> None:
     stale = desk.running()
     desk.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
     (live,) = desk.claimed()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from laneway.domain.audit import ActFilter
+from laneway.domain.audit import AuditFilter
 from laneway.domain.filter import JobFilter
 from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
@@ -196,7 +196,7 @@ def test_search_of_audit_is_bounded(
             desk.do(ACTS)
             desk.do("analyze laneway.audit")
             before = counters(desk)
-            found = desk.run(audit.listing(ActFilter(**wanted), limit=50, look=LOOK))
+            found = desk.run(audit.listing(AuditFilter(**wanted), limit=50, look=LOOK))
             assert Spent(before, counters(desk))["audit"] <= most + 100
             assert (found.stopped_at is None) == is_whole
 
@@ -210,7 +210,7 @@ def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
             desk.do(ACTS)
             found, before, pages = [], NEWEST, 0
             while True:
-                wanted = ActFilter(workspace=None, newer_than=None, door="http", name="17999")
+                wanted = AuditFilter(workspace=None, newer_than=None, door="http", name="17999")
                 page = desk.run(audit.listing(wanted, limit=5, before=before, look=LOOK))
                 found += page.acts
                 pages += 1

@@ -15,7 +15,7 @@ from laneway.store import silence
 from laneway.store.database import Database, connection_options
 from laneway.store.notify import Listener
 from laneway.store.statement import Statement, scalar
-from laneway.store.sync_connection import Session
+from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
 from tests.address import address, through
 
@@ -181,7 +181,7 @@ async def test_a_caller_waits_for_a_connection_no_longer_than_allowed(
 
 async def test_a_session_gives_up_an_answer_that_does_not_come(far: str, proxy: Proxy) -> None:
     settings = Settings.load(database_url=far)
-    session = Session(far, connection_options(far, settings, "tests"))
+    session = SyncConnection(far, connection_options(far, settings, "tests"))
     assert await asyncio.to_thread(session.run, ONE, PATIENCE_S) == 1
     proxy.swallow()
     with pytest.raises(DatabaseUnavailable):

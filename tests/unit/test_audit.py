@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.domain import verb_rules
-from laneway.domain.audit import DEEPEST, HIDDEN, ActFilter, redacted
+from laneway.domain.audit import DEEPEST, HIDDEN, AuditFilter, redacted
 from laneway.errors import InvalidInput
 
 
@@ -75,11 +75,11 @@ def test_a_state_too_deep_to_walk_is_cut_off() -> None:
 )
 def test_a_filter_that_breaks_a_rule_is_refused(field: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=field):
-        ActFilter(**{field: value}).check()  # type: ignore[arg-type]
+        AuditFilter(**{field: value}).check()  # type: ignore[arg-type]
 
 
 def test_a_filter_of_everything_is_accepted() -> None:
-    ActFilter(
+    AuditFilter(
         actor="ann", door="cli", action="job.cancelled", kind="job", name="x", workspace="w",
         outcome="done", since=datetime(2030, 1, 1, tzinfo=UTC), newer_than=60,
     ).check()  # fmt: skip

@@ -8,8 +8,8 @@ from fastapi import APIRouter, FastAPI
 
 from laneway.api.http import problems
 from laneway.api.http.full_principals import FullPrincipals
-from laneway.api.http.group_commit import Together
-from laneway.api.http.middleware import Envelope
+from laneway.api.http.group_commit import GroupCommit
+from laneway.api.http.middleware import RequestMiddleware
 from laneway.api.http.read_slots import ReadSlots
 from laneway.api.routes import (
     access,
@@ -41,7 +41,7 @@ from laneway.api.routes.metrics import ClusterFigures
 from laneway.api.streams.hub import Hub
 from laneway.client import Client
 from laneway.config.settings import Settings
-from laneway.control.credential_cache import Gatekeeper
+from laneway.control.credential_cache import CredentialCache
 from laneway.control.throttle import Throttle
 from laneway.store.database import Database
 
@@ -89,14 +89,14 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.client = own
-    app.state.gatekeeper = Gatekeeper(database)
+    app.state.gatekeeper = CredentialCache(database)
     app.state.throttle = Throttle(settings)
     app.state.readiness = ReadinessCheck(database)
     app.state.bulk_runs = BulkRuns(database, lambda few: app.state.gatekeeper.review(few))
     app.state.hub = Hub(database, settings, lambda few: app.state.gatekeeper.review(few))
     app.state.cluster_figures = ClusterFigures(database, app.state.readiness)
     app.state.full_principals = FullPrincipals()
-    app.state.together = Together(database, app.state.full_principals)
+    app.state.together = GroupCommit(database, app.state.full_principals)
     app.state.read_slots = ReadSlots(settings.max_reads_per_principal)
 
     async def close() -> None:
@@ -111,5 +111,5 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     for router in ROUTERS:
         # Not included: that looks through every router for each request.
         app.router.routes.extend(router.routes)
-    app.add_middleware(Envelope, settings=settings)
+    app.add_middleware(RequestMiddleware, settings=settings)
     return app

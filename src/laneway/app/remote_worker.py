@@ -13,7 +13,7 @@ from laneway.engine.process.supervisor import Supervisor, command
 from laneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from laneway.rpc.worker.endpoint import Link
+    from laneway.rpc.worker.endpoint import Endpoint
     from laneway.rpc.worker.worker import RemoteWorker
 
 
@@ -24,22 +24,22 @@ def make_link(
     token_file: str | None = None,
     tls_ca: str | None = None,
     plaintext: bool = False,
-) -> Link:
+) -> Endpoint:
     """Where a server is and how to come there: `server` is host:port, or several with commas.
 
     Plain text goes to this machine only, unless `plaintext` says otherwise.
     """
     try:
-        from laneway.rpc.worker.endpoint import Link
+        from laneway.rpc.worker.endpoint import Endpoint
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("grpc", "google"):
             raise
         raise ConfigError("remote workers need gRPC: pip install 'laneway[grpc]'") from error
-    return Link.to(server, token, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext)
+    return Endpoint.to(server, token, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext)
 
 
 def remote_worker(
-    app: Laneway, link: Link, *, name: str | None = None, reference: str | None = None
+    app: Laneway, link: Endpoint, *, name: str | None = None, reference: str | None = None
 ) -> RemoteWorker:
     """A worker of the application in this process; `start` it, later `stop` it.
 
@@ -52,7 +52,7 @@ def remote_worker(
 
 def run_remote_worker(
     app: str,
-    link: Link,
+    link: Endpoint,
     *,
     options: list[str],
     processes: int | None = None,

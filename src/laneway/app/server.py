@@ -18,7 +18,7 @@ from laneway.app.open_database import resolve_dsn
 from laneway.config.settings import Settings
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
-from laneway.engine.leader.services import Leading
+from laneway.engine.leader.services import ServerLeadership
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.lifecycle import TO_STOP, Signals, run_loop, stop_worker
 from laneway.engine.process.logs import configure
@@ -134,7 +134,7 @@ async def _serve(
             say(f"serving remote workers on {where}")
         if settings.server_leads and rpc is None and (worker is None or settings.worker == "off"):
             # What serves remote workers leads too, and so does a worker.
-            leading = Leading(dsn, settings)
+            leading = ServerLeadership(dsn, settings)
             await leading.start()
         say(f"serving {url} (a token for a program: laneway tokens create PRINCIPAL --name NAME)")
         if worker is not None:
@@ -184,9 +184,9 @@ def check_rpc_packages() -> None:
 def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
     """What serves remote workers, with the guards of the API's door."""
     check_rpc_packages()
-    from laneway.rpc.server.dispatch_server import Replica
+    from laneway.rpc.server.dispatch_server import DispatchServer
     from laneway.rpc.server.listener import RpcServer
 
-    replica = Replica(dsn, settings)
+    replica = DispatchServer(dsn, settings)
     state = app.state
     return RpcServer(replica, state.database, settings, state.gatekeeper, state.throttle)

@@ -43,10 +43,10 @@ def audit(
     json: Json = False,
 ) -> None:
     """Show who did what through which door, newest first."""
-    from laneway.domain.audit import ActFilter
+    from laneway.domain.audit import AuditFilter
 
     ago = since if isinstance(since, float) else None
-    wanted = ActFilter(
+    wanted = AuditFilter(
         actor=actor,
         action=action,
         kind=kind,
@@ -56,7 +56,7 @@ def audit(
         since=None if ago is not None else since,
         newer_than=ago,
     )
-    page = session.run(lambda desk: desk.acts(wanted, limit=limit, cursor=cursor))
+    page = session.run(lambda backend: backend.acts(wanted, limit=limit, cursor=cursor))
     if json:
         show_json_lines(each.to_dict() for each in page.items)
     elif not page.items and page.next_cursor is None:

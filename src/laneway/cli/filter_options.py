@@ -14,7 +14,7 @@ from laneway.cli.exits import ExitCode, fail
 from laneway.cli.output import is_interactive, line, note, show_json, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
     from laneway.domain.filter import JobFilter
 
@@ -145,7 +145,7 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-async def say_unknown_lane(desk: Desk, lane: str | None) -> None:
+async def say_unknown_lane(backend: Backend, lane: str | None) -> None:
     """Says so when a filter names a lane that is not there, or cannot be seen."""
     from laneway.domain.missing import hint
     from laneway.errors import Forbidden
@@ -153,7 +153,7 @@ async def say_unknown_lane(desk: Desk, lane: str | None) -> None:
     if lane is None:
         return
     try:
-        known = {each.lane.name for each in await desk.lanes()}
+        known = {each.lane.name for each in await backend.lanes()}
     except Forbidden:
         return
     if lane not in known:
@@ -167,30 +167,30 @@ def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoRet
     order = BulkRequest(
         verb=BulkVerb(verb), wanted=chosen.wanted, everything=chosen.everything, **more
     )
-    found = session.run(lambda desk: _preview(desk, order, chosen))
+    found = session.run(lambda backend: _preview(backend, order, chosen))
     if chosen.dry_run:
         _show_preview(found, said, json)
         raise typer.Exit
     if found.matched:
         _say_sample(found)
         confirm(f"{verb.capitalize()} {found.count} {_jobs(found.matched)}?", yes=chosen.yes)
-        tally = session.run(lambda desk: _run(desk, order, found))
+        tally = session.run(lambda backend: _run(backend, order, found))
     else:
         tally = None
     raise typer.Exit(_show_tally(tally, verb, said, json))
 
 
-async def _preview(desk: Desk, order: BulkRequest, chosen: Chosen) -> Preview:
-    found = await desk.preview(order)
+async def _preview(backend: Backend, order: BulkRequest, chosen: Chosen) -> Preview:
+    found = await backend.preview(order)
     if not found.matched:
-        await say_unknown_lane(desk, chosen.options["lane"])
+        await say_unknown_lane(backend, chosen.options["lane"])
     return found
 
 
-async def _run(desk: Desk, order: BulkRequest, found: Preview) -> BulkProgress | None:
-    running = await _count_running(desk, order)
+async def _run(backend: Backend, order: BulkRequest, found: Preview) -> BulkProgress | None:
+    running = await _count_running(backend, order)
     tally: BulkProgress | None = None
-    async for tally in desk.run_bulk(order, found.upto):
+    async for tally in backend.run_bulk(order, found.upto):
         if is_interactive():
             note(f"{tally.done + tally.refused.total():,} of {found.count}")
     if tally is not None and tally.asked_to_stop is None and running is not None:
@@ -199,7 +199,7 @@ async def _run(desk: Desk, order: BulkRequest, found: Preview) -> BulkProgress |
     return tally
 
 
-async def _count_running(desk: Desk, order: BulkRequest) -> int | None:
+async def _count_running(backend: Backend, order: BulkRequest) -> int | None:
     """How many running jobs a cancel is for; None where it is not known."""
     from dataclasses import replace
 
@@ -211,7 +211,7 @@ async def _count_running(desk: Desk, order: BulkRequest) -> int | None:
     if order.wanted.status not in (None, Status.RUNNING):
         return 0
     only = replace(order, wanted=replace(order.wanted, status=Status.RUNNING))
-    found = await desk.preview(only)
+    found = await backend.preview(only)
     return None if found.is_more else found.matched
 
 

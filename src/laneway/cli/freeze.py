@@ -33,7 +33,7 @@ def freeze(
     """Drain lanes, by default all, and wait until no job runs in them."""
     try:
         seen = session.run(
-            lambda desk: desk.freeze(lanes or None, deadline=deadline, or_thaw=or_thaw)
+            lambda backend: backend.freeze(lanes or None, deadline=deadline, or_thaw=or_thaw)
         )
     except KeyboardInterrupt:
         note(
@@ -66,7 +66,7 @@ def _tell(seen: Freeze) -> None:
 
 def thaw(lanes: Lanes = None, json: Json = False) -> None:
     """Make frozen lanes, by default all, again what they were before."""
-    thawed = session.run(lambda desk: desk.thaw(lanes or None))
+    thawed = session.run(lambda backend: backend.thaw(lanes or None))
     if json:
         show_json({"lanes": [each._asdict() for each in thawed]})
         return

@@ -45,7 +45,7 @@ def add_commands(app: typer.Typer, kind: str) -> None:
 def _show_history(kind: str, name: str | None, limit: int, before: int | None, json: bool) -> None:
     # The gate is over all lanes, and its changes belong to the same story.
     kinds = [kind, "gate"] if kind == "lane" and name is None else [kind]
-    found = session.run(lambda desk: desk.history(kinds, name, limit=limit, before=before))
+    found = session.run(lambda backend: backend.history(kinds, name, limit=limit, before=before))
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -62,7 +62,7 @@ def _show_history(kind: str, name: str | None, limit: int, before: int | None, j
 def _roll_back(kind: str, name: str, to: int | None, json: bool) -> None:
     from laneway.cli import tables
 
-    change = session.run(lambda desk: desk.rollback(kind, name, to))
+    change = session.run(lambda backend: backend.rollback(kind, name, to))
     if json:
         show_json({"change": change.to_dict() if change else None})
     elif change is None:

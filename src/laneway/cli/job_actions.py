@@ -15,7 +15,7 @@ from laneway.cli.inputs import JobIds, Json
 from laneway.cli.output import note, show_json, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.job import Job
 
 
@@ -37,7 +37,7 @@ def approve(
         filter_options.bulk("approve", "approved", chosen, json, reason=comment)
     _each(
         job_ids,
-        lambda desk, job_id: desk.approve(job_id, comment, seal),
+        lambda backend, job_id: backend.approve(job_id, comment, seal),
         json,
         lambda job: "approved",
     )
@@ -56,7 +56,7 @@ def reject(
         filter_options.bulk("reject", "rejected", chosen, json, reason=reason)
     _each(
         job_ids,
-        lambda desk, job_id: desk.reject(job_id, reason),
+        lambda backend, job_id: backend.reject(job_id, reason),
         json,
         lambda job: "rejected",
     )
@@ -75,7 +75,7 @@ def cancel(
         filter_options.bulk("cancel", "cancelled", chosen, json, reason=reason)
     _each(
         job_ids,
-        lambda desk, job_id: desk.cancel(job_id, reason),
+        lambda backend, job_id: backend.cancel(job_id, reason),
         json,
         lambda job: (
             "cancelled" if job.status.value == "cancelled" else f"{job.worker} was asked to stop"
@@ -91,7 +91,7 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
         filter_options.bulk("retry", "retried", chosen, json)
     _each(
         job_ids,
-        lambda desk, job_id: desk.retry(job_id),
+        lambda backend, job_id: backend.retry(job_id),
         json,
         lambda job: "waits again",
     )
@@ -122,7 +122,7 @@ def reprioritize(
         filter_options.bulk("reprioritize", "reprioritized", chosen, json, priority=wanted)
     _each(
         job_ids,
-        lambda desk, each: desk.reprioritize(each, wanted),
+        lambda backend, each: backend.reprioritize(each, wanted),
         json,
         lambda job: f"priority {job.priority}",
     )
@@ -138,10 +138,10 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     if not chosen.dry_run:
         filter_options.confirm(f"Delete {count} job{'s' if count > 1 else ''}?", yes=chosen.yes)
 
-    async def verb(desk: Desk, job_id: UUID) -> Job:
-        job = await desk.check_deletable(job_id)
+    async def verb(backend: Backend, job_id: UUID) -> Job:
+        job = await backend.check_deletable(job_id)
         if not chosen.dry_run:
-            await desk.delete(job_id)
+            await backend.delete(job_id)
         return job
 
     said = "would be deleted" if chosen.dry_run else "deleted"
@@ -150,18 +150,18 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 
 def _each(
     job_ids: list[UUID] | None,
-    verb: Callable[[Desk, UUID], Awaitable[Job]],
+    verb: Callable[[Backend, UUID], Awaitable[Job]],
     json: bool,
     said: Callable[[Job], str],
 ) -> None:
     """The verb on every job; one that is refused does not keep the others from it."""
     from laneway.errors import DatabaseUnavailable, LanewayError, ServerError
 
-    async def all_of_them(desk: Desk) -> ExitCode:
+    async def all_of_them(backend: Backend) -> ExitCode:
         code = ExitCode.OK
         for job_id in job_ids or ():
             try:
-                job = await verb(desk, job_id)
+                job = await verb(backend, job_id)
             except (DatabaseUnavailable, ServerError):
                 raise
             except LanewayError as error:

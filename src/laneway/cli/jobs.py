@@ -27,7 +27,7 @@ PAGE = 50
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.job import Job
     from laneway.domain.page import Page
 
@@ -75,10 +75,10 @@ def submit(
     """Submit a job; its id goes to stdout, with --wait its result, or its error to stderr."""
     value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
-    async def verb(desk: Desk) -> Job:
+    async def verb(backend: Backend) -> Job:
         from laneway.cli import watch
 
-        made = await desk.submit(
+        made = await backend.submit(
             job_type,
             value,
             priority=priority,
@@ -90,7 +90,7 @@ def submit(
             tags=tag or (),
             max_retries=max_retries,
         )
-        if not await desk.is_published(made):
+        if not await backend.is_published(made):
             note(f"no worker has published {job_type} yet: the job waits for one that knows it")
         if made.duplicate:
             note(f"unique_key is held by job {made.id}: nothing new was submitted")
@@ -98,7 +98,7 @@ def submit(
             return made
         note(f"job {made.id} submitted")
         follow = watch.follow_with_bar if is_terminal() else watch.follow_quietly
-        return await follow(desk, made.id, 0.2)
+        return await follow(backend, made.id, 0.2)
 
     job = session.run(verb)
     if not wait:
@@ -125,10 +125,10 @@ def ls(
     """List jobs, newest first."""
     wanted = chosen.wanted
 
-    async def verb(desk: Desk) -> Page[Job]:
-        found = await desk.list_jobs(wanted, limit=limit, cursor=cursor)
+    async def verb(backend: Backend) -> Page[Job]:
+        found = await backend.list_jobs(wanted, limit=limit, cursor=cursor)
         if not found.items:
-            await say_unknown_lane(desk, chosen.options["lane"])
+            await say_unknown_lane(backend, chosen.options["lane"])
         return found
 
     page = session.run(verb)
@@ -168,7 +168,7 @@ def show_(
     if attempts_before is not None:
         _show_attempts(job_id, attempts_before, json)
         return
-    seen = session.run(lambda desk: desk.review(job_id))
+    seen = session.run(lambda backend: backend.review(job_id))
     if json:
         show_json(seen.to_dict())
         return
@@ -180,7 +180,7 @@ def show_(
 
 
 def _show_attempts(job_id: UUID, before: int, json: bool) -> None:
-    page = session.run(lambda desk: desk.attempts(job_id, limit=PAGE, cursor=str(before)))
+    page = session.run(lambda backend: backend.attempts(job_id, limit=PAGE, cursor=str(before)))
     if json:
         show_json_lines(each.to_dict() for each in page.items)
     elif not page.items:
@@ -211,7 +211,7 @@ def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
 
     is_person = is_terminal() and not json
     follow = following.follow_with_bar if is_person else following.follow_as_json
-    job = session.run(lambda desk: follow(desk, job_id, max(interval, 0.05)))
+    job = session.run(lambda backend: follow(backend, job_id, max(interval, 0.05)))
     if is_person:
         following.say_outcome(job)
     raise typer.Exit(following.outcome_code(job))
@@ -220,7 +220,7 @@ def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
 @app.command()
 def explain(job_id: JobId, json: Json = False) -> None:
     """Say every reason why a job is not running."""
-    told = session.run(lambda desk: desk.explain(job_id))
+    told = session.run(lambda backend: backend.explain(job_id))
     if json:
         show_json(told.to_dict())
         return

@@ -15,7 +15,7 @@ from laneway.errors import LanewayError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.change import Change
     from laneway.domain.lane import Lane
 
@@ -65,7 +65,7 @@ def _said(lane: Lane, done: str, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
-    found = session.run(lambda desk: desk.lanes())
+    found = session.run(lambda backend: backend.lanes())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -77,7 +77,7 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(name: Name, json: Json = False) -> None:
     """Show one lane, and what waits in it by priority and job type."""
-    found = session.run(lambda desk: desk.lane(name))
+    found = session.run(lambda backend: backend.lane(name))
     if json:
         show_json(found.to_dict())
         return
@@ -100,7 +100,7 @@ def create(
 ) -> None:
     """Create a lane: 1 slot, a poll every 5 s and stale after 30 min unless said otherwise."""
     given = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
-    made = session.run(lambda desk: desk.create_lane(lane, given))
+    made = session.run(lambda backend: backend.create_lane(lane, given))
     _said(made, "created", json)
 
 
@@ -116,15 +116,15 @@ def set_(
 ) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
     change = _change(max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, job_types)
-    changed, done = session.run(lambda desk: _tune(desk, lane, change))
+    changed, done = session.run(lambda backend: _tune(backend, lane, change))
     _said(changed, done, json)
 
 
-async def _tune(desk: Desk, name: str, change: Mapping[str, object]) -> tuple[Lane, str]:
+async def _tune(backend: Backend, name: str, change: Mapping[str, object]) -> tuple[Lane, str]:
     """The lane, and what was made of it as far as its history tells."""
-    before = await _changes(desk, name, limit=1)
-    lane = await desk.tune_lane(name, change)
-    since = await _changes(desk, name, limit=20)
+    before = await _changes(backend, name, limit=1)
+    lane = await backend.tune_lane(name, change)
+    since = await _changes(backend, name, limit=20)
     if before is None or since is None:
         return lane, f"set {', '.join(sorted(change))}"
     newest = before[0].id if before else 0
@@ -137,10 +137,10 @@ async def _tune(desk: Desk, name: str, change: Mapping[str, object]) -> tuple[La
     return lane, "is so already"
 
 
-async def _changes(desk: Desk, name: str, *, limit: int) -> list[Change] | None:
+async def _changes(backend: Backend, name: str, *, limit: int) -> list[Change] | None:
     """None where they are not told: the verb says what is wrong, and what it did stands."""
     try:
-        return await desk.history(["lane"], name, limit=limit, before=None)
+        return await backend.history(["lane"], name, limit=limit, before=None)
     except LanewayError:
         return None
 
@@ -148,13 +148,13 @@ async def _changes(desk: Desk, name: str, *, limit: int) -> list[Change] | None:
 @app.command()
 def drain(lane: Name, json: Json = False) -> None:
     """Claim nothing new in a lane; what runs finishes."""
-    _said(session.run(lambda desk: desk.tune_lane(lane, {"enabled": False})), "drains", json)
+    _said(session.run(lambda backend: backend.tune_lane(lane, {"enabled": False})), "drains", json)
 
 
 @app.command("resume")
 def resume_lane(lane: Name, json: Json = False) -> None:
     """Claim jobs of a drained lane again."""
-    _said(session.run(lambda desk: desk.tune_lane(lane, {"enabled": True})), "resumed", json)
+    _said(session.run(lambda backend: backend.tune_lane(lane, {"enabled": True})), "resumed", json)
 
 
 @app.command()
@@ -164,7 +164,7 @@ def move(
     json: Json = False,
 ) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
-    changed = session.run(lambda desk: desk.move_type(job_type, lane))
+    changed = session.run(lambda backend: backend.move_type(job_type, lane))
     _said(changed, f"takes {visible(job_type)}", json)
 
 
@@ -173,11 +173,11 @@ history.add_commands(app, "lane")
 
 def pause() -> None:
     """Shut the pause gate: nothing is claimed anywhere; what runs finishes."""
-    session.run(lambda desk: desk.pause())
+    session.run(lambda backend: backend.pause())
     note("paused: nothing is claimed until `laneway resume`")
 
 
 def resume() -> None:
     """Open the pause gate; drained lanes stay drained."""
-    session.run(lambda desk: desk.resume())
+    session.run(lambda backend: backend.resume())
     note("resumed")

@@ -19,7 +19,7 @@ Name = Annotated[str, typer.Argument(metavar="LIMIT", help="The limit's name.")]
 @app.command()
 def ls(json: Json = False) -> None:
     """List the limits with how often each is held, and how many jobs that need it wait."""
-    found = session.run(lambda desk: desk.limits())
+    found = session.run(lambda backend: backend.limits())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -59,7 +59,7 @@ def set_(
         change["scope"] = scope
     if not change:
         raise typer.BadParameter("give --max-concurrent, --rate or --scope")
-    tuned = session.run(lambda desk: desk.tune_limit(limit, change))
+    tuned = session.run(lambda backend: backend.tune_limit(limit, change))
     if json:
         show_json(tuned.limit.to_dict())
     else:
@@ -70,7 +70,7 @@ def set_(
 @app.command()
 def delete(limit: Name, json: Json = False) -> None:
     """Delete a limit that no handler needs; `rollback` brings it back."""
-    session.run(lambda desk: desk.delete_limit(limit))
+    session.run(lambda backend: backend.delete_limit(limit))
     if json:
         show_json({"name": limit, "deleted": True})
     else:

@@ -28,13 +28,13 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a principal; it may do nothing before it is granted a role."""
-    _tell(session.run(lambda desk: desk.create_principal(principal, kind)), json)
+    _tell(session.run(lambda backend: backend.create_principal(principal, kind)), json)
 
 
 @app.command()
 def ls(json: Json = False) -> None:
     """List the principals."""
-    found = session.run(lambda desk: desk.principals())
+    found = session.run(lambda backend: backend.principals())
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -48,13 +48,13 @@ def ls(json: Json = False) -> None:
 @app.command()
 def disable(principal: Name, json: Json = False) -> None:
     """End the power of its tokens at once, and its sessions for good."""
-    _tell(session.run(lambda desk: desk.disable_principal(principal)), json)
+    _tell(session.run(lambda backend: backend.disable_principal(principal)), json)
 
 
 @app.command()
 def enable(principal: Name, json: Json = False) -> None:
     """Give its tokens their power back."""
-    _tell(session.run(lambda desk: desk.enable_principal(principal)), json)
+    _tell(session.run(lambda backend: backend.enable_principal(principal)), json)
 
 
 @app.command()

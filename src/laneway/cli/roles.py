@@ -28,7 +28,7 @@ Permissions = Annotated[
 @app.command()
 def ls(json: Json = False) -> None:
     """List the roles with what they may do."""
-    found = session.run(lambda desk: desk.roles())
+    found = session.run(lambda backend: backend.roles())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -41,7 +41,7 @@ def ls(json: Json = False) -> None:
 def create(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Create a role of any set of permissions."""
     chosen = inputs.names(permissions)
-    made = session.run(lambda desk: desk.create_role(role, chosen))
+    made = session.run(lambda backend: backend.create_role(role, chosen))
     if json:
         show_json(made.to_dict())
     else:
@@ -52,7 +52,7 @@ def create(role: Name, permissions: Permissions, json: Json = False) -> None:
 def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Change what a role may do, at once for everybody who has it."""
     chosen = inputs.names(permissions)
-    changed = session.run(lambda desk: desk.change_role(role, chosen))
+    changed = session.run(lambda backend: backend.change_role(role, chosen))
     if json:
         show_json(changed.to_dict())
     else:
@@ -62,7 +62,7 @@ def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
 @app.command()
 def delete(role: Name, json: Json = False) -> None:
     """Delete a role that nobody has."""
-    session.run(lambda desk: desk.delete_role(role))
+    session.run(lambda backend: backend.delete_role(role))
     if json:
         show_json({"name": role, "deleted": True})
     else:
@@ -80,7 +80,7 @@ def grants(
     json: Json = False,
 ) -> None:
     """List who has which role, and for which jobs."""
-    found = session.run(lambda desk: desk.grants(principal, role))
+    found = session.run(lambda backend: backend.grants(principal, role))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -133,7 +133,7 @@ def grant(
         inputs.bound(max_types, "max_types"),
     )
     made = session.run(
-        lambda desk: desk.grant_role(principal, role, scope, workspace, chosen, bounds)
+        lambda backend: backend.grant_role(principal, role, scope, workspace, chosen, bounds)
     )
     _tell(made, "has", json)
 
@@ -149,7 +149,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Take a role away from a principal."""
-    _tell(session.run(lambda desk: desk.revoke_grant(grant)), "no longer has", json)
+    _tell(session.run(lambda backend: backend.revoke_grant(grant)), "no longer has", json)
 
 
 def _tell(grant: RoleGrant, verb: str, json: bool) -> None:

@@ -30,7 +30,7 @@ def _said(schedule: Schedule, done: str, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List the schedules, when each runs next and what came of its last slot."""
-    found = session.run(lambda desk: desk.schedules())
+    found = session.run(lambda backend: backend.schedules())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -42,13 +42,13 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(schedule: Name, json: Json = False) -> None:
     """Show one schedule with its cron in words and its newest slots."""
-    found = session.run(lambda desk: desk.schedule(schedule))
+    found = session.run(lambda backend: backend.schedule(schedule))
     if json:
         show_json(found.to_dict())
         return
     from laneway.cli import tables
 
-    newest = session.run(lambda desk: desk.slots(schedule, limit=5, before=None))
+    newest = session.run(lambda backend: backend.slots(schedule, limit=5, before=None))
     show(tables.schedule(found))
     if newest:
         line("")
@@ -130,26 +130,26 @@ def set_(
         change["tags"] = [] if tag == [inputs.NONE] else tag
     if payload is not None:
         change["payload"] = inputs.payload(payload, None, [], session.settings().payload_limits)
-    made = session.run(lambda desk: desk.put_schedule(schedule, change))
+    made = session.run(lambda backend: backend.put_schedule(schedule, change))
     _said(made, f"set {', '.join(sorted(change))}", json)
 
 
 @app.command()
 def enable(schedule: Name, json: Json = False) -> None:
     """Let a schedule run from its next slot on; an error that stopped it is forgiven."""
-    _said(session.run(lambda desk: desk.enable_schedule(schedule)), "enabled", json)
+    _said(session.run(lambda backend: backend.enable_schedule(schedule)), "enabled", json)
 
 
 @app.command()
 def disable(schedule: Name, json: Json = False) -> None:
     """Stop a schedule; slots until it is enabled are not missed, and not made up."""
-    _said(session.run(lambda desk: desk.disable_schedule(schedule)), "disabled", json)
+    _said(session.run(lambda backend: backend.disable_schedule(schedule)), "disabled", json)
 
 
 @app.command()
 def delete(schedule: Name, json: Json = False) -> None:
     """Delete a schedule and its slots; its jobs stay, and `rollback` brings it back."""
-    session.run(lambda desk: desk.delete_schedule(schedule))
+    session.run(lambda backend: backend.delete_schedule(schedule))
     if json:
         show_json({"name": schedule, "deleted": True})
     else:
@@ -165,7 +165,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a schedule now, enabled or not; the id of its job goes to stdout."""
-    ran = session.run(lambda desk: desk.run_schedule(schedule, check=check))
+    ran = session.run(lambda backend: backend.run_schedule(schedule, check=check))
     if json:
         job_id = str(ran.job_id) if ran.job_id else None
         show_json({"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": job_id})
@@ -188,7 +188,7 @@ def slots(
     json: Json = False,
 ) -> None:
     """Show what came of the slots of a schedule, newest first."""
-    found = session.run(lambda desk: desk.slots(schedule, limit=limit, before=before))
+    found = session.run(lambda backend: backend.slots(schedule, limit=limit, before=before))
     if json:
         show_json_lines(each.to_dict() for each in found)
         return

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from laneway.cli.backends.database import DatabaseDesk
-    from laneway.cli.backends.server import ServerDesk
+    from laneway.cli.backends.database import DatabaseBackend
+    from laneway.cli.backends.server import ServerBackend
     from laneway.config.settings import Settings
     from laneway.domain.actor import Actor
     from laneway.http import AsyncClient
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from laneway.store.database import Database
 
 T = TypeVar("T")
-Desk: TypeAlias = "DatabaseDesk | ServerDesk"
+Backend: TypeAlias = "DatabaseBackend | ServerBackend"
 # What a client calls it, and what the command line does.
 _WORDS: Final = {"base_url": "--server", "token": "--token (LANEWAY_TOKEN)"}
 
@@ -134,31 +134,31 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
 
 
 @asynccontextmanager
-async def _desk() -> AsyncIterator[Desk]:
+async def _desk() -> AsyncIterator[Backend]:
     if _server is not None:
-        from laneway.cli.backends.server import ServerDesk
+        from laneway.cli.backends.server import ServerBackend
 
         async with connected() as client:
-            yield ServerDesk(client)
+            yield ServerBackend(client)
         return
-    from laneway.cli.backends.database import DatabaseDesk
+    from laneway.cli.backends.database import DatabaseBackend
     from laneway.control.missing import with_names
     from laneway.errors import NotFound
 
     async with opened() as db:
         try:
-            yield DatabaseDesk(db, principal())
+            yield DatabaseBackend(db, principal())
         except NotFound as error:
             raise await with_names(db, error) from None
 
 
-def run(verb: Callable[[Desk], Awaitable[T]]) -> T:
+def run(verb: Callable[[Backend], Awaitable[T]]) -> T:
     """Runs one verb, in the database or by the server."""
     import asyncio
 
     async def once() -> T:
-        async with _desk() as desk:
-            return await verb(desk)
+        async with _desk() as backend:
+            return await verb(backend)
 
     return asyncio.run(once())
 

@@ -12,7 +12,7 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.counts import StateCount
     from laneway.domain.job_type import PublishedType
     from laneway.domain.stats import Failures
@@ -25,10 +25,10 @@ Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only of this lan
 def counts(chosen: Chosen, json: Json = False) -> None:
     """Count the jobs in each state, up to some 10,000."""
 
-    async def verb(desk: Desk) -> list[StateCount]:
-        counted = await desk.count_jobs(chosen.wanted)
+    async def verb(backend: Backend) -> list[StateCount]:
+        counted = await backend.count_jobs(chosen.wanted)
         if not any(each.count for each in counted):
-            await say_unknown_lane(desk, chosen.options["lane"])
+            await say_unknown_lane(backend, chosen.options["lane"])
         return counted
 
     found = session.run(verb)
@@ -43,10 +43,10 @@ def counts(chosen: Chosen, json: Json = False) -> None:
 def types(lane: Lane = None, json: Json = False) -> None:
     """Job types that workers have published; those that no live worker knows are told apart."""
 
-    async def verb(desk: Desk) -> list[PublishedType]:
-        published = await desk.job_types(lane)
+    async def verb(backend: Backend) -> list[PublishedType]:
+        published = await backend.job_types(lane)
         if not published:
-            await say_unknown_lane(desk, lane)
+            await say_unknown_lane(backend, lane)
         return published
 
     found = session.run(verb)
@@ -69,7 +69,7 @@ def publishers(
     json: Json = False,
 ) -> None:
     """Applications and the job types they publish; the strictest policy of all is in force."""
-    found = session.run(lambda desk: desk.publishers(job_type, stale))
+    found = session.run(lambda backend: backend.publishers(job_type, stale))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -88,7 +88,7 @@ def forget_publisher(
     json: Json = False,
 ) -> None:
     """Forget the policy of an application that is gone, for one job type or for all."""
-    forgotten = session.run(lambda desk: desk.forget_publisher(application, job_type))
+    forgotten = session.run(lambda backend: backend.forget_publisher(application, job_type))
     if json:
         show_json({"application": application, "job_types": forgotten})
         return
@@ -110,12 +110,12 @@ def failures(
 ) -> None:
     """What jobs failed of lately, by job type and error, the most frequent first."""
 
-    async def verb(desk: Desk) -> Failures:
-        failed = await desk.failures(
+    async def verb(backend: Backend) -> Failures:
+        failed = await backend.failures(
             window_s=int(window), lane=lane, job_type=job_type, limit=limit
         )
         if not failed.items:
-            await say_unknown_lane(desk, lane)
+            await say_unknown_lane(backend, lane)
         return failed
 
     found = session.run(verb)

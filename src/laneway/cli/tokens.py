@@ -67,7 +67,7 @@ def create(
         # Before the token is made: one that cannot be written would be lost.
         file = None if out is None else stack.enter_context(_private_file(out))
         made = session.run(
-            lambda desk: desk.create_token(principal, name, narrowed, chosen, life, types)
+            lambda backend: backend.create_token(principal, name, narrowed, chosen, life, types)
         )
         if file is not None:
             file.write(f"{made.secret}\n")
@@ -109,7 +109,7 @@ def ls(
     json: Json = False,
 ) -> None:
     """List the tokens without their secrets: whose, until when, last used when."""
-    found = session.run(lambda desk: desk.tokens(principal))
+    found = session.run(lambda backend: backend.tokens(principal))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
@@ -131,7 +131,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """End a token's power for good, everywhere within five seconds."""
-    gone = session.run(lambda desk: desk.revoke_token(token))
+    gone = session.run(lambda backend: backend.revoke_token(token))
     if json:
         show_json(gone.to_dict())
     else:

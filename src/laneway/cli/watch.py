@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.job import Job
 
 
@@ -21,7 +21,7 @@ def outcome_code(job: Job) -> ExitCode:
     return ExitCode.OK if job.status.value == "completed" else ExitCode.FAILED
 
 
-async def follow_as_json(desk: Desk, job_id: UUID, interval: float) -> Job:
+async def follow_as_json(backend: Backend, job_id: UUID, interval: float) -> Job:
     """One line per change, without attempts, which are not read; answers the job as it ended."""
 
     def tell(job: Job) -> None:
@@ -29,19 +29,19 @@ async def follow_as_json(desk: Desk, job_id: UUID, interval: float) -> Job:
         del told["attempts"]
         show_json(told)
 
-    return await _follow(desk, job_id, interval, tell)
+    return await _follow(backend, job_id, interval, tell)
 
 
-async def follow_quietly(desk: Desk, job_id: UUID, interval: float) -> Job:
+async def follow_quietly(backend: Backend, job_id: UUID, interval: float) -> Job:
     """Answers the job as it ended."""
-    return await _follow(desk, job_id, interval, lambda job: None)
+    return await _follow(backend, job_id, interval, lambda job: None)
 
 
 async def _follow(
-    desk: Desk, job_id: UUID, interval: float, on_change: Callable[[Job], None]
+    backend: Backend, job_id: UUID, interval: float, on_change: Callable[[Job], None]
 ) -> Job:
     last: Job | None = None
-    async for job in desk.follow(job_id, interval):
+    async for job in backend.follow(job_id, interval):
         on_change(job)
         last = job
     if last is None:
@@ -49,7 +49,7 @@ async def _follow(
     return last
 
 
-async def follow_with_bar(desk: Desk, job_id: UUID, interval: float) -> Job:
+async def follow_with_bar(backend: Backend, job_id: UUID, interval: float) -> Job:
     """A bar on stderr that moves; answers the job as it ended."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -75,7 +75,7 @@ async def follow_with_bar(desk: Desk, job_id: UUID, interval: float) -> Job:
                 message=visible(" ".join(word for word in words if word)),
             )
 
-        return await _follow(desk, job_id, interval, draw)
+        return await _follow(backend, job_id, interval, draw)
 
 
 def say_outcome(job: Job) -> None:

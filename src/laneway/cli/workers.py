@@ -14,7 +14,7 @@ from laneway.cli.output import note, show, show_json, show_json_lines, visible
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from laneway.cli.session import Desk
+    from laneway.cli.session import Backend
     from laneway.domain.overview import WorkerRow
 
 admin = group("What operators look at.")
@@ -34,7 +34,7 @@ def workers(ctx: typer.Context, json: Json = False) -> None:
 @app.command("lanes")
 def lanes_(json: Json = False) -> None:
     """Lanes: configuration, utilization, depth and oldest wait."""
-    found = session.run(lambda desk: desk.lanes())
+    found = session.run(lambda backend: backend.lanes())
     if json:
         show_json_lines(each.to_dict() for each in found)
         return
@@ -53,8 +53,8 @@ admin.command()(stats.failures)
 def drain(worker: Worker, json: Json = False) -> None:
     """Let one worker claim nothing more, until it is resumed or ends; what it runs finishes."""
 
-    async def verb(desk: Desk) -> WorkerRow:
-        return await desk.drain_worker(await _named(desk, worker))
+    async def verb(backend: Backend) -> WorkerRow:
+        return await backend.drain_worker(await _named(backend, worker))
 
     _said(session.run(verb), "drained", json)
 
@@ -63,13 +63,13 @@ def drain(worker: Worker, json: Json = False) -> None:
 def resume(worker: Worker, json: Json = False) -> None:
     """Let a drained worker claim again."""
 
-    async def verb(desk: Desk) -> WorkerRow:
-        return await desk.resume_worker(await _named(desk, worker))
+    async def verb(backend: Backend) -> WorkerRow:
+        return await backend.resume_worker(await _named(backend, worker))
 
     _said(session.run(verb), "resumed", json)
 
 
-async def _named(desk: Desk, worker: str) -> UUID:
+async def _named(backend: Backend, worker: str) -> UUID:
     """The worker of that id, or the live one of that name."""
     from uuid import UUID
 
@@ -79,7 +79,7 @@ async def _named(desk: Desk, worker: str) -> UUID:
     try:
         return UUID(worker)
     except ValueError:
-        seen = await desk.overview(1)
+        seen = await backend.overview(1)
     found = [each.id for each in seen.live if each.name == worker]
     if not found:
         names = [each.name for each in seen.live]
@@ -112,11 +112,11 @@ def top(
     if once or json or not output.is_terminal():
         _show_overview(json)
         return
-    session.run(lambda desk: _keep_showing(desk, max(interval, 0.1)))
+    session.run(lambda backend: _keep_showing(backend, max(interval, 0.1)))
 
 
 def _show_overview(json: bool) -> None:
-    seen = session.run(lambda desk: desk.overview())
+    seen = session.run(lambda backend: backend.overview())
     if json:
         show_json(seen.to_dict())
         return
@@ -125,7 +125,7 @@ def _show_overview(json: bool) -> None:
     show(tables.overview(seen))
 
 
-async def _keep_showing(desk: Desk, interval: float) -> None:
+async def _keep_showing(backend: Backend, interval: float) -> None:
     import asyncio
 
     from rich.console import Group
@@ -139,7 +139,7 @@ async def _keep_showing(desk: Desk, interval: float) -> None:
     with Live(console=screen, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                seen = await desk.overview(screen.height)
+                seen = await backend.overview(screen.height)
                 foot = f"every {output.seconds(interval)} · Ctrl-C ends"
                 live.update(Group(tables.overview(seen), Text(f"\n{foot}", "dim")), refresh=True)
             except UnsuitableDatabase:

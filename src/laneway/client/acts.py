@@ -11,14 +11,14 @@ from laneway.domain.verb_rules import State
 from laneway.store import approvals, audit, jobs
 from laneway.store.approvals import Decided
 from laneway.store.database import Runner
-from laneway.store.jobs import Met
+from laneway.store.jobs import FoundState
 
 # Who is kept where the application does not say.
 APPLICATION: Final = "application"
 _LIVE: Final = frozenset(status.value for status in Status if status not in TERMINAL)
 
 
-async def cancel(runner: Runner, job_id: UUID, by: str | None, reason: str | None) -> Met:
+async def cancel(runner: Runner, job_id: UUID, by: str | None, reason: str | None) -> FoundState:
     """The answer to a cancel, whether or not it was accepted."""
     answer = await runner.run(jobs.cancel(job_id, by, reason))
     if answer.found_in in _LIVE:

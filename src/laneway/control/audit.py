@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from laneway.domain import verb_rules
-from laneway.domain.audit import WORD_BYTES, ActFilter, AuditEntry
+from laneway.domain.audit import WORD_BYTES, AuditEntry, AuditFilter
 from laneway.domain.change import Change
 from laneway.domain.page import Page
 from laneway.domain.stored_json import StoredJson
@@ -115,7 +115,7 @@ def _cut(name: str | None) -> str | None:
 
 async def listing(
     db: Database,
-    wanted: ActFilter | None = None,
+    wanted: AuditFilter | None = None,
     *,
     limit: int = 50,
     cursor: str | None = None,
@@ -126,7 +126,7 @@ async def listing(
     With `as_text`, large states are `StoredJson`.
     """
     verb_rules.check_page(limit)
-    asked = (wanted or ActFilter()).check()
+    asked = (wanted or AuditFilter()).check()
     before = verb_rules.position(cursor)
     newest = history.NEWEST if before is None else before
     found = await db.run(store.listing(asked, limit=limit, before=newest, as_text=as_text))

@@ -223,7 +223,9 @@ def _act(db: Database, order: BulkRequest, by: str, limits: Limits | None) -> _A
     }[order.verb]
 
 
-async def _retry_within(db: Database, job_id: UUID, limits: Limits | None) -> store.Met | str:
+async def _retry_within(
+    db: Database, job_id: UUID, limits: Limits | None
+) -> store.FoundState | str:
     """Lets a job wait again if the limits allow it; else says why not."""
     job = None if limits is None else await db.run(store.get(job_id))
     if limits is None or job is None:
@@ -258,7 +260,7 @@ async def outranks(db: Database, job: Job, bounds: Bounds) -> bool:
     return known is None or known.priority != job.priority
 
 
-async def _retry(db: Database, job: Job, quota: Quota) -> store.Met:
+async def _retry(db: Database, job: Job, quota: Quota) -> store.FoundState:
     job_id = job.id
     asked = quotas.Asked(job.workspace, job.job_type, None)
     async with db.transaction() as transaction:

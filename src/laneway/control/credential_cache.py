@@ -18,7 +18,7 @@ FRESH_S: Final = 2.0
 _MOST_CACHED: Final = 10_000
 
 
-class Gatekeeper:
+class CredentialCache:
     """Knows for a moment whom a token belongs to, so that a busy client costs no statement each."""
 
     # Whether the audit is to know what assistants read.

@@ -12,7 +12,7 @@ from typing import Final
 
 from laneway.control import server_settings
 from laneway.control.audit import listing
-from laneway.domain.audit import ActFilter
+from laneway.domain.audit import AuditFilter
 from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
 from laneway.domain.text import visible
@@ -323,7 +323,7 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
     limits, types = [
         await listing(
             db,
-            ActFilter(action=action, outcome="refused", newer_than=LACKS_S),
+            AuditFilter(action=action, outcome="refused", newer_than=LACKS_S),
             limit=LACKS_SHOWN,
         )
         for action in (LIMIT_REFUSED, DECLARATION_IGNORED)

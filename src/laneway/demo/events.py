@@ -16,7 +16,7 @@ from laneway.store.database import Database
 KEPT = 40
 
 
-class Chronicle:
+class EventLog:
     """Events with the time since the start; each is passed on as it happens."""
 
     def __init__(self, pass_on: Callable[[float, str], None]) -> None:

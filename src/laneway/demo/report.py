@@ -20,7 +20,7 @@ FIGURES_FILE = Path("bench/latest/demo.json")
 
 
 @dataclass(frozen=True)
-class Findings:
+class Report:
     """All jobs of a run with their attempts, as they are at its end."""
 
     jobs: Sequence[Job]

@@ -14,11 +14,11 @@ from rich.console import Console
 from laneway.control import lanes, workers
 from laneway.demo import scenarios, workload
 from laneway.demo.app import lw
-from laneway.demo.events import Chronicle, JobStates
+from laneway.demo.events import EventLog, JobStates
 from laneway.demo.home import env_file
-from laneway.demo.report import Findings
+from laneway.demo.report import Report
 from laneway.demo.screen import Screen, live_view
-from laneway.demo.workers import Crew, tail
+from laneway.demo.workers import DemoWorkers, tail
 from laneway.errors import JobFailed
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ PATIENCE_S = 90.0
 CREW = (("interactive", "maintenance", "default"), ("system",))
 
 
-class Performance:
+class DemoRun:
     """Holds what the parts of a run share."""
 
     def __init__(self, home: Path, console: Console, hurry: asyncio.Event) -> None:
@@ -40,9 +40,9 @@ class Performance:
         self._console = console
         self._hurry = hurry
         self._live = live_view(console)
-        self._chronicle = Chronicle(self._pass_on)
+        self._chronicle = EventLog(self._pass_on)
         self._tally = JobStates(lw.database)
-        self._crew = Crew(home, self._chronicle.tell)
+        self._crew = DemoWorkers(home, self._chronicle.tell)
         self._footer: list[str] = []
 
     async def run(self, once: bool, began: float) -> int:
@@ -50,7 +50,7 @@ class Performance:
             stack.push_async_callback(lw.close)
             stack.push_async_callback(self._crew.stop, self._hurry)
             await self._start_crew()
-            scene = scenarios.Scene(lw, self._crew, self._chronicle, self._tally)
+            scene = scenarios.Scenario(lw, self._crew, self._chronicle, self._tally)
             async with self._watched():
                 findings = await self._act(scene, began)
                 if not once:
@@ -72,7 +72,7 @@ class Performance:
             served = ", ".join(member.lanes)
             self._chronicle.tell(f"worker {member.letter} (pid {pid}) serves {served}")
 
-    async def _act(self, scene: scenarios.Scene, began: float) -> Findings:
+    async def _act(self, scene: scenarios.Scenario, began: float) -> Report:
         kill: scenarios.Kill | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
@@ -86,7 +86,7 @@ class Performance:
                     await self._tally.refresh()
                     await asyncio.sleep(0.1)
         jobs = [await handle.get() for handle in self._tally.submitted]
-        return Findings(jobs, kill, time.monotonic() - began)
+        return Report(jobs, kill, time.monotonic() - began)
 
     @contextlib.asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
@@ -128,7 +128,7 @@ class Performance:
             "Then write handlers of your own: README.md, examples/",
         ]
 
-    def _judge(self, findings: Findings) -> int:
+    def _judge(self, findings: Report) -> int:
         findings.save()
         broken = findings.broken_laws()
         self._console.print()

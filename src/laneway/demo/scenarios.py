@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from laneway import Job, JobHandle, Laneway
 from laneway.control import jobs
-from laneway.demo.events import Chronicle, JobStates
-from laneway.demo.workers import Crew
+from laneway.demo.events import EventLog, JobStates
+from laneway.demo.workers import DemoWorkers
 from laneway.domain.states import TERMINAL, Status
 
 LOOK_S = 0.1
@@ -19,12 +19,12 @@ PRIMES_BELOW = 3_000_000
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scenario:
     """What a story needs."""
 
     lw: Laneway
-    crew: Crew
-    chronicle: Chronicle
+    crew: DemoWorkers
+    chronicle: EventLog
     tally: JobStates
 
     async def submit(self, job_type: str, payload: dict[str, object] | None = None) -> JobHandle:
@@ -52,14 +52,14 @@ class Kill:
     done: int
 
 
-async def project(scene: Scene) -> None:
+async def project(scene: Scenario) -> None:
     """A long one with progress."""
     handle = await scene.submit("projection")
     await handle.wait()
     scene.tell("projection completed; meanwhile no other lane had to wait for it")
 
 
-async def synchronise(scene: Scene) -> None:
+async def synchronise(scene: Scenario) -> None:
     """One that fails, waits and succeeds."""
     handle = await scene.submit("sync_calendar", {"account": "ada"})
     told = 0
@@ -74,7 +74,7 @@ async def synchronise(scene: Scene) -> None:
             scene.tell(f"attempt {job.attempt} of sync_calendar completed")
 
 
-async def kill_and_resume(scene: Scene) -> Kill | None:
+async def kill_and_resume(scene: Scenario) -> Kill | None:
     """One whose worker is killed with kill -9, and that goes on from its checkpoint."""
     handle = await scene.submit("restore", {"backup": "monday", "tables": TABLES})
     job = await scene.seen(handle, lambda job: _done(job) >= KILL_AT)
@@ -100,14 +100,14 @@ async def kill_and_resume(scene: Scene) -> Kill | None:
     return kill
 
 
-async def count_primes(scene: Scene) -> None:
+async def count_primes(scene: Scenario) -> None:
     """One in a process of its own."""
     handle = await scene.submit("count_primes", {"below": PRIMES_BELOW})
     count = await handle.wait()
     scene.tell(f"count_primes, in a process of its own: {count:,} below {PRIMES_BELOW:,}")
 
 
-async def cancel_runaway(scene: Scene) -> None:
+async def cancel_runaway(scene: Scenario) -> None:
     """One that never ends by itself."""
     handle = await scene.submit("runaway")
     await scene.seen(handle, lambda job: job.status is Status.RUNNING)
@@ -125,7 +125,7 @@ def _done(job: Job) -> int:
     return int(job.progress.done or 0) if job.progress else 0
 
 
-async def _tell_resumption(scene: Scene, kill: Kill) -> None:
+async def _tell_resumption(scene: Scenario, kill: Kill) -> None:
     """Tells where the attempt after the kill began, as soon as it has said so."""
     while True:
         job = await kill.job.get()

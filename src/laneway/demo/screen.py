@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from laneway.demo.events import Chronicle, JobStates
-from laneway.demo.workers import Crew
+from laneway.demo.events import EventLog, JobStates
+from laneway.demo.workers import DemoWorkers
 from laneway.domain.overview import ActiveJob, LaneStatus, Overview, active_progress
 
 SLOTS_SHOWN = 16
@@ -35,7 +35,7 @@ class Screen:
     """Draws one frame at a time."""
 
     def __init__(
-        self, console: Console, crew: Crew, chronicle: Chronicle, tally: JobStates
+        self, console: Console, crew: DemoWorkers, chronicle: EventLog, tally: JobStates
     ) -> None:
         self._console = console
         self._crew = crew

@@ -98,9 +98,9 @@ async def _perform(once: bool, home: Path, console: Console, hurry: asyncio.Even
         os.environ["LANEWAY_DATABASE_URL"] = dsn
         _write_env_file(home, dsn)
         # Only now: the application reads its settings when it is imported.
-        from laneway.demo.run import Performance
+        from laneway.demo.run import DemoRun
 
-        performance = Performance(home, console, hurry)
+        performance = DemoRun(home, console, hurry)
         return await performance.run(once, began)
 
 

@@ -31,7 +31,7 @@ class WorkerDidNotStart(LanewayError):
 
 
 @dataclass(eq=False)
-class Member:
+class DemoWorker:
     """One worker process, under a letter that people can remember."""
 
     letter: str
@@ -47,7 +47,7 @@ class Member:
         self.process.send_signal(signal.SIGKILL)
 
 
-class Crew:
+class DemoWorkers:
     """Starts workers and replaces those that die, until it is stopped."""
 
     def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
@@ -57,17 +57,17 @@ class Crew:
         self._watches: set[asyncio.Task[None]] = set()
         self._letter_of: dict[UUID, str] = {}
         self._is_stopping = False
-        self.members: list[Member] = []
+        self.members: list[DemoWorker] = []
 
     def letter(self, worker_id: UUID | None) -> str:
         """What people here call a worker, also one that is gone."""
         return self._letter_of.get(worker_id, "?") if worker_id is not None else "?"
 
-    def holder(self, worker_id: UUID | None) -> Member | None:
+    def holder(self, worker_id: UUID | None) -> DemoWorker | None:
         """The living worker with this id."""
         return next((each for each in self.members if each.worker_id == worker_id), None)
 
-    async def start(self, *lanes: str) -> Member:
+    async def start(self, *lanes: str) -> DemoWorker:
         """A worker process that serves these lanes, once it does."""
         member = await self._launch(lanes)
         watch = asyncio.create_task(self._watch(member))
@@ -101,7 +101,7 @@ class Crew:
         while self._watches:
             await asyncio.wait(self._watches)
 
-    async def _launch(self, lanes: Sequence[str]) -> Member:
+    async def _launch(self, lanes: Sequence[str]) -> DemoWorker:
         letter = next(self._letters)
         command = [sys.executable, "-m", "laneway", "worker", APP, f"--lanes={','.join(lanes)}"]
         out_r, out_w = os.pipe()
@@ -128,14 +128,14 @@ class Crew:
             os.close(out_w)
             os.close(watched_r)
         os.set_blocking(out_r, False)
-        member = Member(letter, tuple(lanes), process, log, (out_r, leash_w))
+        member = DemoWorker(letter, tuple(lanes), process, log, (out_r, leash_w))
         self.members.append(member)
         if self._is_stopping:
             member.kill()
         asyncio.get_running_loop().add_reader(out_r, self._hear, member)
         return member
 
-    def _hear(self, member: Member) -> None:
+    def _hear(self, member: DemoWorker) -> None:
         try:
             data = os.read(member.leash[0], 4096)
         except BlockingIOError:
@@ -147,7 +147,7 @@ class Crew:
             self._letter_of[member.worker_id] = member.letter
             member.is_ready.set()
 
-    async def _watch(self, member: Member) -> None:
+    async def _watch(self, member: DemoWorker) -> None:
         code = await member.process.wait()
         self.members.remove(member)
         asyncio.get_running_loop().remove_reader(member.leash[0])

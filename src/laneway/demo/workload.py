@@ -7,14 +7,14 @@ import itertools
 import random
 
 from laneway import Laneway
-from laneway.demo.events import Chronicle, JobStates
+from laneway.demo.events import EventLog, JobStates
 
 DOCUMENTS = 10
 IMAGES = 36
 TRICKLE_S = 1.0
 
 
-async def submit_burst(lw: Laneway, chronicle: Chronicle, tally: JobStates) -> None:
+async def submit_burst(lw: Laneway, chronicle: EventLog, tally: JobStates) -> None:
     """More than the lanes have slots for, so that some of it waits."""
     chronicle.tell(
         f"{DOCUMENTS} documents for `interactive` (2 slots), {IMAGES} images for `default`"
@@ -29,7 +29,7 @@ async def submit_burst(lw: Laneway, chronicle: Chronicle, tally: JobStates) -> N
     )
 
 
-async def trickle(lw: Laneway, chronicle: Chronicle, tally: JobStates) -> None:
+async def trickle(lw: Laneway, chronicle: EventLog, tally: JobStates) -> None:
     """A little of everything, for as long as somebody watches."""
     for n in itertools.count(1):
         await asyncio.sleep(TRICKLE_S)

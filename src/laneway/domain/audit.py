@@ -104,7 +104,7 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActFilter:
+class AuditFilter:
     """None does not narrow; what is given must all hold.
 
     `newer_than` is in seconds, by the database's clock.
@@ -120,7 +120,7 @@ class ActFilter:
     since: datetime | None = None
     newer_than: float | None = None
 
-    def check(self) -> ActFilter:
+    def check(self) -> AuditFilter:
         """This filter, or InvalidInput with the field and the rule it breaks."""
         for field in ("actor", "action", "kind", "name", "workspace"):
             value = getattr(self, field)

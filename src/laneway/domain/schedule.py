@@ -231,7 +231,7 @@ _FIELDS: Final = frozenset(field.name for field in fields(Schedule))
 # Which slots have their turn ------------------------------------------------------------------
 
 
-class Turn(NamedTuple):
+class FirePlan(NamedTuple):
     """Slots to fire now, oldest first, what is said of them, and where the schedule stands then.
 
     `missed_at` is the newest of the slots that nobody will fire, `missed` says how many.
@@ -252,7 +252,7 @@ def decide(
     now: datetime,
     most: int = BATCH,
     last: datetime | None = None,
-) -> Turn:
+) -> FirePlan:
     """What to do at `now` about a schedule whose first slot without an outcome is `first`.
 
     skip: slots at most a minute late. coalesce: the newest. catch_up: the newest `catch_up`.
@@ -263,7 +263,7 @@ def decide(
         passed = min(now - GRACE, last)
         after = first if first > passed else cron_.next_slot(timing, passed)
         if after is None or after > now:
-            return Turn((), None, None, None, after)
+            return FirePlan((), None, None, None, after)
         first = after
     in_grace = int(GRACE.total_seconds()) + 1
     keep = {"skip": in_grace, "coalesce": 1}.get(missed, catch_up)
@@ -275,14 +275,16 @@ def decide(
     slots, left = tuple(due[:most]), due[most:]
     next_at = left[0] if left else cron_.next_slot(timing, now)
     if older <= 0:
-        return Turn(slots, None, None, None, next_at)
+        return FirePlan(slots, None, None, None, next_at)
     counted = f"{older} slots" if found.is_exact else f"more than {older} slots"
     if older == 1:
         counted = "1 slot"
     if missed == "coalesce":
-        return Turn(slots, f"also for {counted} missed since {_minute(first)}", None, None, next_at)
+        return FirePlan(
+            slots, f"also for {counted} missed since {_minute(first)}", None, None, next_at
+        )
     missed_at = found.newest[-len(due) - 1]
-    return Turn(slots, None, missed_at, f"{counted} missed since {_minute(first)}", next_at)
+    return FirePlan(slots, None, missed_at, f"{counted} missed since {_minute(first)}", next_at)
 
 
 def replanned(

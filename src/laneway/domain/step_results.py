@@ -25,7 +25,7 @@ _PLACE: Final = f"payload.{_NAME}"
 _AWAITED: Final = (collections.abc.Awaitable, collections.abc.Coroutine)
 
 
-class Returns:
+class StepResults:
     """The results of one function: written, and read back as its hint says."""
 
     __slots__ = ("_field", "_limits", "_shape")
@@ -39,7 +39,9 @@ class Returns:
                 self._shape = _shape(hint)
 
     @classmethod
-    def of(cls, field: str, fn: Callable[..., Any], hint: Any, limits: PayloadLimits) -> Returns:
+    def of(
+        cls, field: str, fn: Callable[..., Any], hint: Any, limits: PayloadLimits
+    ) -> StepResults:
         """By the hint given, else by the one the function has."""
         return cls(field, _hint(field, fn) if hint is UNSAID else hint, limits)
 

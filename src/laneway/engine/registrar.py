@@ -15,7 +15,7 @@ from laneway.domain.job_type import forgetting
 from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit
 from laneway.domain.overview import TOUCH_S
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registry import Registry
@@ -46,7 +46,7 @@ class Registrar(Service):
         complaints: ThrottledWarnings,
         worker: WorkerInfo,
         on_resumed: Callable[[], None],
-        rooms: Rooms | None = None,
+        rooms: Capacity | None = None,
     ) -> None:
         """Without `rooms` the process runs no jobs."""
         super().__init__(complaints)

@@ -19,29 +19,29 @@ from laneway import __version__, forks
 from laneway.config.settings import Settings
 from laneway.domain.overview import Transport
 from laneway.engine.child.process_pool import ProcessPool
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
 from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
-from laneway.engine.claim.peer_wakeups import Neighbours
+from laneway.engine.claim.peer_wakeups import PeerWakeups
 from laneway.engine.claim.poller import Poller
-from laneway.engine.claim.wakeups import Listening
+from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.databases import Databases
 from laneway.engine.hooks import call_hooks
 from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.lease.attempt_store import DatabaseLedger
+from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import MOST, Completer
 from laneway.engine.lease.heartbeat import Heartbeat, renewed_in
-from laneway.engine.process.loop_marker import Marker
+from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.engine.process.worker_metrics import Counting
+from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
 from laneway.engine.run.executor import Executor
-from laneway.engine.run.handler_requests import Requests
+from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.store import lanes
 from laneway.store.leases import Verdict, WriteResult
@@ -83,25 +83,25 @@ class Worker:
         self.spent = asyncio.Event()
         self._transport: Transport = transport
         self._complaints = ThrottledWarnings()
-        self._counting = Counting()
+        self._counting = WorkerMetrics()
         self._state = lanes.ControlState(0, False, {})
         self.loops: dict[str, LaneLoop] = {}
         self.is_running = False
 
     # Building ---------------------------------------------------------------------------------
 
-    def _build(self, marker: Marker | None) -> None:
+    def _build(self, marker: LoopMarker | None) -> None:
         settings, complaints, checks = self.settings, self._complaints, self.registry.checks
         self.databases = Databases.of(self._dsn, settings)
         self._counting.watch(*self.databases)
         rest = self.databases.rest
-        self._neighbours = Neighbours(rest)
-        self.rooms = Rooms.of(settings, self._max_jobs)
+        self._neighbours = PeerWakeups(rest)
+        self.rooms = Capacity.of(settings, self._max_jobs)
         renewal = renewed_in(self._dsn, settings)
         self.heartbeat = Heartbeat(renewal, settings, complaints, self._on_heartbeat)
-        settle = DatabaseLedger(self.databases.settle)
+        settle = DatabaseAttemptStore(self.databases.settle)
         self.completer = Completer(settle, complaints, self._on_settled, self._portion)
-        self._requests = Requests(DatabaseLedger(rest), complaints, self._on_report)
+        self._requests = HandlerRequests(DatabaseAttemptStore(rest), complaints, self._on_report)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
         self.executor = Executor(
@@ -166,11 +166,11 @@ class Worker:
             self._on_resumed,
             self.rooms,
         )
-        self.listening = Listening(
+        self.listening = Wakeups(
             self._dsn, settings, complaints, self._on_message, self._on_listening
         )
 
-    async def start(self, marker: Marker | None = None) -> None:
+    async def start(self, marker: LoopMarker | None = None) -> None:
         """Connects (waiting for the database if it must), loads resources, begins to claim."""
         if self._is_off:
             log.info("LANEWAY_WORKER=off: no worker in this process")
@@ -328,7 +328,7 @@ class Worker:
     def _on_room(self) -> None:
         # The first to be woken is the first to claim.
         for loop in sorted(self.loops.values(), key=lambda one: self.rooms.last_turn(one.lane)):
-            if loop.is_hungry:
+            if loop.wants_work:
                 loop.wake()
         self._look_whether_spent()
 

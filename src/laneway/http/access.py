@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from laneway.domain.access import TOKEN_LIFE_S, NewToken, Principal, Role, RoleGrant, Token
-from laneway.domain.audit import ActFilter, AuditEntry
+from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bounds import Usual
 from laneway.domain.lane import check_lane_name
 from laneway.http import decode
@@ -164,7 +164,7 @@ def revoke_token(token_id: UUID) -> Call[Token]:
 # -- audit ------------------------------------------------------------------------------------
 
 
-def list_acts(wanted: ActFilter | None = None) -> Listing[AuditEntry]:
+def list_acts(wanted: AuditFilter | None = None) -> Listing[AuditEntry]:
     """Acts that match all that is given, newest first."""
     names = (
         "actor",
@@ -177,6 +177,6 @@ def list_acts(wanted: ActFilter | None = None) -> Listing[AuditEntry]:
         "since",
         "newer_than",
     )
-    asked = wanted or ActFilter()
+    asked = wanted or AuditFilter()
     given = words({name: getattr(asked, name) for name in names})
     return Listing("/admin/audit", lambda item: decode.read(AuditEntry, item), given)

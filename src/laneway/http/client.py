@@ -8,11 +8,11 @@ from typing import Self
 import httpx2
 
 from laneway.http.connection import RETRIES, TIMEOUT_S, Door, ServerAddress
-from laneway.http.runners import AsyncShell, SyncShell
+from laneway.http.runners import AsyncRunner, SyncRunner
 from laneway.http.verbs import Verbs
 
 
-class Client(Verbs, SyncShell):
+class Client(Verbs, SyncRunner):
     """Asks a server, from any thread.
 
     with Client("https://jobs.example.org", token) as client:
@@ -56,7 +56,7 @@ class Client(Verbs, SyncShell):
         self.close()
 
 
-class AsyncClient(Verbs, AsyncShell):
+class AsyncClient(Verbs, AsyncRunner):
     """Asks a server, within an event loop; every verb of Client, to be awaited.
 
     async with AsyncClient("https://jobs.example.org", token) as client:

@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from laneway.domain.page import Page
 from laneway.http.call import Listing
-from laneway.http.runners import AsyncShell, SyncShell
+from laneway.http.runners import AsyncRunner, SyncRunner
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ PAGE: Final = 200
 class Pages(Generic[T]):
     """Iterate over it for all items, or ask for a page."""
 
-    def __init__(self, shell: SyncShell, listing: Listing[T]) -> None:
+    def __init__(self, shell: SyncRunner, listing: Listing[T]) -> None:
         self._shell = shell
         self._listing = listing
 
@@ -39,7 +39,7 @@ class Pages(Generic[T]):
 class AsyncPages(Generic[T]):
     """Iterate over it for all items, or ask for a page."""
 
-    def __init__(self, shell: AsyncShell, listing: Listing[T]) -> None:
+    def __init__(self, shell: AsyncRunner, listing: Listing[T]) -> None:
         self._shell = shell
         self._listing = listing
 

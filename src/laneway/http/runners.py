@@ -21,7 +21,7 @@ T = TypeVar("T")
 _LOST = (httpx2.RequestError, httpx2.StreamError)
 
 
-class SyncShell:
+class SyncRunner:
     """Steps as plain calls."""
 
     def __init__(self, to: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
@@ -115,7 +115,7 @@ class _Stream:
             self._answer = None
 
 
-class AsyncShell:
+class AsyncRunner:
     """Steps that an event loop waits for."""
 
     def __init__(self, to: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:

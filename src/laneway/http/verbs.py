@@ -12,7 +12,7 @@ from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
-from laneway.http.runners import AsyncShell, SyncShell
+from laneway.http.runners import AsyncRunner, SyncRunner
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,10 +28,10 @@ class ClientMethod(Generic[P, T]):
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, client: SyncShell, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: SyncRunner, owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: AsyncShell, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
+    def __get__(self, client: AsyncRunner, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: SyncRunner | AsyncRunner | None, owner: type) -> Any:
         if client is None:
             return self
         return _bound(self.build, client.perform)
@@ -47,13 +47,13 @@ class ListVerb(Generic[P, T]):
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, client: SyncShell, owner: type) -> Callable[P, Pages[T]]: ...
+    def __get__(self, client: SyncRunner, owner: type) -> Callable[P, Pages[T]]: ...
     @overload
-    def __get__(self, client: AsyncShell, owner: type) -> Callable[P, AsyncPages[T]]: ...
-    def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
+    def __get__(self, client: AsyncRunner, owner: type) -> Callable[P, AsyncPages[T]]: ...
+    def __get__(self, client: SyncRunner | AsyncRunner | None, owner: type) -> Any:
         if client is None:
             return self
-        kind = Pages if isinstance(client, SyncShell) else AsyncPages
+        kind = Pages if isinstance(client, SyncRunner) else AsyncPages
         return _bound(self.build, lambda listing: kind(client, listing))  # type: ignore[arg-type]
 
 
@@ -67,10 +67,10 @@ class StreamVerb(Generic[P]):
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, client: SyncShell, owner: type) -> Callable[P, Iterator[Event]]: ...
+    def __get__(self, client: SyncRunner, owner: type) -> Callable[P, Iterator[Event]]: ...
     @overload
-    def __get__(self, client: AsyncShell, owner: type) -> Callable[P, AsyncIterator[Event]]: ...
-    def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
+    def __get__(self, client: AsyncRunner, owner: type) -> Callable[P, AsyncIterator[Event]]: ...
+    def __get__(self, client: SyncRunner | AsyncRunner | None, owner: type) -> Any:
         if client is None:
             return self
         return _bound(self.build, lambda stream: client.emit(follow(stream)))
@@ -86,10 +86,10 @@ class FlowVerb(Generic[P, T]):
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, client: SyncShell, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: SyncRunner, owner: type) -> Callable[P, T]: ...
     @overload
-    def __get__(self, client: AsyncShell, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, client: SyncShell | AsyncShell | None, owner: type) -> Any:
+    def __get__(self, client: AsyncRunner, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: SyncRunner | AsyncRunner | None, owner: type) -> Any:
         if client is None:
             return self
         return _bound(self.build, client.run)

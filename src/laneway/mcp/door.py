@@ -34,10 +34,10 @@ _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 def install(app: FastAPI) -> None:
     """Opens the door on an application of the API."""
     # Innermost: ids, bounds and headers of all requests are of these too.
-    app.user_middleware.append(Middleware(McpDoor, api=app))
+    app.user_middleware.append(Middleware(McpEndpoint, api=app))
 
 
-class McpDoor:
+class McpEndpoint:
     """Answers /mcp itself and lets everything else pass."""
 
     def __init__(self, app: ASGIApp, api: ASGIApp) -> None:

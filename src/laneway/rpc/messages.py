@@ -60,7 +60,7 @@ ANSWERS: Final = {
 }
 
 
-class News(NamedTuple):
+class ProgressUpdate(NamedTuple):
     """What one update says: of progress, lines and steps, whatever it has."""
 
     report: Report | None
@@ -68,7 +68,7 @@ class News(NamedTuple):
     steps: list[StepResult]
 
 
-class Noted(NamedTuple):
+class ProgressReply(NamedTuple):
     """What became of an update, and its steps as they will be read."""
 
     answer: str
@@ -222,7 +222,7 @@ def check_updates(updates: Sequence[pb.Update]) -> None:
     bounded("steps", sum(len(one.steps) for one in updates), MOST_STEPS)
 
 
-def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits) -> News:
+def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits) -> ProgressUpdate:
     """What an update says; one that says nothing says that the work moves."""
     lines = [_line(line, claim, f"{field}.lines[{i}]") for i, line in enumerate(one.lines)]
     steps = [_step(step, claim, f"{field}.steps[{i}]", limits) for i, step in enumerate(one.steps)]
@@ -239,7 +239,7 @@ def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits)
     )
     says_more = lines or steps
     is_silent = report.count(None) == len(report) - 1
-    return News(None if is_silent and says_more else report, lines, steps)
+    return ProgressUpdate(None if is_silent and says_more else report, lines, steps)
 
 
 def _line(line: pb.LogLine, claim: Claim, field: str) -> LogEntry:
@@ -261,7 +261,7 @@ def _step(step: pb.Step, claim: Claim, field: str, limits: PayloadLimits) -> Ste
     return StepResult(claim, name, result, took_s)
 
 
-def write_progressed(news: News, noted: Noted) -> pb.Progressed:
+def write_progressed(news: ProgressUpdate, noted: ProgressReply) -> pb.Progressed:
     """What became of an update; of steps that were kept, what later attempts will read."""
     steps = [
         pb.Step(name=step.name, result=kept.result)

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from laneway.domain.actor import Actor
-from laneway.domain.audit import ActFilter, AuditEntry, Outcome, may_hold_secret, redacted
+from laneway.domain.audit import AuditEntry, AuditFilter, Outcome, may_hold_secret, redacted
 from laneway.domain.stored_json import StoredJson
 from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
@@ -73,7 +73,7 @@ class FoundEntries(NamedTuple):
 
 
 def listing(
-    wanted: ActFilter,
+    wanted: AuditFilter,
     *,
     limit: int = 50,
     before: int = NEWEST,

@@ -20,7 +20,7 @@ from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.store import copytext, events, jobs
 from laneway.store.bounds import bounded_transaction
-from laneway.store.caller_connection import Borrowed, borrow
+from laneway.store.caller_connection import CallerConnection, borrow
 from laneway.store.copytext import array_literal, column, escape
 from laneway.store.database import AsyncConn
 from laneway.store.statement import Row, Statement
@@ -57,7 +57,7 @@ class Batch:
     entries: Iterable[Entry]
 
 
-class Demands(NamedTuple):
+class TypeDefaults(NamedTuple):
     """What a job type says of its new jobs."""
 
     priority: int = 0
@@ -68,7 +68,7 @@ class Demands(NamedTuple):
     two_person: bool = False
 
 
-_NONE: Final = Demands()
+_NONE: Final = TypeDefaults()
 
 
 class Opening(NamedTuple):
@@ -77,11 +77,11 @@ class Opening(NamedTuple):
     now: str
     # None: the role or the driver cannot COPY.
     seqs: list[int] | None
-    types: dict[str, Demands]
+    types: dict[str, TypeDefaults]
     # Somebody watches all jobs.
     is_watched: bool = False
 
-    def demands(self, job: NewJob) -> Demands:
+    def demands(self, job: NewJob) -> TypeDefaults:
         return self.types.get(job.job_type, _NONE)
 
 
@@ -91,7 +91,7 @@ def open_batch(batch: Batch, *, can_copy: bool = True) -> Statement[Opening]:
     def decode(rows: list[Row]) -> Opening:
         now, seqs, types, is_watched = rows[0]
         said = json.loads(types or "{}").items()
-        return Opening(now, seqs, {name: Demands(*one) for name, one in said}, is_watched)
+        return Opening(now, seqs, {name: TypeDefaults(*one) for name, one in said}, is_watched)
 
     return Statement(
         "jobs/open_batch",
@@ -106,7 +106,7 @@ async def submit_batch(conn: AsyncConn, batch: Batch, settings: Settings) -> lis
         return await store_batch(borrow(conn), batch)
 
 
-async def store_batch(conn: Borrowed, batch: Batch) -> list[Answer]:
+async def store_batch(conn: CallerConnection, batch: Batch) -> list[Answer]:
     """Stores jobs in the transaction of the connection; answers in the order given.
 
     When making an entry fails, that error is raised and the transaction is to be rolled back.
@@ -134,7 +134,7 @@ async def store_batch(conn: Borrowed, batch: Batch) -> list[Answer]:
 
 
 async def _take_keys(
-    conn: Borrowed, entries: Sequence[Entry], seqs: Sequence[int]
+    conn: CallerConnection, entries: Sequence[Entry], seqs: Sequence[int]
 ) -> dict[int, Answer]:
     """Takes the unique keys; answers, for each job that missed its own, the one that has it."""
     first: dict[Key, int] = {}
@@ -260,7 +260,7 @@ class _Writer:
 
 
 async def _store(
-    conn: Borrowed, entries: Iterable[Entry], opening: Opening, seqs: Sequence[int]
+    conn: CallerConnection, entries: Iterable[Entry], opening: Opening, seqs: Sequence[int]
 ) -> list[Answer]:
     """Stores jobs by COPY under these numbers."""
     writer = _Writer(opening)
@@ -277,7 +277,7 @@ async def _store(
 
 
 async def _placed(
-    conn: Borrowed, writer: _Writer, opening: Opening, seqs: Sequence[int]
+    conn: CallerConnection, writer: _Writer, opening: Opening, seqs: Sequence[int]
 ) -> list[Answer]:
     """What no COPY can decide: who waits for an analysis or approval, and who may grow how old."""
     if not writer.gated and not writer.aged:
@@ -301,7 +301,7 @@ async def _placed(
     ]
 
 
-async def _call(conn: Borrowed, entries: Sequence[Entry], opening: Opening) -> list[Answer]:
+async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Opening) -> list[Answer]:
     """Stores jobs by one call. Texts, because lists of a thousand cost every driver more."""
     kinds: dict[int, int] = {}
     told: list[dict[str, object]] = []

@@ -31,7 +31,7 @@ _MISSING_SCHEMA: Final = frozenset({"3F000", "42P01", "42883", "42703"})
 _PLACEHOLDER: Final = re.compile(r"%(?:\((\w+)\)s|%)")
 
 
-class Borrowed(ABC):
+class CallerConnection(ABC):
     """A connection of the caller."""
 
     is_async: ClassVar[bool]
@@ -67,7 +67,7 @@ class Borrowed(ABC):
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]: ...
 
 
-class _Psycopg(Borrowed):
+class _Psycopg(CallerConnection):
     is_async = False
 
     # Not conn.cursor(): the caller may have set a factory with other placeholders.
@@ -113,7 +113,7 @@ class _AsyncPsycopg(_Psycopg):
                 await copy.write(part)
 
 
-class _Asyncpg(Borrowed):
+class _Asyncpg(CallerConnection):
     is_async = True
 
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
@@ -122,7 +122,7 @@ class _Asyncpg(Borrowed):
         return rows
 
 
-class _SqlAlchemy(Borrowed):
+class _SqlAlchemy(CallerConnection):
     is_async = False
 
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
@@ -134,7 +134,7 @@ class _SqlAlchemy(Borrowed):
         return cast("Iterable[Row]", result.fetchall() if result.returns_rows else [])
 
 
-class _AsyncSqlAlchemy(Borrowed):
+class _AsyncSqlAlchemy(CallerConnection):
     is_async = True
 
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
@@ -146,7 +146,7 @@ class _AsyncSqlAlchemy(Borrowed):
         return cast("Iterable[Row]", result.fetchall() if result.returns_rows else [])
 
 
-class _Django(Borrowed):
+class _Django(CallerConnection):
     is_async = False
 
     def __init__(self, conn: Any) -> None:
@@ -160,7 +160,7 @@ class _Django(Borrowed):
             return cast("Iterable[Row]", cursor.fetchall() if cursor.description else [])
 
 
-_KINDS: Final[Mapping[tuple[str, str], type[Borrowed]]] = {
+_KINDS: Final[Mapping[tuple[str, str], type[CallerConnection]]] = {
     ("psycopg", "Connection"): _Psycopg,
     ("psycopg", "AsyncConnection"): _AsyncPsycopg,
     ("asyncpg", "Connection"): _Asyncpg,
@@ -176,7 +176,7 @@ _KINDS: Final[Mapping[tuple[str, str], type[Borrowed]]] = {
 }
 
 
-def borrow(conn: object) -> Borrowed:
+def borrow(conn: object) -> CallerConnection:
     """The caller's connection, ready to run statements; TypeError when it is none we know."""
     for cls in type(conn).__mro__:
         kind = _KINDS.get((cls.__module__.partition(".")[0], cls.__name__))

@@ -102,7 +102,7 @@ def find_keys(jobs: Sequence[NewJob]) -> Statement[dict[tuple[str, str, str], UU
     )
 
 
-class Met(NamedTuple):
+class FoundState(NamedTuple):
     """The state an operator's verb met (None: no such job) and whom or what it concerns."""
 
     found_in: str | None
@@ -110,13 +110,13 @@ class Met(NamedTuple):
     workspace: str | None = None
 
 
-def _met(rows: list[Row]) -> Met:
-    return Met(*rows[0]) if rows else Met(None)
+def _met(rows: list[Row]) -> FoundState:
+    return FoundState(*rows[0]) if rows else FoundState(None)
 
 
 def cancel(
     job_id: UUID, by: str | None, reason: str | None, only: CancelOnly | None = None
-) -> Statement[Met]:
+) -> Statement[FoundState]:
     """Cancels a queued job, or asks the worker of a running one to stop (`concerns`: its id).
 
     `only` does nothing to a job that is found otherwise.
@@ -125,11 +125,11 @@ def cancel(
     return Statement("jobs/cancel_job", _met, given)
 
 
-def reprioritize(job_id: UUID, priority: int) -> Statement[Met]:
+def reprioritize(job_id: UUID, priority: int) -> Statement[FoundState]:
     return Statement("jobs/reprioritize_job", _met, {"id": job_id, "priority": priority})
 
 
-def retry(job_id: UUID) -> Statement[Met]:
+def retry(job_id: UUID) -> Statement[FoundState]:
     """Lets a failed or cancelled job wait again (`concerns`: its job type)."""
     return Statement("jobs/retry_job", _met, {"id": job_id})
 
@@ -250,7 +250,7 @@ def get_attempts(
     )
 
 
-class JobPage(NamedTuple):
+class JobRows(NamedTuple):
     """Jobs in the order of their list, and where the next page starts.
 
     `looked_back_to` is when the job was submitted where a search stopped before the page was full.
@@ -278,22 +278,22 @@ def _terms(within: Reach | None) -> str | None:
     return None if within is None or within.is_whole else json.dumps(within.to_list())
 
 
-def _page(rows: list[Row], limit: int) -> JobPage:
+def _page(rows: list[Row], limit: int) -> JobRows:
     """Two columns say where the search stopped, and only in a last row without a job."""
     if rows and rows[-1][0] is not None:
-        return JobPage([read_job(r[2:]) for r in rows[:-1]], rows[-1][0], rows[-1][1])
-    return JobPage([read_job(r[2:]) for r in rows], rows[-1][2] if len(rows) == limit else None)
+        return JobRows([read_job(r[2:]) for r in rows[:-1]], rows[-1][0], rows[-1][1])
+    return JobRows([read_job(r[2:]) for r in rows], rows[-1][2] if len(rows) == limit else None)
 
 
 def listing(
     wanted: JobFilter, *, limit: int = 50, before: int | None = None, look: int | None = None
-) -> Statement[JobPage]:
+) -> Statement[JobRows]:
     """A page of jobs, newest first; a search that would take long ends before the page is full."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
     return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params, may_be_large=True)
 
 
-class JobIds(NamedTuple):
+class MatchingIds(NamedTuple):
     """Numbers and ids of jobs in the order of their list, and where the next page starts.
 
     `looked_back_to` is as of a Page.
@@ -305,10 +305,10 @@ class JobIds(NamedTuple):
     looked_back_to: datetime | None = None
 
 
-def _found(rows: list[Row], limit: int) -> JobIds:
+def _found(rows: list[Row], limit: int) -> MatchingIds:
     jobs = [row for row in rows if row[1] is not None]
     is_cut = len(rows) > len(jobs) or len(jobs) == limit
-    return JobIds(
+    return MatchingIds(
         [row[0] for row in jobs],
         [row[1] for row in jobs],
         rows[-1][0] if is_cut else None,
@@ -318,7 +318,7 @@ def _found(rows: list[Row], limit: int) -> JobIds:
 
 def awaiting(
     wanted: JobFilter, *, limit: int = 50, after: int | None = None, look: int | None = None
-) -> Statement[JobIds]:
+) -> Statement[MatchingIds]:
     """Which jobs await an approval: one page of them, oldest first."""
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     del params["status"], params["before"], params["private"]
@@ -330,7 +330,7 @@ def awaiting(
 
 def matching(
     wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
-) -> Statement[JobIds]:
+) -> Statement[MatchingIds]:
     """Which jobs match: one page of them, newest first."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
     return Statement("jobs/match_jobs", lambda rows: _found(rows, limit), params)

@@ -15,7 +15,7 @@ PRUNE_BATCH: Final = 1000
 _NEWEST: Final = 2**63 - 1
 
 
-class Mandate(NamedTuple):
+class LeaderTerm(NamedTuple):
     """Who leads, and since which change of leaders."""
 
     holder: UUID
@@ -48,7 +48,7 @@ def _step(rows: list[Row]) -> WalkStep | None:
 
 
 def remove_ended(
-    mandate: Mandate, place: WalkPosition, *, scan: int = SCAN, limit: int = BATCH
+    mandate: LeaderTerm, place: WalkPosition, *, scan: int = SCAN, limit: int = BATCH
 ) -> Statement[WalkStep | None]:
     """One step of the walk; None: somebody else leads."""
     return Statement(
@@ -74,7 +74,7 @@ class Overaged(NamedTuple):
     more: bool
 
 
-def expire_overaged(mandate: Mandate, limit: int = EXPIRE_BATCH) -> Statement[Overaged]:
+def expire_overaged(mandate: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[Overaged]:
     """Ends jobs older than their type's max_age, waiting or running."""
     return Statement(
         "retention/expire_overaged",
@@ -87,32 +87,32 @@ def _count(rows: list[Row]) -> int:
     return int(scalar(rows) or 0)
 
 
-def expire_approvals(mandate: Mandate, limit: int = EXPIRE_BATCH) -> Statement[int]:
+def expire_approvals(mandate: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
     """Cancels jobs whose approval did not come in time."""
     return Statement("retention/expire_approvals", _count, {**mandate._asdict(), "limit": limit})
 
 
-def fold_finished(mandate: Mandate, limit: int = EXPIRE_BATCH) -> Statement[int]:
+def fold_finished(mandate: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
     """Gives back slots, limits and keys of jobs that ended in a transaction of their handler."""
     return Statement("retention/fold_finished", _count, {**mandate._asdict(), "limit": limit})
 
 
-def sweep_keys(mandate: Mandate) -> Statement[int]:
+def sweep_keys(mandate: LeaderTerm) -> Statement[int]:
     """Mends keys that are stuck."""
     return Statement("retention/sweep_keys", _count, mandate._asdict())
 
 
-def recount_usage(mandate: Mandate) -> Statement[int]:
+def recount_usage(mandate: LeaderTerm) -> Statement[int]:
     """Mends counters of slots and limits; answers how many differed from the leases."""
     return Statement("retention/recount_usage", _count, mandate._asdict())
 
 
-def prune_records(mandate: Mandate, limit: int = PRUNE_BATCH) -> Statement[int]:
+def prune_records(mandate: LeaderTerm, limit: int = PRUNE_BATCH) -> Statement[int]:
     """Forgets old slots of schedules, control changes, sessions, links and answered requests."""
     return Statement("retention/prune_records", _count, {**mandate._asdict(), "limit": limit})
 
 
-def prune_events(mandate: Mandate, keep_s: float, limit: int = PRUNE_BATCH) -> Statement[int]:
+def prune_events(mandate: LeaderTerm, keep_s: float, limit: int = PRUNE_BATCH) -> Statement[int]:
     """Forgets events that could be read for so long, and watches that nobody prolongs."""
     params = {**mandate._asdict(), "keep_s": keep_s, "limit": limit}
     return Statement("retention/prune_events", _count, params)

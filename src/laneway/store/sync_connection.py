@@ -17,7 +17,7 @@ from laneway.store.statement import Statement
 T = TypeVar("T")
 
 
-class Session:
+class SyncConnection:
     """Connects on first use and again after any failure of the connection."""
 
     def __init__(self, dsn: str, options: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from starlette.types import Scope
 from laneway.api.http.bodies import GONE
 from laneway.api.http.parameters import check_parameters
 from laneway.control import audit
-from laneway.control.credential_cache import Gatekeeper, session_key, token_key
+from laneway.control.credential_cache import CredentialCache, session_key, token_key
 from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor, Door
 from laneway.domain.permissions import Access
@@ -120,7 +120,7 @@ def address_of(request: Request) -> str | None:
 
 async def _authenticate(request: Request) -> tuple[Access, bool]:
     """What the caller may do, and whether it comes with a browser's session."""
-    gatekeeper: Gatekeeper = request.app.state.gatekeeper
+    gatekeeper: CredentialCache = request.app.state.gatekeeper
     throttle: Throttle = request.app.state.throttle
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     is_token = scheme.lower() == "bearer" and bool(token)
@@ -237,7 +237,7 @@ async def _pass(request: Request, who: Caller, check: Check[T]) -> T:
     passed: dict[object, Any] = request.scope["state"].setdefault(_PASSED, {})
     if check not in passed:
         passed[check] = await check(request, who)
-        gatekeeper: Gatekeeper = request.app.state.gatekeeper
+        gatekeeper: CredentialCache = request.app.state.gatekeeper
         if who.actor.door == "mcp" and request.method in SAFE and gatekeeper.keeps_reads:
             # Of assistants the audit knows each call.
             await audit.note(who.database, who.actor, act_of(request), "route", request.url.path)

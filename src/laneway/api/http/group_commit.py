@@ -37,7 +37,7 @@ class _Waiting:
         self.stored: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
 
 
-class Together:
+class GroupCommit:
     """Stores what waits whenever a commit is free: alone at once, under load many at a time."""
 
     def __init__(self, database: Database, full: FullPrincipals | None = None) -> None:

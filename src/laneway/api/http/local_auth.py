@@ -8,14 +8,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 from fastapi import FastAPI
 
-from laneway.control.credential_cache import Gatekeeper
+from laneway.control.credential_cache import CredentialCache
 from laneway.domain.permissions import PERMISSIONS, Access, Grant
 from laneway.domain.token import new_secret
 from laneway.errors import Unauthenticated
 from laneway.store.database import Database
 
 
-class _Insiders(Gatekeeper):
+class _LocalCallers(CredentialCache):
     """Knows one token, which is kept nowhere and may do everything, and no session."""
 
     # Who has the database open reads it without us, and its login need not be able to write.
@@ -44,5 +44,5 @@ class _Insiders(Gatekeeper):
 def let_in(app: FastAPI, name: str) -> str:
     """The token by which this process, and nobody else, uses the application as `name`."""
     token = new_secret().text
-    app.state.gatekeeper = _Insiders(app.state.database, token, name)
+    app.state.gatekeeper = _LocalCallers(app.state.database, token, name)
     return token

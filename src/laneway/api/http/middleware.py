@@ -48,7 +48,7 @@ class TooLarge(LanewayError):
     code = "too_large"
 
 
-class Envelope:
+class RequestMiddleware:
     """Pure ASGI, so that streams pass through untouched."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

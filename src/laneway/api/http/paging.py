@@ -29,7 +29,7 @@ Cursor = Annotated[
 ]
 
 
-class Request(BaseModel):
+class RequestBody(BaseModel):
     """What a client sends: nothing is coerced, and fields nobody knows are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -45,7 +45,7 @@ class Request(BaseModel):
         return {**known, **dict.fromkeys(islice(unknown, MOST_ERRORS))}
 
 
-class Page(BaseModel, Generic[T]):
+class PageOut(BaseModel, Generic[T]):
     """A part of a list."""
 
     items: list[T]

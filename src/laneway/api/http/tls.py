@@ -21,7 +21,7 @@ _AT_ONCE: Final = 16
 _PAUSE_S: Final = 1.0
 
 
-class Handshake:
+class TlsHandshake:
     """A connection before its first byte of HTTP; it gives way like one that waits."""
 
     is_waiting = True
@@ -59,7 +59,7 @@ class TlsServer:
         self._places = places
         self._handshake_s = handshake_s
         self._loop = asyncio.get_running_loop()
-        self._shaking: dict[asyncio.Task[None], Handshake] = {}
+        self._shaking: dict[asyncio.Task[None], TlsHandshake] = {}
         self._is_closed = False
         bound.setblocking(False)
         self._listen()
@@ -93,7 +93,7 @@ class TlsServer:
                 self._loop.call_later(_PAUSE_S, self._listen)
                 return
             connection.setblocking(False)
-            one = Handshake(connection, peer[0], self._places)
+            one = TlsHandshake(connection, peer[0], self._places)
             if not self._places.add(one.address, one):
                 connection.close()
                 continue
@@ -101,7 +101,7 @@ class TlsServer:
             self._shaking[task] = one
             task.add_done_callback(self._shaking.pop)
 
-    async def _shake(self, one: Handshake) -> None:
+    async def _shake(self, one: TlsHandshake) -> None:
         def make() -> Protocol:
             protocol = self._make_protocol()
             protocol.handshake = one

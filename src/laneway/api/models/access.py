@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from laneway.api.http.paging import Request
+from laneway.api.http.paging import RequestBody
 from laneway.api.models.lanes import JobType, LaneName
 from laneway.domain.access import (
     LONGEST_LIFE_S,
@@ -45,14 +45,14 @@ Kind = Literal["person", "service"]
 Scope = Literal["own", "workspace", "all"]
 
 
-class NewPrincipal(Request):
+class NewPrincipal(RequestBody):
     """A person or service to make known."""
 
     name: Name
     kind: Kind
 
 
-class PrincipalChange(Request):
+class PrincipalChange(RequestBody):
     """Whether a principal may act."""
 
     name: Name
@@ -70,14 +70,14 @@ class PrincipalOut(BaseModel):
     disabled_at: datetime | None
 
 
-class NewRole(Request):
+class NewRole(RequestBody):
     """A named set of permissions."""
 
     name: RoleName
     permissions: Permissions
 
 
-class RoleChange(Request):
+class RoleChange(RequestBody):
     """Other permissions for a role."""
 
     permissions: Permissions
@@ -93,7 +93,7 @@ class RoleOut(BaseModel):
     updated_by: str
 
 
-class NewGrant(Request):
+class NewGrant(RequestBody):
     """Which role to give whom, and for which jobs."""
 
     principal: Name
@@ -145,7 +145,7 @@ class GrantOut(BaseModel):
     max_types: int | None
 
 
-class TokenRequest(Request):
+class TokenRequest(RequestBody):
     """A token to make; it may do what its principal may, narrowed by what is given here."""
 
     principal: Name

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from laneway.api.http.paging import Page, Request
+from laneway.api.http.paging import PageOut, RequestBody
 from laneway.domain.approval import LARGEST_AMOUNT
 from laneway.domain.filter import LONGEST_AGE, JobFilter
 from laneway.domain.job import (
@@ -28,7 +28,7 @@ _Status = Annotated[Status, Field(strict=False)]
 MOST_JOBS = 1000
 
 
-class JobRequest(Request):
+class JobRequest(RequestBody):
     """A job to submit. Who submits it is whoever asks."""
 
     job_type: str = Field(min_length=1, max_length=128, examples=["ingestion"])
@@ -69,7 +69,7 @@ class JobRequest(Request):
         }
 
 
-class NewJobs(Request):
+class NewJobs(RequestBody):
     """Jobs to submit together: all of them or none."""
 
     jobs: list[JobRequest] = Field(min_length=1, max_length=MOST_JOBS, fail_fast=True)
@@ -209,11 +209,11 @@ class JobDetailOut(JobOut):
     )
 
 
-class AttemptPage(Page[AttemptOut]):
+class AttemptPage(PageOut[AttemptOut]):
     """Attempts of a job, newest first."""
 
 
-class JobPage(Page[JobOut]):
+class JobPage(PageOut[JobOut]):
     """Jobs, newest first; where they are large or hard to find, fewer: see `next_cursor`."""
 
     looked_back_to: datetime | None = Field(
@@ -240,7 +240,7 @@ class ExplanationOut(BaseModel):
     runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
 
 
-class JobChoice(Request):
+class JobChoice(RequestBody):
     """Which jobs; what is given must all hold."""
 
     status: _Status | None = None
@@ -287,13 +287,13 @@ class JobQuery(JobChoice):
     )
 
 
-class CancelOrder(Request):
+class CancelRequest(RequestBody):
     """Why a job is cancelled."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
 
 
-class ApprovalRequest(Request):
+class ApprovalRequest(RequestBody):
     """What an approver says."""
 
     comment: str | None = Field(default=None, min_length=1, max_length=2000)
@@ -302,7 +302,7 @@ class ApprovalRequest(Request):
     )
 
 
-class Rejection(Request):
+class Rejection(RequestBody):
     """Why a job must not run."""
 
     reason: str = Field(min_length=1, max_length=2000)

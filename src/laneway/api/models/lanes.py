@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from laneway.api.http.paging import UNCHANGED, Request
+from laneway.api.http.paging import UNCHANGED, RequestBody
 from laneway.domain.lane import JOB_TYPE_BYTES, LANE_NAME_BYTES
 
 LaneName = Annotated[
@@ -32,7 +32,7 @@ LeaseSeconds = Annotated[int, Field(ge=2, le=3600, description="Life of a lease 
 Enabled = Annotated[bool, Field(description="false drains the lane: what runs finishes")]
 
 
-class NewLane(Request):
+class NewLane(RequestBody):
     """A lane to create; what is not given takes a new lane's default."""
 
     name: LaneName
@@ -44,7 +44,7 @@ class NewLane(Request):
     enabled: Enabled = True
 
 
-class LaneChange(Request):
+class LaneChange(RequestBody):
     """What to change of a lane; what is not given stays."""
 
     job_types: JobTypes = UNCHANGED
@@ -55,7 +55,7 @@ class LaneChange(Request):
     enabled: Enabled = UNCHANGED
 
 
-class TakeOrder(Request):
+class TakeTypeRequest(RequestBody):
     """Which job type a lane is to take."""
 
     job_type: JobType

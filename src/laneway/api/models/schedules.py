@@ -14,7 +14,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from laneway.api.http.paging import UNCHANGED, Request
+from laneway.api.http.paging import UNCHANGED, RequestBody
 from laneway.api.models.lanes import JobType, LaneName
 from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.payload import JsonText
@@ -58,7 +58,7 @@ Tags = Annotated[
 ]
 
 
-class NewSchedule(Request):
+class NewSchedule(RequestBody):
     """A schedule to create."""
 
     name: LaneName
@@ -81,7 +81,7 @@ class NewSchedule(Request):
         return {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
 
 
-class ScheduleChange(Request):
+class ScheduleChange(RequestBody):
     """What to change of a schedule; what is not given stays."""
 
     job_type: JobType = UNCHANGED
@@ -154,7 +154,7 @@ class ScheduleOut(BaseModel):
     as_of: datetime | None = Field(description="The database's clock when this was read")
 
 
-class RunOrder(Request):
+class RunRequest(RequestBody):
     """How to run a schedule now."""
 
     check: bool = Field(default=False, description="Only if its check holds; a worker is asked")

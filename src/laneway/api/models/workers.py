@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from laneway.api.http.paging import Request
+from laneway.api.http.paging import RequestBody
 from laneway.api.models.jobs import ProgressOut
 from laneway.api.models.lanes import LaneName, LaneStatusOut
 from laneway.domain.job import PRIORITY_RANGE, Job
@@ -28,7 +28,7 @@ class GateOut(BaseModel):
     paused_by: str | None
 
 
-class FreezeOrder(Request):
+class FreezeRequest(RequestBody):
     """Which lanes to drain, and how long the answer may wait for them."""
 
     lanes: Lanes | None = Field(default=None, description="null: all that are enabled")
@@ -43,7 +43,7 @@ class FreezeOrder(Request):
     )
 
 
-class ThawOrder(Request):
+class ThawRequest(RequestBody):
     """Which lanes to make what they were."""
 
     lanes: Lanes | None = Field(default=None, description="null: all that are frozen")
@@ -179,13 +179,13 @@ class StatusOut(GateOut):
     )
 
 
-class StopOrder(Request):
+class StopRequest(RequestBody):
     """Why a job is to stop."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
 
 
-class PriorityOrder(Request):
+class PriorityRequest(RequestBody):
     """A waiting job's other place in its lane."""
 
     priority: int = Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1], description="Higher first")

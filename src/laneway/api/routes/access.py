@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response, status
 from laneway.api.http.auth import Caller, act_of
 from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.paging import Cursor, Limit, Page, uuid_of
+from laneway.api.http.paging import Cursor, Limit, PageOut, uuid_of
 from laneway.api.http.problems import answers
 from laneway.api.http.responses import told
 from laneway.api.models.access import (
@@ -56,7 +56,7 @@ def _page(found: list[Any], limit: int, key: str) -> dict[str, object]:
 @router.get(
     "/principals",
     operation_id="list_principals",
-    response_model=Page[PrincipalOut],
+    response_model=PageOut[PrincipalOut],
     responses=answers(),
 )
 async def list_principals(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
@@ -104,7 +104,9 @@ async def switch_principal(who: Keeper, request: Request, change: PrincipalChang
 # -- roles ------------------------------------------------------------------------------------
 
 
-@router.get("/roles", operation_id="list_roles", response_model=Page[RoleOut], responses=answers())
+@router.get(
+    "/roles", operation_id="list_roles", response_model=PageOut[RoleOut], responses=answers()
+)
 async def list_roles(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
     """Roles by name."""
     return _page(await verbs.list_roles(who.database, limit=limit, after=cursor), limit, "name")
@@ -156,7 +158,7 @@ async def delete_role(who: Keeper, name: str) -> None:
 
 
 @router.get(
-    "/grants", operation_id="list_grants", response_model=Page[GrantOut], responses=answers()
+    "/grants", operation_id="list_grants", response_model=PageOut[GrantOut], responses=answers()
 )
 async def list_grants(
     who: Keeper,
@@ -210,7 +212,7 @@ async def revoke_grant(who: Keeper, grant_id: UUID) -> None:
 
 
 @router.get(
-    "/tokens", operation_id="list_tokens", response_model=Page[TokenOut], responses=answers()
+    "/tokens", operation_id="list_tokens", response_model=PageOut[TokenOut], responses=answers()
 )
 async def list_tokens(
     who: Keeper, principal: OfPrincipal = None, limit: Limit = 50, cursor: Cursor = None

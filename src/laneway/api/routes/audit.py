@@ -11,13 +11,13 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.paging import Cursor, Limit, Page
+from laneway.api.http.paging import Cursor, Limit, PageOut
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.control import audit
 from laneway.domain.actor import Door
-from laneway.domain.audit import LONGEST_AGE, ActFilter, Outcome
+from laneway.domain.audit import LONGEST_AGE, AuditFilter, Outcome
 
 router = APIRouter(tags=["audit"])
 
@@ -25,7 +25,7 @@ Reader = Annotated[Caller, Depends(everywhere("audit:read"))]
 Text = Annotated[str | None, Query(min_length=1, max_length=512)]
 
 
-class ActOut(BaseModel):
+class AuditEntryOut(BaseModel):
     """Who did what to which object, through which door, and what came of it."""
 
     id: int
@@ -53,7 +53,7 @@ class ActOut(BaseModel):
     "/admin/audit",
     operation_id="list_acts",
     dependencies=EXPENSIVE,
-    response_model=Page[ActOut],
+    response_model=PageOut[AuditEntryOut],
     responses=answers(),
 )
 async def list_acts(
@@ -75,7 +75,7 @@ async def list_acts(
     A search looks at 50,000 acts; where it found fewer than asked for, or they are large,
     `next_cursor` goes on.
     """
-    wanted = ActFilter(
+    wanted = AuditFilter(
         actor=actor,
         door=door,
         action=action,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from laneway.api.http.auth import Caller, act_of, caller, gate, secret_digest
 from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.job_access import actable_reach, debug_reach
-from laneway.api.http.paging import Request as Sent
+from laneway.api.http.paging import RequestBody as Sent
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import ReadSlots
 from laneway.api.http.responses import Json, location
@@ -47,7 +47,7 @@ PERMISSION: Final[dict[BulkVerb, str]] = {
 }
 
 
-class BulkOrder(Sent):
+class BulkRunRequest(Sent):
     """What to do, and to which jobs."""
 
     verb: Annotated[BulkVerb, Field(strict=False)]
@@ -106,7 +106,7 @@ Review = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, Access]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Orderer:
+class BulkCaller:
     """Whose order a run is, and what that secret was allowed when it was given."""
 
     principal: UUID
@@ -143,7 +143,7 @@ class BulkRuns:
             raise RateLimited("too many bulk runs of yours are under way", 5.0)
 
     def start(
-        self, run_id: UUID, orderer: Orderer, order: BulkRequest, by: str, upto: int | None
+        self, run_id: UUID, orderer: BulkCaller, order: BulkRequest, by: str, upto: int | None
     ) -> None:
         task = asyncio.get_running_loop().create_task(self._run(run_id, orderer, order, by, upto))
         self._tasks[task] = orderer.principal
@@ -156,7 +156,7 @@ class BulkRuns:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(
-        self, run_id: UUID, orderer: Orderer, order: BulkRequest, by: str, upto: int | None
+        self, run_id: UUID, orderer: BulkCaller, order: BulkRequest, by: str, upto: int | None
     ) -> None:
         tally, state = BulkProgress(order.verb), "running"
         try:
@@ -175,7 +175,7 @@ class BulkRuns:
         finally:
             await self._report(run_id, state, tally)
 
-    async def _check(self, orderer: Orderer) -> None:
+    async def _check(self, orderer: BulkCaller) -> None:
         """Refuse to go on for a principal that may no longer do what it ordered."""
         digest = orderer.digest
         found = {} if digest is None else await self._review({digest})
@@ -210,7 +210,7 @@ class BulkRuns:
 async def order_bulk(
     request: Request,
     who: Annotated[Caller, Depends(gate(_may_order))],
-    order: BulkOrder,
+    order: BulkRunRequest,
     once: OnceOnly,
 ) -> Response:
     """A verb on all jobs in reach that match; needs the permission of the verb."""
@@ -233,7 +233,7 @@ async def order_bulk(
             return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
     run_id, principal = uuid4(), who.access.principal_id
-    orderer = Orderer(principal, secret_digest(request), permission, reach)
+    orderer = BulkCaller(principal, secret_digest(request), permission, reach)
 
     async def act(db: Database) -> Response:
         runs.check(principal)

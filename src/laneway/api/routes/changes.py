@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from laneway.api.http.auth import Caller
 from laneway.api.http.idempotency import IdempotencyGuard
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.paging import LARGEST_ID, Cursor, Limit, Page, Request, id_of
+from laneway.api.http.paging import LARGEST_ID, Cursor, Limit, PageOut, RequestBody, id_of
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
@@ -40,7 +40,7 @@ class ChangeOut(BaseModel):
     after: dict[str, Any] | None = Field(description="null: it was deleted")
 
 
-class RollbackOrder(Request):
+class RollbackRequest(RequestBody):
     """Back to which state."""
 
     to: int | None = Field(
@@ -62,7 +62,7 @@ class RollbackOut(BaseModel):
     "/admin/changes",
     operation_id="list_changes",
     dependencies=EXPENSIVE,
-    response_model=Page[ChangeOut],
+    response_model=PageOut[ChangeOut],
     responses=answers(),
 )
 async def list_changes(
@@ -98,7 +98,7 @@ async def roll_back(
     once: IdempotencyGuard,
     kind: str,
     name: str,
-    order: RollbackOrder | None,
+    order: RollbackRequest | None,
     by: str,
     check: Callable[[Database], Awaitable[None]] | None = None,
 ) -> Response:

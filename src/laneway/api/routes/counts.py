@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from laneway.api.http.auth import Caller, needs
-from laneway.api.http.paging import Request
+from laneway.api.http.paging import RequestBody
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.jobs import Moment
@@ -19,7 +19,7 @@ from laneway.domain.states import Status
 router = APIRouter(tags=["jobs"])
 
 
-class CountQuery(Request):
+class CountQuery(RequestBody):
     """Which jobs to count; what is given must all hold."""
 
     # The words of a query are all text.

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
-from laneway.api.http.paging import Cursor, Limit, Page
+from laneway.api.http.paging import Cursor, Limit, PageOut
 from laneway.api.http.problems import answers
 from laneway.api.models.lanes import LaneName
 from laneway.control import job_types
@@ -51,7 +51,7 @@ class PublishedTypeOut(BaseModel):
 @router.get(
     "/admin/workers/types",
     operation_id="list_job_types",
-    response_model=Page[PublishedTypeOut],
+    response_model=PageOut[PublishedTypeOut],
     responses=answers(404),
 )
 async def list_job_types(
@@ -89,7 +89,7 @@ class ForgottenOut(BaseModel):
 @router.get(
     "/admin/workers/publishers",
     operation_id="list_publishers",
-    response_model=Page[PublisherOut],
+    response_model=PageOut[PublisherOut],
     responses=answers(),
 )
 async def list_publishers(

@@ -30,7 +30,7 @@ from laneway.api.models.explanation import as_seen
 from laneway.api.models.jobs import (
     ApprovalRequest,
     AttemptPage,
-    CancelOrder,
+    CancelRequest,
     ExplanationOut,
     JobDetailOut,
     JobOut,
@@ -147,7 +147,7 @@ async def explain_job(who: Reader, job_id: UUID) -> Response:
     responses=answers(404, 409, 413),
 )
 async def cancel_job(
-    who: Canceller, job_id: UUID, once: OnceOnly, order: CancelOrder | None = None
+    who: Canceller, job_id: UUID, once: OnceOnly, order: CancelRequest | None = None
 ) -> Response:
     """Not yet running: cancelled at once. Running: its worker is asked to stop."""
     await actable(who, job_id, "jobs:cancel", "job.cancelled")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response, status
 
 from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.lane_scope import LaneCaller, over_lanes
-from laneway.api.http.paging import Cursor, Limit, Page, by_name
+from laneway.api.http.paging import Cursor, Limit, PageOut, by_name
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import location, told
@@ -18,9 +18,9 @@ from laneway.api.models.lanes import (
     LaneOut,
     LaneStatusOut,
     NewLane,
-    TakeOrder,
+    TakeTypeRequest,
 )
-from laneway.api.routes.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
+from laneway.api.routes.changes import ChangeOut, RollbackOut, RollbackRequest, page_of, roll_back
 from laneway.control import lanes as verbs
 from laneway.store.database import Database
 
@@ -32,7 +32,9 @@ Viewer = Annotated[LaneCaller, Depends(over_lanes("workers:view"))]
 Manager = Annotated[LaneCaller, Depends(over_lanes("workers:manage"))]
 
 
-@router.get("", operation_id="list_lanes", response_model=Page[LaneStatusOut], responses=answers())
+@router.get(
+    "", operation_id="list_lanes", response_model=PageOut[LaneStatusOut], responses=answers()
+)
 async def list_lanes(caller: Viewer, limit: Limit = 200, cursor: Cursor = None) -> Any:
     """The lanes in reach, each with its policy, its slots in use and what waits in it."""
     found = await verbs.inspect(caller.who.database)
@@ -92,7 +94,7 @@ async def tune_lane(caller: Manager, name: str, change: LaneChange) -> Any:
     response_model=LaneOut,
     responses=answers(404, 409, 413),
 )
-async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeOrder) -> Response:
+async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeTypeRequest) -> Response:
     """Moves a job type, with its waiting jobs, into the lane; so it needs all lanes."""
     await caller.check(name)
     await caller.check_whole(name)
@@ -108,7 +110,7 @@ async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeOrder
     "/{name}/history",
     operation_id="list_lane_changes",
     dependencies=EXPENSIVE,
-    response_model=Page[ChangeOut],
+    response_model=PageOut[ChangeOut],
     responses=answers(404),
 )
 async def list_lane_changes(
@@ -126,7 +128,7 @@ async def list_lane_changes(
     responses=answers(404, 409, 413),
 )
 async def roll_back_lane(
-    caller: Manager, name: str, once: OnceOnly, order: RollbackOrder | None = None
+    caller: Manager, name: str, once: OnceOnly, order: RollbackRequest | None = None
 ) -> Response:
     """Makes the lane what it was; that may move job types, so it needs all lanes."""
     await caller.check(name)

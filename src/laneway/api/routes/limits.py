@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 from laneway.api.http.auth import Caller
 from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.paging import Cursor, Limit, Page, Request, by_name
+from laneway.api.http.paging import Cursor, Limit, PageOut, RequestBody, by_name
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.routes.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
+from laneway.api.routes.changes import ChangeOut, RollbackOut, RollbackRequest, page_of, roll_back
 from laneway.control import limits as verbs
 
 router = APIRouter(prefix="/admin/limits", tags=["limits"])
@@ -35,7 +35,7 @@ Scope = Annotated[
 ]
 
 
-class LimitSettings(Request):
+class LimitSettings(RequestBody):
     """All settings of a limit; what is not given takes a new limit's default."""
 
     max_concurrent: Most = 1
@@ -61,7 +61,7 @@ class LimitOut(BaseModel):
     holders: list[str] = Field(description="Some that hold it: jobs by type, processes by host")
 
 
-@router.get("", operation_id="list_limits", response_model=Page[LimitOut], responses=answers())
+@router.get("", operation_id="list_limits", response_model=PageOut[LimitOut], responses=answers())
 async def list_limits(who: Viewer, limit: Limit = 200, cursor: Cursor = None) -> Any:
     """Every limit with its use."""
     found = await verbs.inspect(who.database)
@@ -107,7 +107,7 @@ async def delete_limit(who: Manager, name: str) -> None:
     "/{name}/history",
     operation_id="list_limit_changes",
     dependencies=EXPENSIVE,
-    response_model=Page[ChangeOut],
+    response_model=PageOut[ChangeOut],
     responses=answers(),
 )
 async def list_limit_changes(
@@ -124,7 +124,7 @@ async def list_limit_changes(
     responses=answers(404, 409, 413),
 )
 async def roll_back_limit(
-    who: Manager, name: str, once: OnceOnly, order: RollbackOrder | None = None
+    who: Manager, name: str, once: OnceOnly, order: RollbackRequest | None = None
 ) -> Response:
     """Makes the limit what it was."""
     return await roll_back(once, "limit", name, order, who.actor)

@@ -12,20 +12,20 @@ from laneway.api.http.bodies import JobBodyRoute
 from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.job_access import quota_of, within_quota
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.paging import Cursor, Limit, Page, by_name
+from laneway.api.http.paging import Cursor, Limit, PageOut, by_name
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location, told
 from laneway.api.models.schedules import (
     NewSchedule,
-    RunOrder,
     RunOut,
+    RunRequest,
     ScheduleChange,
     ScheduleOut,
     SlotOut,
 )
-from laneway.api.routes.changes import ChangeOut, RollbackOrder, RollbackOut, page_of, roll_back
+from laneway.api.routes.changes import ChangeOut, RollbackOut, RollbackRequest, page_of, roll_back
 from laneway.control import schedules as verbs
 from laneway.domain.bounds import Bounds, check_priority_bound
 from laneway.domain.schedule import Schedule
@@ -49,7 +49,7 @@ AllManager = Annotated[Caller, Depends(everywhere(MANAGE))]
     "",
     operation_id="list_schedules",
     dependencies=EXPENSIVE,
-    response_model=Page[ScheduleOut],
+    response_model=PageOut[ScheduleOut],
     responses=answers(),
 )
 async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) -> Response:
@@ -139,7 +139,7 @@ async def delete_schedule(who: Manager, request: Request, name: str) -> None:
     responses=answers(404, 409, 413),
 )
 async def run_schedule(
-    who: Manager, request: Request, name: str, once: OnceOnly, order: RunOrder | None = None
+    who: Manager, request: Request, name: str, once: OnceOnly, order: RunRequest | None = None
 ) -> Response:
     """Run the schedule once, now."""
     found = await _found(who, request, name, MANAGE)
@@ -157,7 +157,7 @@ async def run_schedule(
 @router.get(
     "/{name}/slots",
     operation_id="list_slots",
-    response_model=Page[SlotOut],
+    response_model=PageOut[SlotOut],
     responses=answers(404),
 )
 async def list_slots(
@@ -174,7 +174,7 @@ async def list_slots(
     "/{name}/history",
     operation_id="list_schedule_changes",
     dependencies=EXPENSIVE,
-    response_model=Page[ChangeOut],
+    response_model=PageOut[ChangeOut],
     responses=answers(),
 )
 async def list_schedule_changes(
@@ -198,7 +198,7 @@ async def roll_back_schedule(
     request: Request,
     name: str,
     once: OnceOnly,
-    order: RollbackOrder | None = None,
+    order: RollbackRequest | None = None,
 ) -> Response:
     """Makes the schedule what it was; that may be another workspace's, as its history may."""
 

@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from laneway.api.http.auth import Caller, identify, needs
 from laneway.api.http.bodies import JobBodyRoute, forget_read, read_once
-from laneway.api.http.group_commit import Together
+from laneway.api.http.group_commit import GroupCommit
 from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.job_access import Wanted, check_submits, covers, shown, within_quota
 from laneway.api.http.problems import answers
@@ -81,7 +81,7 @@ async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Respo
     """Submits a job that nothing else can stand for, in a commit shared with others."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
-    together: Together = request.app.state.together
+    together: GroupCommit = request.app.state.together
     with tracing.sending(job.job_type) as sent:
         new = await client.prepare(
             job.job_type, job.payload, created_by=str(who.actor), **job.options()

@@ -17,15 +17,15 @@ from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import told
 from laneway.api.models.workers import (
-    FreezeOrder,
     FreezeOut,
+    FreezeRequest,
     GateOut,
     JobStandingOut,
-    PriorityOrder,
+    PriorityRequest,
     StatusOut,
-    StopOrder,
-    ThawOrder,
+    StopRequest,
     ThawOut,
+    ThawRequest,
 )
 from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
@@ -103,10 +103,10 @@ async def resume_claims(who: Keeper, once: OnceOnly) -> Response:
     responses=answers(404, 409, 413),
 )
 async def freeze_lanes(
-    caller: Manager, once: OnceOnly, order: FreezeOrder | None = None
+    caller: Manager, once: OnceOnly, order: FreezeRequest | None = None
 ) -> Response:
     """Drains lanes and answers what still runs in them, at once or after the deadline."""
-    wanted = order or FreezeOrder()
+    wanted = order or FreezeRequest()
     await _check_all(caller, wanted.lanes)
     if once.has_key:
         return await _freeze_once(caller.who, once, wanted)
@@ -120,7 +120,7 @@ async def freeze_lanes(
     return told(FreezeOut, frozen.to_dict())
 
 
-async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeOrder) -> Response:
+async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeRequest) -> Response:
     """In parts: whoever sends it again waits for the lanes that the first has drained."""
 
     async def begin(db: Database) -> str:
@@ -158,9 +158,9 @@ async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeOrder)
 @router.post(
     "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=answers(404, 409, 413)
 )
-async def thaw_lanes(caller: Manager, once: OnceOnly, order: ThawOrder | None = None) -> Response:
+async def thaw_lanes(caller: Manager, once: OnceOnly, order: ThawRequest | None = None) -> Response:
     """Makes frozen lanes again what they were before."""
-    wanted = order or ThawOrder()
+    wanted = order or ThawRequest()
     await _check_all(caller, wanted.lanes)
 
     async def act(db: Database) -> Response:
@@ -181,7 +181,7 @@ async def cancel_running_job(
     request: Request,
     job_id: UUID,
     once: OnceOnly,
-    order: StopOrder | None = None,
+    order: StopRequest | None = None,
 ) -> Response:
     """Asks the worker of a running job to stop it; a job that is not running is refused."""
     await _check_job(who, request, job_id)
@@ -201,7 +201,7 @@ async def cancel_running_job(
     responses=answers(404, 409, 413),
 )
 async def reprioritize_job(
-    who: Anyone, request: Request, job_id: UUID, order: PriorityOrder
+    who: Anyone, request: Request, job_id: UUID, order: PriorityRequest
 ) -> Any:
     """Gives a waiting job another place in its lane; one that runs or has ended is refused."""
     job = await _check_job(who, request, job_id)

@@ -39,7 +39,7 @@ class LogReplaced(Exception):
     """The database was restored: what was read before says nothing about what is there now."""
 
 
-class Tail:
+class EventReader:
     """Where the log was read to. If a read fails, the next goes on exactly there."""
 
     def __init__(self, database: Database) -> None:

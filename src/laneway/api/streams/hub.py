@@ -12,7 +12,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 
 from laneway.api.streams.debounce import Debounce
-from laneway.api.streams.event_reader import LogReplaced, Tail, VisibleEvent, between, read_log
+from laneway.api.streams.event_reader import (
+    EventReader,
+    LogReplaced,
+    VisibleEvent,
+    between,
+    read_log,
+)
 from laneway.api.streams.frames import Rendering
 from laneway.api.streams.stream import JobStream, Stream, TopicStream
 from laneway.config.settings import Settings
@@ -57,7 +63,7 @@ class Hub:
         self._by_watch: defaultdict[int, set[Stream]] = defaultdict(set)
         self._taken: Counter[bytes | None] = Counter()
         self._unsettled: set[int] = set()
-        self._tail = Tail(database)
+        self._tail = EventReader(database)
         # Held while the log is read and while a stream joins: nothing falls between.
         self._reading = asyncio.Lock()
         self._news = asyncio.Event()

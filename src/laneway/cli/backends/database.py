@@ -27,7 +27,7 @@ from laneway.control import (
 )
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.actor import Actor
-from laneway.domain.audit import ActFilter, AuditEntry
+from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bounds import BoundsChange
 from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
@@ -47,7 +47,7 @@ from laneway.domain.stats import Failures
 from laneway.store.database import Database
 
 
-class DatabaseDesk:
+class DatabaseBackend:
     """Does what is asked as `by`."""
 
     def __init__(self, db: Database, by: Actor) -> None:
@@ -245,7 +245,9 @@ class DatabaseDesk:
 
     # -- access -------------------------------------------------------------------------------
 
-    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
+    async def acts(
+        self, wanted: AuditFilter, *, limit: int, cursor: str | None
+    ) -> Page[AuditEntry]:
         return await audit.listing(self._db, wanted, limit=limit, cursor=cursor)
 
     async def principals(self) -> list[Principal]:

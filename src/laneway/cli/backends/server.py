@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
-from laneway.domain.audit import ActFilter, AuditEntry
+from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bounds import BoundsChange
 from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
@@ -48,7 +48,7 @@ _FIRST_LOOK_S: Final = 0.05
 _LONGEST_LOOK_S: Final = 1.0
 
 
-class ServerDesk:
+class ServerBackend:
     """Does what is asked as whoever the client's token belongs to."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -329,7 +329,9 @@ class ServerDesk:
 
     # -- access -------------------------------------------------------------------------------
 
-    async def acts(self, wanted: ActFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
+    async def acts(
+        self, wanted: AuditFilter, *, limit: int, cursor: str | None
+    ) -> Page[AuditEntry]:
         check_page(limit)
         position(cursor)
         return await self._client.list_acts(wanted.check()).page(limit=limit, cursor=cursor)

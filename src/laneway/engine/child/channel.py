@@ -165,7 +165,7 @@ def _error(told: dict[str, str], stop_reason: str | None) -> BaseException:
     return unpack_error(told)
 
 
-class ChildLine:
+class ChildChannel:
     """For handlers in a child process: everything is told to the pool."""
 
     __slots__ = (

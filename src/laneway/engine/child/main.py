@@ -23,7 +23,7 @@ from typing import Any
 
 from laneway import forks
 from laneway.domain.payload import PayloadLimits, decode, encode_result
-from laneway.engine.child.channel import ChildJob, ChildLine, ChildOutbox
+from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
 from laneway.engine.child.handlers import Finder
 from laneway.engine.child.output import mark
 from laneway.engine.child.setup import (
@@ -168,7 +168,7 @@ class Child:
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, limits)
         except InvalidInput as error:
             return attempt_outcomes.of_bad_payload(run, error)
-        line = ChildLine(
+        line = ChildChannel(
             job,
             self._outbox,
             payload,

@@ -10,11 +10,11 @@ from dataclasses import asdict
 
 from laneway.config.settings import Settings
 from laneway.engine.child.process import CHILD_MODULE, ChildProcess
-from laneway.engine.child.run import Errand
+from laneway.engine.child.run import ChildRun
 from laneway.engine.process.logs import form_in_use
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
-from laneway.engine.run.local_channel import LoopLine
+from laneway.engine.run.local_channel import LoopChannel
 from laneway.errors import ConfigError
 from laneway.store.leases import Verdict
 
@@ -66,7 +66,7 @@ class ProcessPool:
         }
         self._children: set[ChildProcess] = set()
         self._idle: list[ChildProcess] = []
-        self._errands: dict[Run, Errand] = {}
+        self._errands: dict[Run, ChildRun] = {}
         self._backoff = _Backoff()
         self._starting = asyncio.Lock()
         self._sweep: asyncio.TimerHandle | None = None
@@ -77,9 +77,9 @@ class ProcessPool:
         """The children that are alive, busy or not."""
         return sorted(child.pid for child in self._children if child.is_alive)
 
-    async def run(self, run: Run, line: LoopLine) -> Verdict | None:
+    async def run(self, run: Run, line: LoopChannel) -> Verdict | None:
         """Runs a job in a child; raises only when cancelled. None: there is nothing to say."""
-        errand = self._errands[run] = Errand(run, line)
+        errand = self._errands[run] = ChildRun(run, line)
         run.stopper = errand.stop
         try:
             return await self._run(errand)
@@ -113,7 +113,7 @@ class ProcessPool:
         if self._children:
             await asyncio.wait({child.gone for child in self._children})
 
-    async def _run(self, errand: Errand) -> Verdict | None:
+    async def _run(self, errand: ChildRun) -> Verdict | None:
         while errand.is_wanted() and not self._is_closed:
             if (wait_s := self._backoff.wait_s(errand.module)) > 0:
                 with contextlib.suppress(TimeoutError):

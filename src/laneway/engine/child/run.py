@@ -10,7 +10,7 @@ from laneway.engine.child.process import LINGER_S, ChildProcess
 from laneway.engine.child.wire import INTERRUPTED, Message, pack_error
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run, here
-from laneway.engine.run.local_channel import LoopLine
+from laneway.engine.run.local_channel import LoopChannel
 from laneway.store.leases import Verdict
 
 # Messages of one child handled before everybody else on the event loop has a turn.
@@ -19,10 +19,10 @@ FAIR_SHARE = 32
 START_S = 60.0
 
 
-class Errand:
+class ChildRun:
     """A run and the child it is in, if it is in one yet."""
 
-    def __init__(self, run: Run, line: LoopLine) -> None:
+    def __init__(self, run: Run, line: LoopChannel) -> None:
         self.run = run
         around = here.get()
         self.worker = "" if around is None else around[1]

@@ -10,8 +10,8 @@ from laneway.config.settings import Settings
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
-from laneway.engine.run.handler_requests import Requests
-from laneway.engine.run.local_channel import LoopLine
+from laneway.engine.run.handler_requests import HandlerRequests
+from laneway.engine.run.local_channel import LoopChannel
 from laneway.errors import StaleAttempt
 from laneway.store.leases import Verdict
 
@@ -31,7 +31,7 @@ class ChildRuns:
         self,
         owner: RunOwner,
         pool: ProcessPool,
-        requests: Requests,
+        requests: HandlerRequests,
         settings: Settings,
         resources: SimpleNamespace,
     ) -> None:
@@ -46,7 +46,7 @@ class ChildRuns:
     async def run(self, run: Run) -> None:
         """Runs one to its end."""
         self._owner.enter(run)
-        line = LoopLine(run, self._requests, None, None, self._resources, self._limits)
+        line = LoopChannel(run, self._requests, None, None, self._resources, self._limits)
         verdict = await self._pool.run(run, line)
         if run.place == "apart" and run.started is None and not run.is_stopped:
             # Perhaps it is defined where no child finds it.

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-from laneway.engine.lease.attempt_store import Ledger
+from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import after_finish
@@ -53,7 +53,7 @@ class CallLimits:
     processes the ledger decides whose turn it is.
     """
 
-    def __init__(self, ledger: Ledger, complaints: ThrottledWarnings) -> None:
+    def __init__(self, ledger: AttemptStore, complaints: ThrottledWarnings) -> None:
         self._ledger = ledger
         self._complaints = complaints
         self._queues: dict[tuple[str, str], list[_QueuedCall]] = {}

@@ -26,7 +26,7 @@ class Room(Protocol):
     def take(self, lane: str, isolation: str, count: int) -> None: ...
 
 
-class Rooms:
+class Capacity:
     """Divides each kind of room so that every lane served can always start at least one job.
 
     A job takes room from its claim until its handler returned; a thread that ignores its

@@ -15,7 +15,7 @@ from laneway.engine.claim.capacity import MOST, Room
 from laneway.engine.claim.floors import Floors, all_ranges
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.engine.process.worker_metrics import Counting
+from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.lanes import find_horizon
@@ -71,7 +71,7 @@ class LaneTools:
     tell_others: Callable[[set[str]], None]
     # Room is shared by the lanes: one looks and takes while no other does.
     claiming: asyncio.Lock
-    counting: Counting
+    counting: WorkerMetrics
     is_drained: Callable[[], bool]
     claim: Callable[..., Statement[ClaimAnswer]] = claim
 
@@ -98,7 +98,7 @@ class LaneLoop(Service):
         # Slots or limits are taken: worth another look when some of ours come free.
         self.is_full = False
         # Some kind of room is used up: worth another look when a job of ours ends.
-        self.is_hungry = False
+        self.wants_work = False
 
     @property
     def job_types(self) -> set[str]:
@@ -130,7 +130,7 @@ class LaneLoop(Service):
             for handler in self.handlers
             if caps[(group := GROUPS.index(handler.isolation) + 1) - 1] > 0
         ]
-        self.is_hungry = len(types) < len(self.handlers)
+        self.wants_work = len(types) < len(self.handlers)
         if not types:
             return None
         groups = {group for _, group in types}

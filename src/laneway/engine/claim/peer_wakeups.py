@@ -13,7 +13,7 @@ from laneway.store.notify import wake, wake_message
 TOGETHER_S = 0.05
 
 
-class Neighbours:
+class PeerWakeups:
     """Wakes them at most once per 50 ms; a wake-up that is lost is found by their polls."""
 
     def __init__(self, database: Database) -> None:

@@ -11,7 +11,7 @@ from laneway.engine.service import Service
 from laneway.store.notify import Listener
 
 
-class Listening(Service):
+class Wakeups(Service):
     """Listens until the connection fails, then subscribes anew and looks for what was missed."""
 
     name: ClassVar[str] = "listener"

@@ -13,7 +13,7 @@ from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.store import retention
 from laneway.store.database import Database
-from laneway.store.retention import Mandate, WalkPosition
+from laneway.store.retention import LeaderTerm, WalkPosition
 
 log = logging.getLogger("laneway")
 
@@ -89,7 +89,7 @@ class RetentionService(Service):
             return max(0.0, self._round_at - time.monotonic())
         return await self._walk(mandate)
 
-    async def _tend(self, mandate: Mandate) -> bool:
+    async def _tend(self, mandate: LeaderTerm) -> bool:
         """The small duties; whether there is more to do at once."""
         overaged = await self._database.run(retention.expire_overaged(mandate))
         if overaged.job_types:
@@ -100,12 +100,12 @@ class RetentionService(Service):
         self._watchdog.has_duties = is_more
         return is_more
 
-    async def _forget_events(self, mandate: Mandate) -> None:
+    async def _forget_events(self, mandate: LeaderTerm) -> None:
         prune = retention.prune_events(mandate, self._keep_events)
         while await self._database.run(prune) >= retention.PRUNE_BATCH:
             pass
 
-    async def _walk(self, mandate: Mandate) -> float:
+    async def _walk(self, mandate: LeaderTerm) -> float:
         began = time.monotonic()
         step = await self._database.run(
             retention.remove_ended(mandate, self._place or WalkPosition())

@@ -18,7 +18,7 @@ from uuid import UUID
 from laneway.domain import cron
 from laneway.domain.cron import Timing
 from laneway.domain.redaction import redact
-from laneway.domain.schedule import BATCH, Turn, decide, replanned
+from laneway.domain.schedule import BATCH, FirePlan, decide, replanned
 from laneway.domain.text import escape_text
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
@@ -239,7 +239,7 @@ class Scheduler(Service):
             await asyncio.sleep(TROUBLE_S)
             return
         if due.asked_at is not None:
-            turn = Turn((due.asked_at,), f"by {due.asked_by}", None, None, None)
+            turn = FirePlan((due.asked_at,), f"by {due.asked_by}", None, None, None)
         else:
             # One at a time: what held a moment ago need not hold for the next.
             first = due.next_at or now
@@ -270,5 +270,5 @@ class Scheduler(Service):
         return "failed", f"check {check.name}: {error}", error
 
 
-def _missed(turn: Turn) -> list[SlotEntry]:
+def _missed(turn: FirePlan) -> list[SlotEntry]:
     return [] if turn.missed_at is None else [SlotEntry(turn.missed_at, "missed", turn.missed)]

@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 
 from laneway import __version__
 from laneway.config.settings import Settings
-from laneway.engine.claim.peer_wakeups import Neighbours
-from laneway.engine.claim.wakeups import Listening
+from laneway.engine.claim.peer_wakeups import PeerWakeups
+from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
@@ -26,7 +26,7 @@ from laneway.store.database import Database
 from laneway.store.workers import WorkerInfo
 
 
-class Duties:
+class LeaderServices:
     """Watchdog, retention and scheduler; known under an id, so that status can name the leader."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Duties:
             await service.cancel()
 
 
-class Leading:
+class ServerLeadership:
     """The duties in a process that has nothing else of the engine; `start`, then `stop`."""
 
     STOP_S = 2.0
@@ -86,9 +86,9 @@ class Leading:
         self._dsn = dsn
         complaints = ThrottledWarnings()
         self._database = Database(dsn, settings, role="lead", size=1)
-        self._neighbours = Neighbours(self._database)
+        self._neighbours = PeerWakeups(self._database)
         name = f"{socket.gethostname()}:{os.getpid()} server"
-        self._duties = Duties(
+        self._duties = LeaderServices(
             self._database, settings, complaints, uuid4(), name, self._neighbours.tell
         )
         scheduler = self._duties.scheduler
@@ -97,7 +97,7 @@ class Leading:
         ]
         if settings.can_listen:
             self._services.append(
-                Listening(dsn, settings, complaints, self._on_message, scheduler.wake)
+                Wakeups(dsn, settings, complaints, self._on_message, scheduler.wake)
             )
 
     async def start(self) -> None:

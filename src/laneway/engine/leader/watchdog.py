@@ -13,7 +13,7 @@ from laneway.engine.service import Service
 from laneway.observability.counters import PROCESS
 from laneway.store.database import Database
 from laneway.store.leases import resign, watch
-from laneway.store.retention import Mandate
+from laneway.store.retention import LeaderTerm
 from laneway.store.workers import sweep
 
 SWEEP_S = 600.0
@@ -87,9 +87,9 @@ class Watchdog(Service):
         self.on_elected: Callable[[], None] = lambda: None
 
     @property
-    def mandate(self) -> Mandate | None:
+    def mandate(self) -> LeaderTerm | None:
         """What the leader's other duties show for their writes; None: another leads."""
-        return Mandate(self._holder, self.epoch) if self.epoch is not None else None
+        return LeaderTerm(self._holder, self.epoch) if self.epoch is not None else None
 
     async def run_once(self) -> float | None:
         self.is_leader = False

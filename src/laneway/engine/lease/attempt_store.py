@@ -13,7 +13,7 @@ from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.steps import StepWrite
 
 
-class Ledger(Protocol):
+class AttemptStore(Protocol):
     """Every write names a Claim and is refused as fenced once another attempt runs.
 
     DatabaseUnavailable: whether it was written is not known, and it may be said again.
@@ -52,7 +52,7 @@ class Ledger(Protocol):
         ...
 
 
-class DatabaseLedger:
+class DatabaseAttemptStore:
     """The database itself."""
 
     has_database: ClassVar[bool] = True

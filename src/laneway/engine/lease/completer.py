@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from laneway.domain.text import visible
-from laneway.engine.lease.attempt_store import Ledger
+from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.failure_log import FailureLog
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt_outcomes import ROLLED_BACK
@@ -36,7 +36,7 @@ class Completer(Service):
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: AttemptStore,
         complaints: ThrottledWarnings,
         on_settled: Callable[[list[Verdict], list[WriteResult]], None],
         portion: Callable[[], int] = lambda: MOST,

@@ -9,7 +9,7 @@ from typing import Final
 
 from laneway.domain.approval import spoken
 from laneway.domain.text import visible
-from laneway.engine.process.log_throttle import Rest, Spells
+from laneway.engine.process.log_throttle import LogThrottle, Rest
 from laneway.engine.run.attempt import Run
 from laneway.store.leases import Verdict, WriteResult
 
@@ -24,7 +24,7 @@ class FailureLog:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, int], tuple[Run, Verdict]] = {}
-        self.spells: Spells[Verdict] = Spells(self._tell_rest)
+        self.spells: LogThrottle[Verdict] = LogThrottle(self._tell_rest)
 
     def note(self, run: Run, verdict: Verdict) -> None:
         """Heeds a verdict that is about to be passed on."""

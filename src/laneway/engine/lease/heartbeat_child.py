@@ -54,7 +54,7 @@ class HeldLease(NamedTuple):
     job_id: bytes = b""
 
 
-class Teller:
+class LossReporter:
     """Passes news to the worker; never makes the one who has them wait for it to listen."""
 
     def __init__(self) -> None:
@@ -77,14 +77,14 @@ class Teller:
         time.sleep(0.05)
 
 
-class Beater:
+class LeaseRenewer:
     """The claims held, when each is due, and when each is lost."""
 
     def __init__(
         self,
         renew: Renew,
         fraction: float,
-        teller: Teller,
+        teller: LossReporter,
         silence_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -293,9 +293,9 @@ def is_frozen(pid: int) -> bool:
 def by_statement(config: dict[str, Any]) -> Renew:
     """Renews in the database."""
     # Not where there is none: the driver is half of what the process would load.
-    from laneway.store.sync_connection import Session
+    from laneway.store.sync_connection import SyncConnection
 
-    session = Session(config["dsn"], config["options"])
+    session = SyncConnection(config["dsn"], config["options"])
 
     def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
         return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]), within_s)
@@ -339,8 +339,8 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
         signal.signal(number, signal.SIG_IGN)
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
-    teller = Teller()
-    beater = Beater(make(config), config["fraction"], teller, config["silence_s"])
+    teller = LossReporter()
+    beater = LeaseRenewer(make(config), config["fraction"], teller, config["silence_s"])
     worker: int = config["worker"]
     for work in (teller.run, beater.run, beater.watch, lambda: watch_worker(worker)):
         threading.Thread(target=_or_end(work), daemon=True).start()

@@ -7,7 +7,7 @@ from typing import Final
 
 from laneway.domain.approval import spoken
 from laneway.domain.claim import Claim
-from laneway.engine.process.log_throttle import Rest, Spells
+from laneway.engine.process.log_throttle import LogThrottle, Rest
 
 log = logging.getLogger("laneway")
 
@@ -20,11 +20,11 @@ _WHY: Final = {
 }
 
 
-class Losses:
+class LossLog:
     """Tells of attempts that end by somebody else's will."""
 
     def __init__(self) -> None:
-        self._spells: Spells[tuple[str, str]] = Spells(self._tell_rest)
+        self._spells: LogThrottle[tuple[str, str]] = LogThrottle(self._tell_rest)
 
     def tell(self, job_type: str, claim: Claim, answer: str) -> None:
         if self._spells.admit(f"{answer} {job_type}", (job_type, answer)):

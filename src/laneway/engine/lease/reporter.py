@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from laneway.domain.claim import Claim
-from laneway.engine.lease.attempt_store import Ledger
+from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, StaleAttempt
@@ -80,7 +80,7 @@ class Reporter(Service):
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: AttemptStore,
         complaints: ThrottledWarnings,
         on_answer: Callable[[WriteResult], None],
         interval_s: float = 0.5,

@@ -17,7 +17,7 @@ from laneway import forks
 from laneway.config.settings import Settings
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.health import WorkerHealth
-from laneway.engine.process.loop_marker import Marker
+from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.run.executor import Executor
 
 log = logging.getLogger("laneway")
@@ -40,7 +40,7 @@ class AnyWorker(Protocol):
     spent: asyncio.Event
 
     def trouble(self) -> str | None: ...
-    async def start(self, marker: Marker | None = None) -> None: ...
+    async def start(self, marker: LoopMarker | None = None) -> None: ...
     async def stop(
         self, grace_s: float | None = None, hurry: asyncio.Event | None = None
     ) -> None: ...
@@ -86,7 +86,7 @@ async def _serve(
         told.set()
         hurry.set()
 
-    leash = _Leash.from_environment(on_hurry)
+    leash = _SupervisorLink.from_environment(on_hurry)
     signals = Signals(deadline, within_s, is_alone=leash is None)
     signals.heed(TO_STOP, on_signal)
     if leash is not None:
@@ -207,7 +207,7 @@ async def stop_worker(
     await worker.stop(grace_s, hurry)
 
 
-class _Leash:
+class _SupervisorLink:
     """What ties a process to its supervisor: a pipe to tick into, and the shared mark."""
 
     def __init__(self, out: int, mark: int, watched: int, on_gone: Callable[[], None]) -> None:
@@ -216,12 +216,12 @@ class _Leash:
         for fd in (out, mark, watched):
             # Programs that handlers start must not hold them either.
             os.set_inheritable(fd, False)
-        self.marker = Marker(mark)
+        self.marker = LoopMarker(mark)
         # The supervisor holds the other end and never writes: readable means it is gone.
         asyncio.get_running_loop().add_reader(watched, self._gone, watched, on_gone)
 
     @classmethod
-    def from_environment(cls, on_gone: Callable[[], None]) -> _Leash | None:
+    def from_environment(cls, on_gone: Callable[[], None]) -> _SupervisorLink | None:
         ends = os.environ.pop("LANEWAY_LEASH", None)
         if not ends:
             return None

@@ -23,7 +23,7 @@ class Rest(Generic[T]):
         self.count = self.grave = 0
 
 
-class _Spell(Generic[T]):
+class _Burst(Generic[T]):
     """A time in which there is something to tell of a kind."""
 
     __slots__ = ("rest", "timer", "told")
@@ -34,18 +34,18 @@ class _Spell(Generic[T]):
         self.rest: Rest[T] | None = None
 
 
-class Spells(Generic[T]):
+class LogThrottle(Generic[T]):
     """Says which are told by themselves; has the rest told."""
 
     def __init__(self, tell_rest: Callable[[str, Rest[T]], None]) -> None:
         self._tell_rest = tell_rest
-        self._spells: dict[str, _Spell[T]] = {}
+        self._spells: dict[str, _Burst[T]] = {}
 
     def admit(self, kind: str, one: T, *, is_grave: bool = False) -> bool:
         """True: to be told now. False: it is held back, and counted."""
         spell = self._spells.get(kind)
         if spell is None:
-            spell = self._spells[kind] = _Spell(self._set_timer(kind))
+            spell = self._spells[kind] = _Burst(self._set_timer(kind))
         if spell.told < MOST:
             spell.told += 1
             return True

@@ -19,7 +19,7 @@ _HEAD: Final = 2
 SIZE: Final = 8 * (_HEAD + MOST)
 
 
-class Marker:
+class LoopMarker:
     """Shared numbers: the seq of the handler that holds the event loop, or 0, and of all begun."""
 
     def __init__(self, fd: int) -> None:

@@ -21,7 +21,7 @@ async def finish_or_release(
     if executor.active:
         await _finish_within(executor, STOP_S / 2, None)
     for run in list(executor.active.values()):
-        executor.leave_behind(run)
+        executor.abandon(run)
     if executor.active:
         # Killed children are quick to say so; threads may never be.
         await _finish_within(executor, STOP_S / 4, None)

@@ -22,11 +22,11 @@ from uuid import UUID
 from laneway.config.settings import Settings
 from laneway.engine.process.deadline import EXIT_S
 from laneway.engine.process.lifecycle import HURRY, TO_STOP
-from laneway.engine.process.loop_marker import SIZE, Marker
+from laneway.engine.process.loop_marker import SIZE, LoopMarker
 from laneway.errors import LanewayError
 from laneway.store.database import connection_options
 from laneway.store.leases import bury
-from laneway.store.sync_connection import Session
+from laneway.store.sync_connection import SyncConnection
 
 log = logging.getLogger("laneway")
 
@@ -50,7 +50,7 @@ class WorkerChild:
     process: subprocess.Popen[bytes]
     out: int
     leash: int
-    marker: Marker
+    marker: LoopMarker
     # Lowest first; the next child gets the number of one that ended.
     number: int
     started: float = field(default_factory=time.monotonic)
@@ -82,7 +82,9 @@ class Supervisor:
         self._settings = settings
         self._dsn = dsn
         self._session = (
-            None if dsn is None else Session(dsn, connection_options(dsn, settings, "supervisor"))
+            None
+            if dsn is None
+            else SyncConnection(dsn, connection_options(dsn, settings, "supervisor"))
         )
         self._children: list[WorkerChild] = []
         self._signals = 0
@@ -160,7 +162,7 @@ class Supervisor:
                 # Ctrl-C reaches us; the children hear of it from us, once.
                 start_new_session=True,
             )
-            marker = Marker(mark)
+            marker = LoopMarker(mark)
         os.close(out_w)
         os.close(watched_r)
         os.set_blocking(out_r, False)

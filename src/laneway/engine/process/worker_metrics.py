@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from laneway.domain.claim import Claim
-from laneway.engine.lease.loss_log import Losses
+from laneway.engine.lease.loss_log import LossLog
 from laneway.observability import tracing
 from laneway.observability.counters import PROCESS, Counters, Ends, Pool
 from laneway.store.leases import Assignment, Verdict, WriteResult
@@ -17,13 +17,13 @@ _RETURNED: Final = {"snooze": "snoozed", "release": "released"}
 _UNKNOWN: Final = ("job", None)
 
 
-class Counting:
+class WorkerMetrics:
     """Remembers of each attempt in hand where its end will be counted."""
 
     def __init__(self, tally: Counters = PROCESS) -> None:
         self.tally = tally
         self._held: dict[tuple[int, int], tuple[str, Ends]] = {}
-        self._losses = Losses()
+        self._losses = LossLog()
 
     @property
     def wants_origins(self) -> bool:

@@ -14,7 +14,7 @@ from laneway.store.leases import Assignment
 
 if TYPE_CHECKING:
     from laneway.engine.claim.call_limits import HeldCalls
-    from laneway.engine.process.loop_marker import Marker
+    from laneway.engine.process.loop_marker import LoopMarker
     from laneway.observability.tracing import AttemptSpan
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
@@ -94,7 +94,7 @@ class Run:
         # What the handler waits for in a task that is not its own, and what that is.
         self.asks: dict[asyncio.Task[Any], str] = {}
 
-    def begin(self, marker: Marker | None = None) -> None:
+    def begin(self, marker: LoopMarker | None = None) -> None:
         """The handler is called now: from here on its time counts."""
         self.started = time.monotonic()
         if marker is not None:

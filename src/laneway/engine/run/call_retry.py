@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
 from laneway.domain.retry import RetryPolicy
-from laneway.engine.run.handler_channel import Line
+from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput, LanewayError
 
 LONGEST_RETRY_AFTER_S: Final = 3600.0
@@ -92,7 +92,7 @@ def _seconds(asked: object) -> float | None:
 
 
 async def call(
-    line: Line,
+    line: HandlerChannel,
     fn: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -121,7 +121,7 @@ async def call(
 
 
 def call_blocking(
-    line: Line,
+    line: HandlerChannel,
     check: Callable[[], None],
     fn: Callable[..., Any],
     args: Sequence[Any],
@@ -152,7 +152,9 @@ def call_blocking(
             time.sleep(min(left_s, TICK_S))
 
 
-def _note(line: Line, error: Exception, n: int, patience: Patience, wait_s: float) -> None:
+def _note(
+    line: HandlerChannel, error: Exception, n: int, patience: Patience, wait_s: float
+) -> None:
     line.log(
         "warning",
         f"try {n} of {patience.tries} failed with {type(error).__name__}; next in {wait_s:.1f} s",

@@ -23,12 +23,12 @@ from laneway.domain.redaction import redact
 from laneway.domain.step_results import UNSAID
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import Patience, call, call_blocking
-from laneway.engine.run.handler_channel import Interrupted, Line, Log, after_finish
+from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, after_finish
 from laneway.engine.run.steps import Steps, to_the_end
 from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from laneway.engine.run.handler_transaction import OwnTransaction
+    from laneway.engine.run.handler_transaction import HandlerTransaction
 
 T = TypeVar("T")
 TRACKED = "_tracked"
@@ -65,12 +65,12 @@ class _Memory:
 class _Common:
     __slots__ = ("_line", "_log", "_memory", "_own", "_steps")
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: HandlerChannel) -> None:
         self._line = line
         self._memory: _Memory | None = None
         self._log: Log | None = None
         self._steps: Steps | None = None
-        self._own: OwnTransaction | None = None
+        self._own: HandlerTransaction | None = None
 
     @property
     def job_id(self) -> UUID:
@@ -118,12 +118,12 @@ class _Common:
         return self._steps
 
     @property
-    def _own_transaction(self) -> OwnTransaction:
+    def _own_transaction(self) -> HandlerTransaction:
         if self._own is None:
             # With it comes the driver, which a child process may never need.
-            from laneway.engine.run.handler_transaction import OwnTransaction
+            from laneway.engine.run.handler_transaction import HandlerTransaction
 
-            self._own = OwnTransaction(self._line)
+            self._own = HandlerTransaction(self._line)
         return self._own
 
     @property

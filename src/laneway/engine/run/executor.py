@@ -18,19 +18,19 @@ from laneway.domain.claim import Claim
 from laneway.domain.payload import decode, encode_result
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.child.runs import ChildRuns
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from laneway.engine.lease.completer import Completer
-from laneway.engine.lease.loss_log import Losses
-from laneway.engine.process.loop_marker import Marker
+from laneway.engine.lease.loss_log import LossLog
+from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.registry import Registry
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run, StopReason, here
 from laneway.engine.run.context import Context, SyncContext
 from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.handler_channel import Interrupted
-from laneway.engine.run.handler_requests import Requests
-from laneway.engine.run.inline_tasks import Turns
-from laneway.engine.run.local_channel import LoopLine, ThreadLine
+from laneway.engine.run.handler_requests import HandlerRequests
+from laneway.engine.run.inline_tasks import InlineTasks
+from laneway.engine.run.local_channel import LoopChannel, ThreadChannel
 from laneway.engine.run.threads import Threads
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
@@ -47,14 +47,14 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        rooms: Rooms,
-        requests: Requests,
+        rooms: Capacity,
+        requests: HandlerRequests,
         completer: Completer,
         pool: ProcessPool,
         settings: Settings,
         resources: SimpleNamespace,
         on_room: Callable[[], None],
-        marker: Marker | None = None,
+        marker: LoopMarker | None = None,
         *,
         name: str = "",
         on_void: Callable[[Claim], None] = lambda claim: None,
@@ -74,11 +74,11 @@ class Executor:
         self._on_void = on_void
         self._on_left = on_left
         self._is_traced = False
-        self._losses = Losses()
+        self._losses = LossLog()
         self._threads = Threads()
         self._children = ChildRuns(self, pool, requests, settings, resources)
         self._loop = asyncio.get_running_loop()
-        self._turns = Turns(self._loop, self._on_loop, self._broke_off)
+        self._turns = InlineTasks(self._loop, self._on_loop, self._broke_off)
         self.active: dict[tuple[int, int], Run] = {}
         self.quiet = asyncio.Event()
         self.quiet.set()
@@ -162,7 +162,7 @@ class Executor:
         run.break_off()
         if run.grace is None:
             grace = 0.0 if reason == "fenced" else self._grace_s
-            run.grace = self._loop.call_later(grace, self.leave_behind, run)
+            run.grace = self._loop.call_later(grace, self.abandon, run)
 
     def stop_by_claim(self, seq: int, attempt: int, answer: str) -> None:
         """Stops what others want stopped (`cancel_requested`) or have taken away, and says so."""
@@ -235,7 +235,7 @@ class Executor:
             # A validator of the user's own.
             self.end(run, attempt_outcomes.of_error(run, error))
             return
-        line = LoopLine(run, self._requests, payload, checkpoint, self._resources, self._limits)
+        line = LoopChannel(run, self._requests, payload, checkpoint, self._resources, self._limits)
         verdict: Verdict | None
         try:
             work = handler.fn(Context(line), **kwargs)
@@ -312,7 +312,7 @@ class Executor:
             return attempt_outcomes.of_bad_payload(run, error)
         except BaseException as error:
             return attempt_outcomes.of_error(run, error)
-        line = ThreadLine(
+        line = ThreadChannel(
             self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
         )
         try:
@@ -343,7 +343,7 @@ class Executor:
 
     # The end ----------------------------------------------------------------------------------
 
-    def leave_behind(self, run: Run) -> None:
+    def abandon(self, run: Run) -> None:
         """The grace is over: the job ends now, whatever its handler still does."""
         if run.handler.isolation == "process" or run.place == "apart":
             self._pool.kill(run)
@@ -354,7 +354,7 @@ class Executor:
             run.break_off()
 
     @property
-    def left_behind(self) -> Counter[str]:
+    def abandoned(self) -> Counter[str]:
         """How many handlers go on though their jobs have ended, by isolation."""
         return Counter(run.handler.isolation for run in self.active.values() if run.ended)
 

@@ -30,7 +30,7 @@ def after_finish(verb: str) -> Refused:
     return Refused(f"ctx.{verb} was called after ctx.finish: the job ends with your transaction")
 
 
-class Line(Protocol):
+class HandlerChannel(Protocol):
     """What a context needs from the worker it runs in, wherever that is."""
 
     claim: Claim
@@ -64,7 +64,7 @@ class Log:
 
     __slots__ = ("_line",)
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: HandlerChannel) -> None:
         self._line = line
 
     def __call__(self, message: object, level: str = "info") -> None:

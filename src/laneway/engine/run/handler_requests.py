@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from laneway.engine.claim.call_limits import CallLimits
-from laneway.engine.lease.attempt_store import Ledger
+from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
@@ -32,12 +32,12 @@ CANCEL_S = 1.0
 WRITES = {"flush": "save", "steps": "step", "keep": "step", "acquire": "limit"}
 
 
-class Requests:
+class HandlerRequests:
     """Answers the handlers of one worker process, on its event loop."""
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: AttemptStore,
         complaints: ThrottledWarnings,
         on_answer: Callable[[WriteResult], None],
     ) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from laneway.domain.payload import encode_result
-from laneway.engine.run.handler_channel import Line
+from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput, NeedsDatabase, Refused
 from laneway.store import caller_transaction
 from laneway.store.caller_connection import borrow, run_now
 from laneway.store.statement import Statement
 
 
-class OwnTransaction:
+class HandlerTransaction:
     """What one attempt says in transactions of its handler."""
 
     __slots__ = ("_line", "has_finished")
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: HandlerChannel) -> None:
         if not line.has_database:
             raise NeedsDatabase("ctx.guard and ctx.finish need a worker with a database connection")
         self._line = line

@@ -19,7 +19,7 @@ from laneway.engine.run.attempt import Run
 Work = Callable[[Run], Coroutine[Any, Any, None]]
 
 
-class Turns:
+class InlineTasks:
     """Starts runs, and ends those that broke off before they could say how."""
 
     def __init__(

@@ -13,12 +13,12 @@ from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import Interrupted
-from laneway.engine.run.handler_requests import Requests
+from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.errors import StaleAttempt
 from laneway.store.leases import Report
 
 
-class LoopLine:
+class LoopChannel:
     """For handlers on the event loop."""
 
     __slots__ = (
@@ -35,7 +35,7 @@ class LoopLine:
     def __init__(
         self,
         run: Run,
-        requests: Requests,
+        requests: HandlerRequests,
         payload: Any,
         checkpoint: Any,
         resources: SimpleNamespace,
@@ -105,7 +105,7 @@ class LoopLine:
             del self._run.asks[task]
 
 
-class ThreadLine(LoopLine):
+class ThreadChannel(LoopChannel):
     """For handlers in a thread: the same, handed over to the event loop."""
 
     __slots__ = ("_loop",)
@@ -117,12 +117,12 @@ class ThreadLine(LoopLine):
     def report(self, **fields: Any) -> None:
         if forks.is_fork:
             raise forks.refused()
-        self._loop.call_soon_threadsafe(lambda: LoopLine.report(self, **fields))
+        self._loop.call_soon_threadsafe(lambda: LoopChannel.report(self, **fields))
 
     def log(self, level: str, message: str) -> None:
         if forks.is_fork:
             raise forks.refused()
-        self._loop.call_soon_threadsafe(LoopLine.log, self, level, message)
+        self._loop.call_soon_threadsafe(LoopChannel.log, self, level, message)
 
     def ask_blocking(self, what: str, **body: Any) -> Any:
         if forks.is_fork:

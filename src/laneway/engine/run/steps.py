@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from laneway.domain.step_results import Returns
+from laneway.domain.step_results import StepResults
 from laneway.domain.text import check_text
-from laneway.engine.run.handler_channel import Line
+from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ class Steps:
 
     __slots__ = ("_found", "_line", "_reading", "_used")
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: HandlerChannel) -> None:
         self._line = line
         # A first attempt finds none and need not ask.
         self._found: dict[str, str] | None = {} if line.claim.attempt == 1 else None
@@ -81,13 +81,13 @@ class Steps:
             raise
         return returns.decode(kept)
 
-    def _begin(self, name: str, fn: Callable[..., Any], hint: Any) -> Returns:
+    def _begin(self, name: str, fn: Callable[..., Any], hint: Any) -> StepResults:
         check_text(name, "step", max_bytes=NAME_BYTES)
         if name in self._used:
             raise InvalidInput(
                 _named(name), "ran already in this attempt: names are unique within a job"
             )
-        returns = Returns.of(_named(name), fn, hint, self._line.limits)
+        returns = StepResults.of(_named(name), fn, hint, self._line.limits)
         self._used.add(name)
         return returns
 

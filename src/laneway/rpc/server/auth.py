@@ -15,7 +15,7 @@ import grpc
 
 from laneway.config.settings import Settings
 from laneway.control import audit
-from laneway.control.credential_cache import Gatekeeper, token_key
+from laneway.control.credential_cache import CredentialCache, token_key
 from laneway.control.throttle import Buckets, Throttle
 from laneway.domain.actor import Actor
 from laneway.domain.permissions import CLAIM, DECLARE, Access, Term
@@ -56,7 +56,11 @@ class Authenticator:
     """Lets calls in by their token, and knows the streams that are open."""
 
     def __init__(
-        self, database: Database, settings: Settings, gatekeeper: Gatekeeper, throttle: Throttle
+        self,
+        database: Database,
+        settings: Settings,
+        gatekeeper: CredentialCache,
+        throttle: Throttle,
     ) -> None:
         self._database = database
         self._most = settings.max_remote_workers

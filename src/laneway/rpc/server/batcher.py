@@ -45,7 +45,7 @@ class _BatchedCall(Generic[I, A]):
             self.waits.set_exception(error)
 
 
-class Gather(Generic[I, A]):
+class Batcher(Generic[I, A]):
     """One statement is on its way at a time; what comes meanwhile goes with the next.
 
     `work` answers each of its items in order. What it refuses of one caller fails that caller only.

@@ -19,24 +19,24 @@ from uuid import UUID, uuid4
 
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
-from laneway.engine.claim.peer_wakeups import Neighbours
+from laneway.engine.claim.peer_wakeups import PeerWakeups
 from laneway.engine.claim.poller import Poller
-from laneway.engine.claim.wakeups import Listening
-from laneway.engine.leader.services import Duties
-from laneway.engine.lease.attempt_store import DatabaseLedger
+from laneway.engine.claim.wakeups import Wakeups
+from laneway.engine.leader.services import LeaderServices
+from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.engine.process.worker_metrics import Counting
+from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
-from laneway.rpc.server.handshake import Hello
+from laneway.rpc.server.handshake import StreamHandshake
 from laneway.rpc.server.presence import Presence
 from laneway.rpc.server.registration import check_reach, find_ignored, make_known
 from laneway.rpc.server.resources import DispatchResources
-from laneway.rpc.server.result_batcher import Settling
-from laneway.rpc.server.round_robin import Rotation
+from laneway.rpc.server.result_batcher import ResultBatcher
+from laneway.rpc.server.round_robin import RoundRobin
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, remote
 from laneway.store.database import Database
@@ -50,7 +50,7 @@ STOP_S: Final = 2.0
 FRAME_BYTES: Final = 1024
 
 
-class RemoteCounting(Counting):
+class RemoteMetrics(WorkerMetrics):
     """Assignments carry the trace of their submit, whoever reads it."""
 
     @property
@@ -58,7 +58,7 @@ class RemoteCounting(Counting):
         return True
 
 
-class Replica:
+class DispatchServer:
     """`start`, then `open` a dispatcher for each stream, then `stop`."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Replica:
         self.is_running = False
         self._dsn = dsn
         self._complaints = ThrottledWarnings()
-        self._counting = RemoteCounting()
+        self._counting = RemoteMetrics()
         self._state = lanes.ControlState(0, False, {})
         self._dispatchers: dict[UUID, Dispatcher] = {}
         self._opening = asyncio.Lock()
@@ -92,10 +92,12 @@ class Replica:
         # For what workers say beside their results as well.
         self.database = Database(self._dsn, settings, role="dispatch", size=1)
         self._counting.watch(self._claims, self._settles, self.database)
-        self._neighbours = Neighbours(self.database)
-        self.completer = Completer(DatabaseLedger(self._settles), complaints, self._on_settled)
-        self._settling = Settling(self.completer)
-        self.rotation = Rotation(lambda job_type: self._state.lane_of(job_type))
+        self._neighbours = PeerWakeups(self.database)
+        self.completer = Completer(
+            DatabaseAttemptStore(self._settles), complaints, self._on_settled
+        )
+        self._settling = ResultBatcher(self.completer)
+        self.rotation = RoundRobin(lambda job_type: self._state.lane_of(job_type))
         self._shared = DispatchResources(
             claims=self._claims,
             rest=self.database,
@@ -128,7 +130,9 @@ class Replica:
             self.lost,
             self._release,
         )
-        self.duties = Duties(self.database, settings, complaints, self.id, self.name, self._on_work)
+        self.duties = LeaderServices(
+            self.database, settings, complaints, self.id, self.name, self._on_work
+        )
 
     async def start(self) -> None:
         """Connects, and begins the leader's duties; raises DatabaseUnavailable."""
@@ -138,7 +142,7 @@ class Replica:
         except BaseException:
             await self._close()
             raise
-        self.listening = Listening(
+        self.listening = Wakeups(
             self.database.dsn, self.settings, self._complaints, self._on_message, self._on_listening
         )
         listening = (self.listening,) if self.settings.can_listen else ()
@@ -152,7 +156,9 @@ class Replica:
     # Streams ----------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def serve(self, hello: Hello, caller: StreamCaller) -> AsyncIterator[Dispatcher]:
+    async def serve(
+        self, hello: StreamHandshake, caller: StreamCaller
+    ) -> AsyncIterator[Dispatcher]:
         """`open`, and `close` whatever happens."""
         dispatcher = await self.open(hello, caller)
         try:
@@ -160,7 +166,7 @@ class Replica:
         finally:
             await dispatcher.close()
 
-    async def open(self, hello: Hello, caller: StreamCaller) -> Dispatcher:
+    async def open(self, hello: StreamHandshake, caller: StreamCaller) -> Dispatcher:
         """A stream for the worker, in place of any older one of it on any replica.
 
         Raises Forbidden (the worker's id is another principal's, or nothing is in reach),
@@ -171,7 +177,7 @@ class Replica:
                 raise DatabaseUnavailable("this server stops")
             return await self._open(hello, caller)
 
-    async def _open(self, hello: Hello, caller: StreamCaller) -> Dispatcher:
+    async def _open(self, hello: StreamHandshake, caller: StreamCaller) -> Dispatcher:
         names = [one.name for one in hello.types]
         published = await self.database.run(remote.read_types(names))
         dispatcher = Dispatcher(hello, caller, self._shared, self._on_closed)
@@ -206,7 +212,7 @@ class Replica:
         self.presence.wake()
         return dispatcher
 
-    async def _take_over(self, hello: Hello, dispatcher: Dispatcher) -> None:
+    async def _take_over(self, hello: StreamHandshake, dispatcher: Dispatcher) -> None:
         """What the worker holds goes on; what else it was assigned got lost on the way."""
         read_at = time.monotonic()
         leases = await self.database.run(remote.read_leases([hello.worker_id]))
@@ -383,7 +389,7 @@ class Replica:
             await database.close()
 
 
-def _info(hello: Hello, caller: StreamCaller, session: UUID) -> StreamInfo:
+def _info(hello: StreamHandshake, caller: StreamCaller, session: UUID) -> StreamInfo:
     return StreamInfo(
         id=hello.worker_id,
         session=session,

@@ -27,13 +27,13 @@ from laneway.rpc.server.assignment_queue import (
     split,
 )
 from laneway.rpc.server.assignments import Assigned
-from laneway.rpc.server.handshake import Hello
-from laneway.rpc.server.liveness import Silence
+from laneway.rpc.server.handshake import StreamHandshake
+from laneway.rpc.server.liveness import Liveness
 from laneway.rpc.server.registration import IgnoredParts
 from laneway.rpc.server.resources import DispatchResources
-from laneway.rpc.server.served_types import Offer, offers_of
+from laneway.rpc.server.served_types import ServedTypes, offers_of
 from laneway.rpc.server.stream_caller import StreamCaller
-from laneway.rpc.server.stream_capacity import StreamRoom
+from laneway.rpc.server.stream_capacity import StreamCapacity
 from laneway.rpc.server.stream_loop import LaneFloors, StreamLoop
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
@@ -53,7 +53,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        hello: Hello,
+        hello: StreamHandshake,
         caller: StreamCaller,
         shared: DispatchResources,
         on_close: Callable[[Dispatcher], None],
@@ -68,7 +68,7 @@ class Dispatcher:
         self._on_close = on_close
         self._offers = offers_of(hello)
         self._isolations = {one.job_type: one.isolation for one in self._offers}
-        self.room = StreamRoom(
+        self.room = StreamCapacity(
             hello.max_in_flight,
             {
                 "async": hello.max_async,
@@ -83,7 +83,7 @@ class Dispatcher:
         self._loops: dict[str, StreamLoop] = {}
         self._joined: set[str] = set()
         self._lease = (0.0, 0.0)
-        self.silence = Silence()
+        self.silence = Liveness()
         self._closing: asyncio.Task[None] | None = None
         self.memory_bytes = hello.memory_bytes
         self.is_drained = False
@@ -135,13 +135,13 @@ class Dispatcher:
                 rotation.join(self._loops[lane])
         self._joined = set(mine)
 
-    def _reached(self) -> list[Offer]:
+    def _reached(self) -> list[ServedTypes]:
         types = self._caller.job_types
         if types is None:
             return self._offers
         return [one for one in self._offers if one.job_type.removeprefix(ANALYSIS_PREFIX) in types]
 
-    def _made(self, lane: str, offers: Sequence[Offer]) -> StreamLoop:
+    def _made(self, lane: str, offers: Sequence[ServedTypes]) -> StreamLoop:
         shared = self._shared
         tools = LaneTools(
             worker_id=self.worker_id,

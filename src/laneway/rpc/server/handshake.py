@@ -49,7 +49,7 @@ class ServedType:
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class StreamHandshake:
     """A worker that connects.
 
     `max_in_flight` 0: it takes no more. 0 of a kind: bounded by `max_in_flight` alone.
@@ -69,7 +69,7 @@ class Hello:
     memory_bytes: int | None
 
 
-def read_hello(request: pb.StreamJobsRequest, limits: PayloadLimits) -> Hello:
+def read_hello(request: pb.StreamJobsRequest, limits: PayloadLimits) -> StreamHandshake:
     """Raises InvalidInput that names the field and the rule."""
     size = request.ByteSize()
     if size > HELLO_BYTES:
@@ -91,7 +91,7 @@ def read_hello(request: pb.StreamJobsRequest, limits: PayloadLimits) -> Hello:
     records = [one.record for one in types if one.record is not None]
     bounded("lanes", len({one.lane for one in records if one.lane}), MOST_LANES)
     bounded("limits", len({name for one in records for name in one.limits}), MOST_LIMITS)
-    return Hello(
+    return StreamHandshake(
         worker_id=worker_id,
         name=_label(request.name, "name") or str(worker_id),
         types=types,

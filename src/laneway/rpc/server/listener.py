@@ -12,7 +12,7 @@ import grpc
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 
 from laneway.config.settings import Settings
-from laneway.control.credential_cache import Gatekeeper
+from laneway.control.credential_cache import CredentialCache
 from laneway.control.throttle import Throttle
 from laneway.domain.address import is_loopback
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
@@ -20,10 +20,10 @@ from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc.server.auth import Authenticator
 from laneway.rpc.server.certificate import Certificate
-from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.error_interceptor import ErrorInterceptor
 from laneway.rpc.server.health import RpcHealth
-from laneway.rpc.server.service import DispatchService, add_to
+from laneway.rpc.server.service import WorkerCalls, add_to
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
@@ -54,16 +54,16 @@ class RpcServer:
 
     def __init__(
         self,
-        replica: Replica,
+        replica: DispatchServer,
         database: Database,
         settings: Settings,
-        gatekeeper: Gatekeeper,
+        gatekeeper: CredentialCache,
         throttle: Throttle,
     ) -> None:
         self._settings = settings
         self._replica = replica
         self.door = Authenticator(database, settings, gatekeeper, throttle)
-        self._service: DispatchService | None = None
+        self._service: WorkerCalls | None = None
         self._health = RpcHealth(NAME)
         self._complaints = ThrottledWarnings()
         self._reviewing = Reviewing(self.door, self._health, self._complaints)
@@ -96,7 +96,7 @@ class RpcServer:
 
     async def start(self) -> None:
         await self._replica.start()
-        self._service = DispatchService(self._replica, self.door, self._settings)
+        self._service = WorkerCalls(self._replica, self.door, self._settings)
         add_to(self._server, self._service)
         await self._server.start()
         self._health.tell(is_there=True)

@@ -17,7 +17,7 @@ SHORTEST_S: Final = 20.0
 LONGEST_S: Final = 640.0
 
 
-class Silence:
+class Liveness:
     """Keeps a worker that hangs from getting its lapsed jobs again, each time at a charge.
 
     Each lease counts by itself: a worker that renewed one and stopped lets another lapse first.

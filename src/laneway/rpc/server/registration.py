@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from laneway.domain.limit import Limit
 from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
-from laneway.rpc.server.handshake import Hello, ServedType
+from laneway.rpc.server.handshake import ServedType, StreamHandshake
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, limits, remote
 from laneway.store.database import Database
@@ -25,7 +25,7 @@ _MOST: Final = 3
 
 async def make_known(
     database: Database,
-    hello: Hello,
+    hello: StreamHandshake,
     caller: StreamCaller,
     published: Collection[str],
 ) -> ControlState:
@@ -81,7 +81,7 @@ class IgnoredParts(NamedTuple):
 
 
 async def find_ignored(
-    database: Database, hello: Hello, uncovered: Collection[str]
+    database: Database, hello: StreamHandshake, uncovered: Collection[str]
 ) -> dict[str, IgnoredParts]:
     """What is in force otherwise than the worker declares, by job type; those uncovered apart."""
     covered = [one for one in hello.types if one.name not in uncovered]
@@ -105,7 +105,7 @@ async def find_ignored(
     return ignored
 
 
-def check_reach(hello: Hello, caller: StreamCaller, state: ControlState) -> list[str]:
+def check_reach(hello: StreamHandshake, caller: StreamCaller, state: ControlState) -> list[str]:
     """Refuses a worker that could never be sent anything; answers the types beyond reach."""
     beyond = [
         one

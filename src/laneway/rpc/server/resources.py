@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.engine.process.worker_metrics import Counting
+from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.rpc.server.assignments import Assignments
-from laneway.rpc.server.round_robin import Rotation
+from laneway.rpc.server.round_robin import RoundRobin
 from laneway.rpc.server.stream_loop import LaneFloors
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
@@ -23,10 +23,10 @@ class DispatchResources:
     claims: Database
     rest: Database
     completer: Completer
-    counting: Counting
+    counting: WorkerMetrics
     complaints: ThrottledWarnings
     assignments: Assignments
-    rotation: Rotation
+    rotation: RoundRobin
     state: Callable[[], ControlState]
     refresh: Callable[[], Awaitable[None]]
     tell_others: Callable[[set[str]], None]

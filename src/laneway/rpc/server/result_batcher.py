@@ -46,7 +46,7 @@ class _WaitingCall:
                 await self.done.wait()
 
 
-class Settling:
+class ResultBatcher:
     """Passes verdicts to the completer and its answers back."""
 
     def __init__(self, completer: Completer) -> None:

@@ -58,7 +58,7 @@ class _Round:
         self.loop: Loop | None = None
 
 
-class Rotation:
+class RoundRobin:
     """The loops of all streams of a replica, in turn."""
 
     def __init__(self, lane_of: Callable[[str], str]) -> None:

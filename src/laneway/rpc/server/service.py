@@ -25,10 +25,10 @@ from laneway.errors import Forbidden, InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.messages import ANSWERS, News
+from laneway.rpc.messages import ANSWERS, ProgressUpdate
 from laneway.rpc.server import wire
 from laneway.rpc.server.auth import Authenticator, Context
-from laneway.rpc.server.dispatch_server import Replica
+from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import bounded, read_hello, read_id, read_memory
 from laneway.rpc.server.limit_holds import RemoteLimitHolds
@@ -79,14 +79,14 @@ class _ServedCall(Generic[Q]):
         return self.until - time.monotonic()
 
 
-class DispatchService:
+class WorkerCalls:
     """Dispatch for the workers that are connected to one replica.
 
     Calls are served as streams of bytes: nothing of a request is received before its token is
     known, and nothing is built of it before it was counted.
     """
 
-    def __init__(self, replica: Replica, door: Authenticator, settings: Settings) -> None:
+    def __init__(self, replica: DispatchServer, door: Authenticator, settings: Settings) -> None:
         self._replica = replica
         self._door = door
         self._limits = settings.payload_limits
@@ -312,7 +312,7 @@ class DispatchService:
 
     def _news(
         self, request: pb.ReportProgressRequest, found: Sequence[Holding | None]
-    ) -> list[News]:
+    ) -> list[ProgressUpdate]:
         return [
             messages.read_update(
                 update, _NOBODY if one is None else one.claim, f"updates[{i}]", self._limits
@@ -373,7 +373,7 @@ class DispatchService:
         return await self._held.find(call.caller, known, claims, place.format)
 
 
-def add_to(server: grpc.aio.Server, service: DispatchService) -> None:
+def add_to(server: grpc.aio.Server, service: WorkerCalls) -> None:
     """Serves the calls of `dispatch.proto`."""
     offered = pb.DESCRIPTOR.services_by_name["DispatchService"]
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}

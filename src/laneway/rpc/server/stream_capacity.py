@@ -12,7 +12,7 @@ from laneway.engine.claim.fullness import Fullness
 TOTAL: Final = ""
 
 
-class StreamRoom:
+class StreamCapacity:
     """Divided so that a lane with jobs in hand leaves the last place of every other lane free.
 
     Unlike in a worker process the sizes are never exceeded: with fewer places than lanes, whichever

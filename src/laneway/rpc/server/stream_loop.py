@@ -12,8 +12,8 @@ from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, Lane
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import LanewayError
 from laneway.rpc.server.claim_size import ClaimSize
-from laneway.rpc.server.round_robin import Rotation
-from laneway.rpc.server.stream_capacity import StreamRoom
+from laneway.rpc.server.round_robin import RoundRobin
+from laneway.rpc.server.stream_capacity import StreamCapacity
 from laneway.store.leases import ClaimAnswer
 
 
@@ -55,8 +55,8 @@ class StreamLoop(LaneLoop):
         complaints: ThrottledWarnings,
         *,
         stream: LoopStream,
-        room: StreamRoom,
-        rotation: Rotation,
+        room: StreamCapacity,
+        rotation: RoundRobin,
         floors: LaneFloors,
     ) -> None:
         super().__init__(lane, handlers, tools, complaints)

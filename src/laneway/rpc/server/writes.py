@@ -7,8 +7,8 @@ from typing import Final
 
 from laneway.domain.claim import Claim
 from laneway.engine.lease.reporter import merged
-from laneway.rpc.messages import News, Noted
-from laneway.rpc.server.batcher import Gather
+from laneway.rpc.messages import ProgressReply, ProgressUpdate
+from laneway.rpc.server.batcher import Batcher
 from laneway.store import steps
 from laneway.store.database import Database
 from laneway.store.leases import Report, heartbeat, report
@@ -27,8 +27,8 @@ class Writes:
     def __init__(self, renewals: Database, database: Database) -> None:
         self._renewals = renewals
         self._database = database
-        self.beats: Gather[Claim, str] = Gather(self._beat, lambda answer: answer == "busy")
-        self.news: Gather[News, Noted] = Gather(
+        self.beats: Batcher[Claim, str] = Batcher(self._beat, lambda answer: answer == "busy")
+        self.news: Batcher[ProgressUpdate, ProgressReply] = Batcher(
             self._note, lambda noted: noted.answer == "busy", most=MOST_WEIGHT, weigh=_weight
         )
 
@@ -43,7 +43,7 @@ class Writes:
         odd = {(one.seq, one.attempt): one.answer for one in told}
         return [odd.get((claim.seq, claim.attempt), "accepted") for claim in claims]
 
-    async def _note(self, news: list[News]) -> list[Noted]:
+    async def _note(self, news: list[ProgressUpdate]) -> list[ProgressReply]:
         reports: dict[Claim, Report] = {}
         for one in news:
             if one.report is not None:
@@ -62,7 +62,7 @@ class Writes:
         return [_noted(one, odd, [next(kept) for _ in one.steps]) for one in news]
 
 
-def _weight(one: News) -> int:
+def _weight(one: ProgressUpdate) -> int:
     characters = sum(len(line.message) for line in one.lines)
     characters += sum(len(step.result) for step in one.steps)
     if one.report is not None:
@@ -70,7 +70,9 @@ def _weight(one: News) -> int:
     return 1 + characters // _WEIGHT_CHARACTERS
 
 
-def _noted(one: News, odd: dict[tuple[int, int], str], kept: Sequence[StepWrite]) -> Noted:
+def _noted(
+    one: ProgressUpdate, odd: dict[tuple[int, int], str], kept: Sequence[StepWrite]
+) -> ProgressReply:
     answers = {step.answer for step in kept}
     if one.report is not None:
         answers.add(odd.get((one.report.claim.seq, one.report.claim.attempt), "accepted"))
@@ -78,4 +80,4 @@ def _noted(one: News, odd: dict[tuple[int, int], str], kept: Sequence[StepWrite]
         claim = one.lines[0].claim
         answers.add(odd.get((claim.seq, claim.attempt), "accepted"))
     worst = next((answer for answer in _BY_WEIGHT if answer in answers), "accepted")
-    return Noted(worst, tuple(kept))
+    return ProgressReply(worst, tuple(kept))

@@ -48,7 +48,7 @@ class InHand(NamedTuple):
     steps: dict[str, str]
 
 
-class RemoteLedger:
+class RemoteAttemptStore:
     """The server's answers, in the words of the database's."""
 
     has_database: ClassVar[bool] = False

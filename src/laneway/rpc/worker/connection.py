@@ -18,7 +18,7 @@ from laneway.errors import (
 )
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.failures import failure_of
 
 CALL_S: Final = 10.0
@@ -31,7 +31,7 @@ Stream = grpc.aio.UnaryStreamCall[pb.StreamJobsRequest, pb.StreamJobsResponse]
 class ReplicaConnection:
     """Calls go where the stream is, and elsewhere for a while once that does not answer."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Endpoint) -> None:
         self._link = link
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, Any] = {}

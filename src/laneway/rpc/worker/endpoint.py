@@ -83,7 +83,7 @@ def _checked(text: str, field: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Endpoint:
     """Addresses of replicas, to be tried in turn, and with what to come there."""
 
     addresses: tuple[str, ...]
@@ -101,7 +101,7 @@ class Link:
         token_file: str | None = None,
         tls_ca: str | None = None,
         plaintext: bool = False,
-    ) -> Link:
+    ) -> Endpoint:
         """`server` is host:port, or several with commas; `tls_ca` names a file.
 
         TLS but for this machine; there too with a `tls_ca`.
@@ -137,7 +137,7 @@ class Link:
         }
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> Link:
+    def of(cls, told: dict[str, Any]) -> Endpoint:
         token = TokenSource(told["token"]["text"], told["token"]["file"])
         return cls(tuple(told["addresses"]), token, told["tls_ca"], told["is_plain"])
 

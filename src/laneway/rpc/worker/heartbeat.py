@@ -11,7 +11,7 @@ from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_wire import NAMED, Pair, pack
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 
 
 class RemoteHeartbeat(Heartbeat):
@@ -21,7 +21,7 @@ class RemoteHeartbeat(Heartbeat):
 
     def __init__(
         self,
-        link: Link,
+        link: Endpoint,
         worker_id: UUID,
         settings: Settings,
         complaints: ThrottledWarnings,

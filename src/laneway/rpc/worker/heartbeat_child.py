@@ -14,7 +14,7 @@ from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable, Forbidden, Unauthenticated
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.failures import failure_of
 from laneway.store.leases import WriteResult
 
@@ -30,7 +30,7 @@ _ANSWERS: Final = {
 class Renewals:
     """Asks one replica, and the next one once that does not answer."""
 
-    def __init__(self, link: Link, worker_id: str) -> None:
+    def __init__(self, link: Endpoint, worker_id: str) -> None:
         self._link = link
         self._worker_id = worker_id
         self._at = 0
@@ -89,7 +89,7 @@ def memory_of(pid: int) -> int:
 
 def by_call(config: dict[str, Any]) -> Renew:
     """Renews through a server."""
-    return Renewals(Link.of(config["link"]), config["worker_id"]).renew
+    return Renewals(Endpoint.of(config["link"]), config["worker_id"]).renew
 
 
 if __name__ == "__main__":

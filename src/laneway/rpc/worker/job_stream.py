@@ -28,7 +28,7 @@ SOON_S: Final = 0.5
 LASTING_S: Final = 5.0
 
 
-class Intake(Service):
+class AssignmentStream(Service):
     """One round is one stream, from its opening to its end."""
 
     name: ClassVar[str] = "stream"

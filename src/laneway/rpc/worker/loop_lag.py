@@ -16,7 +16,7 @@ STILL_S: Final = 0.75
 AFTER_S: Final = 1.0
 
 
-class Pulse:
+class LoopLag:
     """Beats as long as the event loop turns."""
 
     def __init__(self) -> None:

@@ -19,32 +19,32 @@ from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.engine.child.process_pool import ProcessPool
-from laneway.engine.claim.capacity import Rooms
+from laneway.engine.claim.capacity import Capacity
 from laneway.engine.hooks import call_hooks
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.loop_marker import Marker
+from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.engine.process.worker_metrics import Counting
+from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import own_error_json
 from laneway.engine.run.executor import Executor
-from laneway.engine.run.handler_requests import Requests
+from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.declaration import write_declaration
 from laneway.rpc.isolations import ISOLATIONS, needs
 from laneway.rpc.messages import read_assignment
-from laneway.rpc.worker.attempt_store import InHand, RemoteLedger
+from laneway.rpc.worker.attempt_store import InHand, RemoteAttemptStore
 from laneway.rpc.worker.connection import ReplicaConnection
-from laneway.rpc.worker.endpoint import Link
+from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.heartbeat import RemoteHeartbeat
 from laneway.rpc.worker.heartbeat_child import memory_of
-from laneway.rpc.worker.job_stream import Intake
-from laneway.rpc.worker.loop_lag import AFTER_S, Pulse
+from laneway.rpc.worker.job_stream import AssignmentStream
+from laneway.rpc.worker.loop_lag import AFTER_S, LoopLag
 from laneway.rpc.worker.type_warnings import TypeWarnings
 from laneway.store.leases import Assignment, Verdict, WriteResult
 
@@ -65,7 +65,7 @@ class RemoteWorker:
         self,
         registry: Registry,
         settings: Settings,
-        link: Link,
+        link: Endpoint,
         *,
         name: str | None = None,
         app: str | None = None,
@@ -81,7 +81,7 @@ class RemoteWorker:
         self._max_jobs = max_jobs
         self.spent = asyncio.Event()
         self._complaints = ThrottledWarnings()
-        self._counting = Counting()
+        self._counting = WorkerMetrics()
         self._seqs = itertools.count(1)
         # Lost by our own clock: no server has said yet that they are over.
         self._lost: deque[tuple[float, pb.Claim]] = deque()
@@ -94,21 +94,21 @@ class RemoteWorker:
 
     # Building -----------------------------------------------------------------------------------
 
-    def _build(self, marker: Marker | None) -> None:
+    def _build(self, marker: LoopMarker | None) -> None:
         settings, complaints = self.settings, self._complaints
-        self.rooms = Rooms.of(settings, self._max_jobs)
+        self.rooms = Capacity.of(settings, self._max_jobs)
         sizes = self.rooms.sizes
         self._handlers = {handler.job_type: handler for handler in self.registry.runnable}
         used = {handler.isolation for handler in self._handlers.values()}
         self._sizes = {kind: size for kind, size in sizes.items() if kind in used}
-        self._pulse = Pulse()
+        self._pulse = LoopLag()
         self._connection = ReplicaConnection(self._link)
-        self.ledger = RemoteLedger(self._connection, str(self.id))
+        self.ledger = RemoteAttemptStore(self._connection, str(self.id))
         self.heartbeat = RemoteHeartbeat(
             self._link, self.id, settings, complaints, self._on_heartbeat
         )
         self.completer = Completer(self.ledger, complaints, self._on_settled)
-        self._requests = Requests(self.ledger, complaints, self._on_report)
+        self._requests = HandlerRequests(self.ledger, complaints, self._on_report)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(sizes["process"], settings, app=self._app, has_database=False)
         self.executor = Executor(
@@ -125,7 +125,7 @@ class RemoteWorker:
             on_void=self._on_void,
             on_left=self._on_left,
         )
-        self.intake = Intake(
+        self.intake = AssignmentStream(
             self._connection,
             complaints,
             self._hello,
@@ -143,7 +143,7 @@ class RemoteWorker:
             for record in self.registry.records()
         ]
 
-    async def start(self, marker: Marker | None = None) -> None:
+    async def start(self, marker: LoopMarker | None = None) -> None:
         """Connects (waiting for a server if it must), loads resources, begins to take jobs.
 
         Raises Unauthenticated or Forbidden with the server's words if the token may not claim.
@@ -252,7 +252,7 @@ class RemoteWorker:
 
     def _hello(self) -> pb.StreamJobsRequest:
         self._forget_lost()
-        self._left = self.executor.left_behind
+        self._left = self.executor.abandoned
         room: dict[str, int] = {
             kind: max(0, size - self._left[kind]) for kind, size in self._sizes.items()
         }
@@ -296,7 +296,7 @@ class RemoteWorker:
             self.spent.set()
 
     def _tell_room(self) -> None:
-        if self.is_running and self.executor.left_behind != self._left:
+        if self.is_running and self.executor.abandoned != self._left:
             self.intake.reopen()
 
     # What it is told ----------------------------------------------------------------------------
