@@ -20,7 +20,7 @@ demo: env-runtime ## See it work: embedded PostgreSQL, a worker and a sample wor
 	@$(RUN) laneway demo $(if $(ONCE),--once)
 
 .PHONY: test check
-test: lint sdk-typescript ## Everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
+test: env ## Everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
 	@scripts/test_beside.sh
 check: test
 

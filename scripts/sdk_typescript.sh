@@ -1,7 +1,7 @@
 #!/bin/sh
-# scripts/sdk_typescript.sh build|test
-# Builds sdk/typescript, or builds and tests it, with the Node.js on PATH if it is new enough, else with the
-# one in .venv. What package-lock.json names is installed when it has changed; nothing else is.
+# scripts/sdk_typescript.sh build|check|test
+# Builds sdk/typescript, tests what was built, or does both, with the Node.js on PATH if it is new enough, else
+# with the one in .venv. Installs what package-lock.json names when it has changed, and nothing else.
 set -eu
 cd "$(dirname "$0")/../sdk/typescript"
 
@@ -23,8 +23,10 @@ if [ "$(cat $stamp 2>/dev/null || true)" != "$(print)" ]; then
     print >$stamp
 fi
 
+build() { node scripts/generate.mjs && node node_modules/typescript/bin/tsc && touch dist/.built; }
+check() { node --test --test-reporter=dot --test-timeout=30000 dist/test/*.test.js; }
 case $1 in
-build) node scripts/generate.mjs && node node_modules/typescript/bin/tsc ;;
-test) node scripts/generate.mjs && node node_modules/typescript/bin/tsc &&
-    node --test --test-reporter=dot --test-timeout=30000 dist/test/*.test.js ;;
+build) build ;;
+check) check ;;
+test) build && check ;;
 esac

@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # scripts/test_beside.sh
-# Runs the tests, and types and import contracts at the same time: tests wait more than they compute.
+# Runs the tests, and at the same time the checks: tests wait more than they compute.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
+# One of the workers that are tested is in TypeScript.
+scripts/sdk_typescript.sh build || exit
+
 checked=$(mktemp)
 trap 'rm -f "$checked"' EXIT
-make --no-print-directory types imports >"$checked" 2>&1 &
+{
+    make --no-print-directory --keep-going lint types imports
+    checks=$?
+    scripts/sdk_typescript.sh check && exit "$checks"
+} >"$checked" 2>&1 &
 checks=$!
 make --no-print-directory tests
 tests=$?

@@ -13,13 +13,21 @@ from tests.conformance.run import play_all, scenarios_of
 from tests.conformance.scenario import FILE, KINDS, load
 
 
+def is_built() -> bool:
+    sdk = TYPESCRIPT.parents[2]
+    built = sdk / "dist" / ".built"
+    sources = [path for room in ("src", "test") for path in (sdk / room).rglob("*.ts")]
+    newest = max(path.stat().st_mtime for path in sources)
+    return built.exists() and built.stat().st_mtime >= newest
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_worker_conforms(
     kind: str, dsn: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    if kind == "typescript" and not TYPESCRIPT.exists():
-        pytest.fail("the TypeScript SDK is not built: make sdk-typescript")
+    if kind == "typescript" and not is_built():
+        pytest.fail("the TypeScript SDK is not built, or has changed since: make sdk-typescript")
     chosen = scenarios_of(kind)
     found = await play_all(kind, dsn, tmp_path, chosen)
     for scenario in chosen:

@@ -181,11 +181,20 @@ def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
 # Roles that lack something of now with the grants of versions before this one, such as limits
 # outside of jobs: for them the grants are run before their programs are replaced.
 COMPLETE_SINCE = {"approver": "ca1cf61", "client": "e29a9c7", "reader": "e29a9c7"}
-RIGHTS_OF_VERSION = """
-import json
-from laneway.store import grants
-roles = getattr(grants, "ROLES", None)
-print(json.dumps({r: sorted(map(list, grants.privileges(r))) for r in roles}))
+# `laneway db grants` for each role, in one program: `sys.argv[1]` begins the names of the accounts.
+GRANTS_OF_VERSION = """
+import contextlib, io, json, sys
+from laneway.cli.main import main
+from laneway.store.grants import ROLES
+
+accounts = {role: f"{sys.argv[1]}_{role}" for role in ROLES}
+texts = {}
+for role, account in accounts.items():
+    sys.argv = ["laneway", "db", "grants", "--role", role, "--to", account]
+    with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
+        main()
+    texts[role] = printed.getvalue()
+print(json.dumps(texts))
 """
 HELD = """
 select 'table', c.relname::text, lower(a.privilege_type)
@@ -212,14 +221,15 @@ def test_code_of_now_has_its_rights_on_the_grants_of_a_landed_version(
     since = {role: LANDED.index(first) for role, first in COMPLETE_SINCE.items()}
     lacking: dict[str, list[Privilege]] = {}
     with landed.database() as dsn, ExitStack() as stack:
-        names = {}
-        for role in json.loads(landed.code.run(dsn, "-c", RIGHTS_OF_VERSION)):
-            names[role] = f"lw_{uuid4().hex[:8]}"
-            postgres.admin.execute(SQL("create role {}").format(Identifier(names[role])))
-            stack.callback(postgres.admin.execute, f"drop role {names[role]}".encode())
-            stack.callback(run, dsn, f"drop owned by {names[role]}")
-            grants = ("-m", "laneway", "db", "grants", "--role", role, "--to", names[role])
-            run(dsn, landed.code.run(dsn, *grants))
+        prefix = f"lw_{uuid4().hex[:8]}"
+        granted = json.loads(landed.code.run(dsn, "-c", GRANTS_OF_VERSION, prefix))
+        names = {role: f"{prefix}_{role}" for role in granted}
+        for role, name in names.items():
+            assert "grant" in granted[role]
+            postgres.admin.execute(SQL("create role {}").format(Identifier(name)))
+            stack.callback(postgres.admin.execute, f"drop role {name}".encode())
+            stack.callback(run, dsn, f"drop owned by {name}")
+            run(dsn, granted[role])
         migrate(dsn)
         with psycopg.connect(dsn) as conn:
             for role, name in names.items():

@@ -1,4 +1,4 @@
-"""The verbs of commands, done by a server."""
+"""The methods of commands, done by a server."""
 
 from __future__ import annotations
 
@@ -32,14 +32,7 @@ from laneway.domain.schedule import RunNow, Schedule, Slot, validate_schedule_ch
 from laneway.domain.states import TERMINAL
 from laneway.domain.stats import Failures
 from laneway.domain.verb_rules import check_page, position
-from laneway.errors import (
-    Forbidden,
-    InvalidInput,
-    LanewayError,
-    NotFound,
-    Refused,
-    ServerError,
-)
+from laneway.errors import Forbidden, InvalidInput, LanewayError, NotFound, Refused, ServerError
 from laneway.http import AsyncClient
 
 # As long as the server lets one request wait.
@@ -49,7 +42,7 @@ _LONGEST_LOOK_S: Final = 1.0
 
 
 class ServerBackend:
-    """Does what is asked as whoever the client's token belongs to."""
+    """Acts as the owner of the client's token."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

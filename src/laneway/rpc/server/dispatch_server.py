@@ -26,7 +26,6 @@ from laneway.engine.leader.services import LeaderServices
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
-from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.rpc.server.assignments import Assignments
@@ -34,7 +33,7 @@ from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import StreamHandshake
 from laneway.rpc.server.presence import Presence
 from laneway.rpc.server.registration import check_reach, find_ignored, make_known
-from laneway.rpc.server.resources import DispatchResources
+from laneway.rpc.server.resources import DispatchResources, RemoteMetrics
 from laneway.rpc.server.result_batcher import ResultBatcher
 from laneway.rpc.server.round_robin import RoundRobin
 from laneway.rpc.server.stream_caller import StreamCaller
@@ -50,23 +49,11 @@ STOP_S: Final = 2.0
 FRAME_BYTES: Final = 1024
 
 
-class RemoteMetrics(WorkerMetrics):
-    """Assignments carry the trace of their submit, whoever reads it."""
-
-    @property
-    def wants_origins(self) -> bool:
-        return True
-
-
 class DispatchServer:
     """`start`, then `open` a dispatcher for each stream, then `stop`."""
 
     def __init__(
-        self,
-        dsn: str | Callable[[], str],
-        settings: Settings,
-        *,
-        name: str | None = None,
+        self, dsn: str | Callable[[], str], settings: Settings, *, name: str | None = None
     ) -> None:
         self.id: UUID = uuid4()
         self.name = name or f"{socket.gethostname()}:{os.getpid()} server"

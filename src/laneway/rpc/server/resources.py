@@ -16,6 +16,14 @@ from laneway.store.database import Database
 from laneway.store.lanes import ControlState
 
 
+class RemoteMetrics(WorkerMetrics):
+    """The counters of a server; assignments always carry the trace of their submit."""
+
+    @property
+    def wants_origins(self) -> bool:
+        return True
+
+
 @dataclass(slots=True, kw_only=True)
 class DispatchResources:
     """Connections, queues and callbacks that every dispatcher uses."""
