@@ -356,7 +356,7 @@ async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
 async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
     ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("jobs", "portions"):
+    for module in ("routes.jobs", "http.portions"):
         monkeypatch.setattr(f"laneway.api.{module}.MOST_BYTES", 40_000)
     viewer = people.new("v", "viewer")
     ids = [str(scene.submit()) for _ in range(30)]

@@ -200,7 +200,7 @@ async def test_nothing_that_waits_at_exit_keeps_a_stopped_worker(shop: Workshop,
 
 IMPATIENT = """
 import time
-from laneway.engine import deadline
+from laneway.engine.process import deadline
 deadline.EXIT_S = 0.5
 ours = deadline.Deadline()
 while True:

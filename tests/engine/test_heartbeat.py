@@ -382,7 +382,7 @@ def test_a_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> Non
 
 HANGS = """
 import threading
-from laneway.engine import heartbeat_child
+from laneway.engine.lease import heartbeat_child
 from laneway.errors import DatabaseUnavailable
 
 heartbeat_child.HANGS_S = 0.2
@@ -395,7 +395,7 @@ def renew(pairs, job_ids, within_s):
         raise DatabaseUnavailable("down")
     threading.Event().wait()
 
-beater = heartbeat_child.Beater(renew, 1 / 3, heartbeat_child.Teller())
+beater = heartbeat_child.LeaseRenewer(renew, 1 / 3, heartbeat_child.LossReporter())
 beater.hold([(1, 1)], 30.0)
 beater.beat_now()
 threading.Thread(target=beater.run, daemon=True).start()

@@ -584,7 +584,7 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     def said(text: str) -> int:
         return [text in one.getMessage() for one in caplog.records].count(True)
 
-    monkeypatch.setattr(worker_module, "Complaints", partial(ThrottledWarnings, 0.0))
+    monkeypatch.setattr(worker_module, "ThrottledWarnings", partial(ThrottledWarnings, 0.0))
     await shop.hire()
 
     async def fail_and_recover(times: int) -> None:
