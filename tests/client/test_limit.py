@@ -60,9 +60,9 @@ async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> No
     with pytest.raises(TimeoutError, match=rf"limit narrow: no room within 0.05 s; {held_by}"):
         async with client.limit("narrow", timeout=0.05):
             pytest.fail("it is held by the job")
-    # Who gave up waiting leaves nothing behind.
+    # Who gave up waiting stands in no line.
     assert desk.rows("select 1 from laneway.limit_holds") == []
-    assert desk.rows("select 1 from laneway.limit_waiters") == []
+    assert desk.rows("select 1 from laneway.limit_turns where waits") == []
     desk.run(call_limits.release(job, {"narrow": 0}))
     async with client.limit("narrow", timeout=60):
         assert desk.run(call_limits.acquire(job, {"narrow": 1})).answer == "full"

@@ -11,7 +11,8 @@ from tests.engine.workshop import QUICK, Workshop, until
 
 MANY, FEW = 24, 3
 WAITS = (
-    "select exists (select from laneway.limit_waiters where limit_name = 'narrow' and lane = %s)"
+    "select exists (select from laneway.limit_turns"
+    " where limit_name = 'narrow' and lane = %s and waits)"
 )
 
 
@@ -72,7 +73,7 @@ async def test_few_jobs_need_not_wait_for_many_of_another_lane(
     assert len(log.order) == MANY + FEW
     # One of each round, or none: not all of them, as where whoever frees it takes it again.
     assert log.before_last_urgent <= MANY // 2
-    await until(lambda: shop.one("select count(*) = 0 from laneway.limit_waiters"))
+    await until(lambda: shop.one("select count(*) = 0 from laneway.limit_turns where waits"))
 
 
 async def test_dead_worker_in_the_line_holds_nobody_up(shop: Workshop) -> None:

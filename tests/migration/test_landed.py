@@ -287,6 +287,22 @@ def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Vers
         assert conn.execute(policy).fetchall() == [("always", True)]
 
 
+def test_waiters_of_a_landed_version_keep_their_place_in_the_line(version: Version) -> None:
+    with version("9bc158f").database() as dsn:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(
+                "insert into laneway.limit_waiters"
+                " (limit_name, lane, worker_id, kind, site, rank, lane_since, since)"
+                " select 'openai', lane, gen_random_uuid(), 'claim', '', -5, now(), now()"
+                " from unnest('{one,other}'::text[]) lane"
+            )
+        migrate(dsn)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            waiters = "select * from laneway.limit_waiters order by lane"
+            line = "select * from laneway.waiters_of('{openai}') order by lane"
+            assert conn.execute(line).fetchall() == conn.execute(waiters).fetchall() != []
+
+
 def test_changed_functions_come_with_a_new_migration(version: Version) -> None:
     """Else code of the last landing would take them back."""
     with version(LAST).database() as dsn:

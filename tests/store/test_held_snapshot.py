@@ -148,3 +148,98 @@ def test_a_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
     desk.do(SUBMITS.format(principal=quota.principal_id, count=MANY))
     after = least()
     assert after <= 1.5 * before + 8, (before, after)
+
+
+# Two lanes of one worker that want the same limit of 1. Each claim is 30 ms after the one before.
+LANES = """
+insert into laneway.limits (name, max_concurrent) values ('narrow', 1);
+insert into laneway.job_types (name, limits) values ('low', '{narrow}'), ('high', '{narrow}');
+insert into laneway.worker_lanes (name, job_types) values ('low', '{low}'), ('high', '{high}');
+create temporary sequence ticks;
+create function pg_temp.claim(p_lane text, p_floor bigint) returns bigint
+language sql volatile as $$
+    select c.seqs[1] from laneway.claim(
+        '00000000-0000-0000-0000-000000000001', p_lane, (select version from laneway.control), 1,
+        array[p_lane, p_lane], array[1, 1], array[false, true],
+        array[-32768, 0], array[0, p_floor], array[32768, 32768], array[10],
+        timestamptz '2100-01-01' + nextval('ticks') * interval '30 ms') c $$;
+create function pg_temp.finish(p_seq bigint) returns void language sql volatile as $$
+    select laneway.settle(array[p_seq], array[1], array['finish'], null, null, null, null) $$
+"""
+# Both lanes are served in each round.
+ROUNDS = """
+do $$
+declare
+    v_low bigint := coalesce(
+        (select min(seq) - 1 from laneway.ready), (select max(seq) from laneway.jobs), 0);
+    v_high bigint := v_low;
+begin
+    for i in 1 .. {count} loop
+        perform laneway.submit(t, '{{}}') from unnest('{{low, high}}'::text[]) t;
+        v_low := pg_temp.claim('low', v_low);
+        assert pg_temp.claim('high', v_high) is null;
+        perform pg_temp.finish(v_low);
+        -- This lane leaves the room to the other, which has waited; or it has no more jobs.
+        assert pg_temp.claim('low', v_low) is null;
+        v_high := pg_temp.claim('high', v_high);
+        assert pg_temp.claim('low', v_low) is null;
+        assert v_low is not null and v_high is not null;
+        perform pg_temp.finish(v_high);
+        assert pg_temp.claim('high', v_high) is null;
+        commit;
+    end loop;
+end $$
+"""
+
+
+def cost_of_turns(desk: Desk) -> dict[str, int]:
+    """What the calls of a round cost."""
+    for job_type in ("low", "high"):
+        desk.submit(job_type)
+    floor = desk.one("select min(seq) - 1 from laneway.ready")
+    costs = {}
+
+    def measure(name: str, call: str, *params: Any) -> None:
+        (top,) = desk.one(f"explain (analyze, buffers, format json) select {call}", *params)
+        plan = top["Plan"]
+        costs[name] = int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+    def claim(name: str, lane: str) -> None:
+        measure(name, "pg_temp.claim(%s, %s)", lane, floor)
+
+    def finish() -> None:
+        measure("finish", "pg_temp.finish(%s)", desk.one("select seq from laneway.lease"))
+
+    claim("first", "low")
+    claim("refused", "high")
+    finish()
+    claim("left", "low")
+    claim("in turn", "high")
+    measure("next in line", "laneway.next_in_turn('narrow')")
+    claim("refused again", "low")
+    finish()
+    claim("left again", "high")
+    return costs
+
+
+@pytest.mark.parametrize("backlog", [0, 4], ids=["come and go", "stay"])
+def test_turns_at_a_limit_cost_the_same_however_many_dead_rows_there_are(
+    desk: Desk, held_snapshot: None, backlog: int
+) -> None:
+    def least() -> dict[str, int]:
+        found = [cost_of_turns(desk) for _ in range(5)]
+        return {name: min(one[name] for one in found) for name in found[0]}
+
+    desk.do(LANES)
+    for _ in range(backlog):
+        desk.do("select laneway.submit(t, '{}') from unnest('{low, high}'::text[]) t")
+    # A start counts for a lane's turn once another lane waits.
+    for lane in ("low", "high", "low", "high"):
+        desk.do("select pg_temp.claim(%s, 0)", lane)
+        desk.do("select pg_temp.finish(seq) from laneway.lease where lane = %s", lane)
+    desk.do(ROUNDS.format(count=FEW))
+    before = least()
+    desk.do(ROUNDS.format(count=MANY // 4))
+    after = least()
+    grown = [name for name in after if after[name] > 1.5 * before[name] + 8]
+    assert not grown, (grown, before, after)

@@ -47,7 +47,7 @@ def start(desk: Desk, lane: str, room: int = 100) -> list[Claim]:
 def wait_long(desk: Desk) -> None:
     """Everybody who waits has done so for a second."""
     desk.do(
-        "update laneway.limit_waiters set since = since - interval '1 s',"
+        "update laneway.limit_turns set since = since - interval '1 s',"
         " lane_since = lane_since - interval '1 s'"
     )
 
@@ -120,8 +120,8 @@ def test_waiter_that_does_not_come_is_passed_over(desk: Desk, other: Desk) -> No
     assert start(other, "high") == []
     desk.settle(running, "finish")
     assert start(desk, "low") == []
-    assert desk.one("select called_at is not null from laneway.limit_waiters where lane = 'high'")
-    desk.do("update laneway.limit_waiters set called_at = called_at - interval '1 s'")
+    assert desk.one("select called_at is not null from laneway.limit_turns where lane = 'high'")
+    desk.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
     (running,) = start(desk, "low")
     # Once it asks again, it is first again.
     assert start(other, "high") == []
@@ -145,7 +145,7 @@ def test_dead_waiters_are_passed_over_together(desk: Desk, other: Desk) -> None:
     while not start(desk, "low"):
         asked += 1
         assert asked < 4, "each of them was waited for"
-        desk.do("update laneway.limit_waiters set called_at = called_at - interval '1 s'")
+        desk.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
     assert desk.one("select count(*) from laneway.limit_waiters where lane = 'high'") == dead
 
 
@@ -159,7 +159,7 @@ def test_only_the_first_is_called_where_all_come(desk: Desk, other: Desk) -> Non
         assert start(other, "high") == []
     desk.settle(running, "finish")
     assert start(desk, "low") == []
-    called = "select count(*) from laneway.limit_waiters where called_at is not null"
+    called = "select count(*) from laneway.limit_turns where called_at is not null"
     assert desk.one(called) == 1
 
 
@@ -192,7 +192,7 @@ def test_uncontended_limit_writes_no_row_per_claim(desk: Desk) -> None:
     for _ in range(5):
         desk.submit("background")
     (running,) = start(desk, "low")
-    version = "select xmin::text, ctid::text from laneway.limit_waiters"
+    version = "select xmin::text, ctid::text from laneway.limit_turns where waits"
     kept = desk.rows(version)
     for _ in range(3):
         desk.settle(running, "finish")
@@ -220,9 +220,9 @@ def test_waiter_of_another_host_is_not_called(
     assert start(other, "high") == start(dead, "high") == []
     desk.settle(running, "finish")
     assert start(desk, "low") == []
-    called = "select worker_id from laneway.limit_waiters where called_at is not null"
+    called = "select worker_id from laneway.limit_turns where called_at is not null"
     assert desk.one(called) == dead.worker
-    desk.do("update laneway.limit_waiters set called_at = called_at - interval '1 s'")
+    desk.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
     assert len(start(desk, "low")) == 1
 
 
@@ -230,10 +230,10 @@ def test_who_leaves_the_line_waits_for_nobody(desk: Desk, other: Desk) -> None:
     desk.submit("background")
     (running,) = start(desk, "low")
     other.begin()
-    other.do("update laneway.limit_waiters set used = 1")
+    other.do("update laneway.limit_turns set used = 1")
     assert claim(desk, "low").state == "ok"
     other.commit()
-    assert start(desk, "low") == desk.rows("select 1 from laneway.limit_waiters") == []
+    assert start(desk, "low") == desk.rows("select 1 from laneway.limit_turns where waits") == []
     desk.settle(running, "finish")
 
 
@@ -313,4 +313,4 @@ def test_granted_call_leaves_the_line(
     assert asks(other, second) == "full"
     desk.run(call_limits.release(first, {"narrow": 0}))
     assert asks(other, second) == "granted"
-    assert desk.rows("select 1 from laneway.limit_waiters") == []
+    assert desk.rows("select 1 from laneway.limit_turns where waits") == []

@@ -277,7 +277,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on slot_counts", "select delete on limit_counts",
         "select on slots_held", "select on limits_held", *_EARLIER_COUNTERS,
         "select delete on limit_starts", "select delete on workers", "select on lease",
-        "select delete on limit_waiters",
+        "select delete on limit_waiters", "select on turns_held",
     ),
     "workers/touch_worker": ("select update on workers",),
 }  # fmt: skip

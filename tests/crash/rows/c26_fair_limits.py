@@ -65,7 +65,9 @@ async def _fill(stage: Stage, client: Laneway) -> None:
     if jobs:
         await stage.submit(client, *jobs)
     await until(
-        lambda: stage.ask("select count(distinct limit_name) = 2 from laneway.limit_waiters"),
+        lambda: stage.ask(
+            "select count(distinct limit_name) = 2 from laneway.limit_turns where waits"
+        ),
         30,
         "both limits are waited for",
         0.005,

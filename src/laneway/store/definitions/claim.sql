@@ -141,7 +141,7 @@ begin
           from unnest(v_needy, v_needed) with ordinality as p (job_type, limit_name, n)
           left join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
             on r.limit_name = p.limit_name;
-        if exists (select from laneway.limit_waiters w where w.limit_name = any (v_needed)) then
+        if exists (select from laneway.waiters_of(v_needed)) then
             select array_agg(case when x.turn < x.room then x.turn else x.room end order by x.n),
                    array_agg(x.limit_name) filter (where x.turn < x.room)
               into v_rooms, v_yielded

@@ -118,7 +118,7 @@ begin
               group by g.name order by g.name collate "C" loop
         perform laneway.count_limits(r.name, p_worker, -r.n);
     end loop;
-    if exists (select from laneway.limit_waiters w where w.limit_name = any (p_names)) then
+    if exists (select from laneway.waiters_of(p_names)) then
         perform laneway.call_next(p_names, p_worker);
     end if;
 end $$;

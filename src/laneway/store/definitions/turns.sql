@@ -1,11 +1,36 @@
--- Who waits for a limit, in limit_waiters: a lane of a worker for its next job (kind claim), or its calls
+-- Who waits for a limit: a lane of a worker for its next job (kind claim), or its calls
 -- (kind call). Higher priority first, then lane by lane in rounds, then who has waited longest. A lane keeps
 -- its place for as many starts as its slots could use of the limit, at most the limit itself.
 -- Who is first is called and left room for. Who does not come within 300 ms is passed over until it asks again, so
 -- the dead hold nobody up: many of them no longer than two. Waiters of equal priority are left room for once they have waited 20 ms: every
 -- change of turns costs a wake-up.
+-- limit_waiters lists them; a row there never changes. What changes is in limit_turns, and moves as counters do
+-- (counters.sql): every 32 changes its `place` grows by one, and the highest place is read. Who leaves the line keeps
+-- its rows for a minute or more, because it may come back with the next job; the first newcomer after that deletes them.
 -- Rows are written last, behind usage, each by its worker; those of others only if nobody has them locked,
 -- or in order behind the lock on the limit.
+
+-- The rows of limit_turns as they are, each found by its highest place.
+create or replace view laneway.turns_held as
+select h.limit_name, h.lane, h.worker_id, h.kind, t.tid, t.waits, t.site, t.rank, t.used, t.lane_since, t.since, t.called_at
+  from laneway.limit_waiters h
+ cross join lateral (
+    select x.ctid as tid, x.waits, x.site, x.rank, x.used, x.lane_since, x.since, x.called_at from laneway.limit_turns x
+     where x.limit_name = h.limit_name and x.lane = h.lane and x.worker_id = h.worker_id and x.kind = h.kind
+     order by x.place desc limit 1) t;
+
+-- Who is in the line for these limits.
+create or replace function laneway.waiters_of(p_names text[]) returns setof laneway.limit_waiters
+language plpgsql stable rows 10
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return query
+    select t.limit_name, t.lane, t.worker_id, t.kind, t.site, t.rank, t.used, t.lane_since, t.since, t.called_at
+      from laneway.turns_held t where t.limit_name = any (p_names) and t.waits;
+end $$;
 
 -- Whether room is left for a waiter: it was not passed over, and its lane could take a job now.
 create or replace function laneway.can_come(p laneway.limit_waiters, p_now timestamptz) returns boolean
@@ -23,20 +48,21 @@ create or replace function laneway.turn_room(
 returns integer language plpgsql stable as $$
 declare
     v_site   text;
+    v_line   laneway.limit_waiters[] := array(select w from laneway.waiters_of(array[p_limit]) w);
     v_mine   record;
     v_others record;
 begin
     select laneway.site_of(l.scope, p_worker) into v_site from laneway.limits l where l.name = p_limit;
     select coalesce(max(w.lane_since), p_now) as lane_since,
            coalesce(max(w.since) filter (where w.worker_id = p_worker and w.kind = p_kind), p_now) as since
-      into v_mine from laneway.limit_waiters w where w.limit_name = p_limit and w.lane = p_lane;
+      into v_mine from unnest(v_line) w where w.lane = p_lane;
     select count(*) filter (where w.rank < p_rank) as higher,
            count(*) filter (where w.rank = p_rank and w.since <= p_now - interval '20 ms'
                               and (w.lane_since, w.since) < (v_mine.lane_since, v_mine.since)) as ahead,
            array_agg(distinct w.lane) filter (where w.rank = p_rank) as lanes
       into v_others
-      from laneway.limit_waiters w
-     where w.limit_name = p_limit and w.site = v_site
+      from unnest(v_line) w
+     where w.site = v_site
        and (w.lane, w.worker_id, w.kind) <> (p_lane, p_worker, p_kind)
        -- Claims of one lane take its jobs in order, whichever worker comes.
        and not (w.lane = p_lane and w.kind = 'claim' and p_kind = 'claim' and w.rank >= p_rank)
@@ -55,51 +81,124 @@ create or replace function laneway.turn_weight(p_limit text, p_lane text) return
       from laneway.limits l left join laneway.worker_lanes w on w.name = p_lane where l.name = p_limit
 $$;
 
+-- Puts one into the line for a limit, with the rank of its first; null: takes it out. Waits for who writes its row.
+create or replace function laneway.note_turn(
+    p_limit text, p_lane text, p_worker uuid, p_kind text, p_site text, p_rank integer, p_now timestamptz)
+returns void language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    v_lane_since timestamptz;
+begin
+    if p_rank is not null then
+        select coalesce(max(w.lane_since), p_now) into v_lane_since
+          from laneway.waiters_of(array[p_limit]) w where w.lane = p_lane;
+    end if;
+    -- Twice, or a few times more where others write it. Bounded: a waiter whose row of limit_turns was deleted by hand has none.
+    for i in 1 .. 10 loop
+        update laneway.limit_turns c
+           set waits = p_rank is not null, rank = coalesce(p_rank, c.rank), site = coalesce(p_site, c.site),
+               used = case when c.waits then c.used else 0 end, called_at = null,
+               lane_since = case when c.waits or p_rank is null then c.lane_since else v_lane_since end,
+               since = case when c.waits and p_rank is not null then c.since else p_now end,
+               changes = (c.changes + 1) % 32, place = c.place + (c.changes + 1) / 32
+         where c.limit_name = p_limit and c.lane = p_lane and c.worker_id = p_worker and c.kind = p_kind
+           and c.place = (select x.place from laneway.limit_turns x
+                           where x.limit_name = p_limit and x.lane = p_lane and x.worker_id = p_worker and x.kind = p_kind
+                           order by x.place desc limit 1);
+        if found then return; end if;
+        -- It moved after that statement began, or there is none. Behind the lock the next look finds it.
+        perform from laneway.limit_turns x
+          where x.limit_name = p_limit and x.lane = p_lane and x.worker_id = p_worker and x.kind = p_kind
+          order by x.place desc limit 1 for no key update;
+        continue when found;
+        if p_rank is null then return; end if;
+        perform laneway.forget_turns(p_limit, p_now - interval '1 minute');
+        insert into laneway.limit_waiters (limit_name, lane, worker_id, kind, site, rank, lane_since, since)
+        values (p_limit, p_lane, p_worker, p_kind, p_site, p_rank, v_lane_since, p_now)
+        on conflict (limit_name, lane, worker_id, kind) do nothing;
+        if found then return; end if;
+    end loop;
+end $$;
+
+-- Deletes the rows of those that left the line for a limit before p_before. Waits for nobody.
+create or replace function laneway.forget_turns(p_limit text, p_before timestamptz) returns void
+language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+    with past as materialized (
+        select h.ctid as tid from laneway.limit_waiters h
+          join laneway.turns_held n
+            on n.limit_name = h.limit_name and n.lane = h.lane and n.worker_id = h.worker_id and n.kind = h.kind
+         cross join lateral (select from laneway.limit_turns x
+                              where x.ctid = n.tid and not x.waits and x.since < p_before for update skip locked) t
+         where h.limit_name = p_limit
+           for update of h skip locked)
+    delete from laneway.limit_waiters h where h.ctid = any (array(select p.tid from past p));
+end $$;
+
 -- Notes what one has started under limits, and for which it waits on: p_counts starts each; p_waits: it may
 -- want more; p_yielded: limits whose room it left to others.
 create or replace function laneway.keep_turns(
     p_worker uuid, p_lane text, p_kind text, p_names text[], p_ranks integer[], p_counts integer[], p_waits boolean[],
     p_yielded text[], p_now timestamptz)
-returns void language plpgsql volatile as $$
+returns void language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
 declare
     r record;
+    v_weight integer;
     v_left text[];
     v_called uuid[];
 begin
     for r in
-        select g.name, min(g.rank) as rank, max(g.count) as count, bool_or(g.waits) as waits,
-               exists (select from laneway.limit_waiters w
-                        where w.limit_name = g.name and w.lane = p_lane and w.worker_id = p_worker
-                          and w.kind = p_kind) as is_known,
-               exists (select from laneway.limit_waiters w
-                        where w.limit_name = g.name
-                          and (w.lane, w.worker_id, w.kind) <> (p_lane, p_worker, p_kind)) as is_shared
-          from unnest(p_names, p_ranks, p_counts, p_waits) as g (name, rank, count, waits)
-         group by g.name order by g.name collate "C"
+        select g.name, g.rank, g.count, g.waits, laneway.site_of(l.scope, p_worker) as site,
+               g.count > 0 and s.is_shared as is_served, coalesce(s.is_known, false) as is_known, s.my_rank,
+               s.my_site, s.is_called, l.name is not null as is_limit
+          from (select u.name, min(u.rank) as rank, max(u.count) as count, bool_or(u.waits) as waits
+                  from unnest(p_names, p_ranks, p_counts, p_waits) as u (name, rank, count, waits) group by u.name) g
+          left join laneway.limits l on l.name = g.name
+         cross join lateral (
+            select bool_or(m.is_mine) as is_known, bool_or(not m.is_mine) as is_shared,
+                   min(w.rank) filter (where m.is_mine) as my_rank, min(w.site) filter (where m.is_mine) as my_site,
+                   bool_or(w.called_at is not null) filter (where m.is_mine) as is_called
+              from laneway.waiters_of(array[g.name]) w
+             cross join lateral (select (w.lane, w.worker_id, w.kind) = (p_lane, p_worker, p_kind) as is_mine) m) s
+         order by g.name collate "C"
     loop
-        if r.count > 0 and r.is_shared then
-            update laneway.limit_waiters w
-               set used = case when w.used + r.count < t.weight then w.used + r.count else 0 end,
-                   lane_since = case when w.used + r.count < t.weight then w.lane_since else p_now end,
-                   since = case when w.worker_id = p_worker and w.kind = p_kind then p_now else w.since end,
-                   called_at = case when w.worker_id = p_worker and w.kind = p_kind then null else w.called_at end
-              from (select laneway.turn_weight(r.name, p_lane) as weight) t
-             where w.limit_name = r.name and w.lane = p_lane;
+        if r.is_served then
+            v_weight := laneway.turn_weight(r.name, p_lane);
+            update laneway.limit_turns c
+               set used = case when c.used + r.count < v_weight then c.used + r.count else 0 end,
+                   lane_since = case when c.used + r.count < v_weight then c.lane_since else p_now end,
+                   since = case when c.worker_id = p_worker and c.kind = p_kind then p_now else c.since end,
+                   called_at = case when c.worker_id = p_worker and c.kind = p_kind then null else c.called_at end,
+                   changes = (c.changes + 1) % 32, place = c.place + (c.changes + 1) / 32
+             where c.ctid = any (array(
+                select t.tid from laneway.turns_held t
+                 where t.limit_name = r.name and t.lane = p_lane and t.waits
+                   and (r.waits or (t.worker_id, t.kind) <> (p_worker, p_kind))));
         end if;
         if r.waits then
-            insert into laneway.limit_waiters as w (limit_name, lane, worker_id, kind, site, rank, lane_since, since)
-            select l.name, p_lane, p_worker, p_kind, laneway.site_of(l.scope, p_worker), r.rank,
-                   coalesce((select max(o.lane_since) from laneway.limit_waiters o
-                              where o.limit_name = l.name and o.lane = p_lane), p_now), p_now
-              from laneway.limits l
-             where l.name = r.name and not (r.is_known and exists (
-                   select from laneway.limit_waiters o
-                    where o.limit_name = l.name and o.lane = p_lane and o.worker_id = p_worker and o.kind = p_kind
-                      and o.rank = r.rank and o.called_at is null))
-            on conflict (limit_name, lane, worker_id, kind) do update set rank = excluded.rank, called_at = null;
+            if r.is_limit and (not r.is_known or (r.my_rank, r.my_site) <> (r.rank, r.site)
+                               or (r.is_called and r.is_served is not true)) then
+                perform laneway.note_turn(r.name, p_lane, p_worker, p_kind, r.site, r.rank, p_now);
+            end if;
         elsif r.is_known then
-            delete from laneway.limit_waiters w
-             where w.limit_name = r.name and w.lane = p_lane and w.worker_id = p_worker and w.kind = p_kind;
+            perform laneway.note_turn(r.name, p_lane, p_worker, p_kind, null, null, p_now);
             -- A call that was granted what it wanted leaves no room that is news.
             if p_kind = 'claim' or r.count is null then v_left := v_left || r.name; end if;
         end if;
@@ -109,22 +208,28 @@ begin
             select f.* from unnest(p_yielded) n (name)
               join laneway.limits l on l.name = n.name
              cross join lateral (
-                select o.* from laneway.limit_waiters o
-                 where o.limit_name = n.name and o.site = laneway.site_of(l.scope, p_worker)
+                select o.* from laneway.waiters_of(array[n.name]) o
+                 where o.site = laneway.site_of(l.scope, p_worker)
                    and (o.lane, o.worker_id, o.kind) <> (p_lane, p_worker, p_kind)
                    and laneway.can_come(o, p_now)
                  order by o.rank, o.lane_since, o.since
                  -- Where one has just been passed over, more may be dead: all are called, and passed over together.
                  limit case when exists (
-                     select from laneway.limit_waiters d
-                      where d.limit_name = n.name and d.called_at > p_now - interval '2 s'
-                        and d.called_at <= p_now - interval '300 ms') then 200 else 1 end
-                   for update skip locked) f
+                     select from laneway.waiters_of(array[n.name]) d
+                      where d.called_at > p_now - interval '2 s'
+                        and d.called_at <= p_now - interval '300 ms') then 200 else 1 end) f
+        ), free as materialized (
+            -- Who has its row locked is here already.
+            select t.tid from first f
+              join laneway.turns_held h
+                on h.limit_name = f.limit_name and h.lane = f.lane and h.worker_id = f.worker_id and h.kind = f.kind
+             cross join lateral (select x.ctid as tid from laneway.limit_turns x
+                                  where x.ctid = h.tid and x.called_at is null for update skip locked) t
         ), called as (
-            update laneway.limit_waiters w set called_at = p_now from first f
-             where w.limit_name = f.limit_name and w.lane = f.lane and w.worker_id = f.worker_id and w.kind = f.kind
-               and w.called_at is null
-            returning w.worker_id)
+            update laneway.limit_turns c
+               set called_at = p_now, changes = (c.changes + 1) % 32, place = c.place + (c.changes + 1) / 32
+             where c.ctid = any (array(select f.tid from free f))
+            returning c.worker_id)
         select array_agg(c.worker_id) into v_called from called c;
         perform laneway.call_workers(v_called, p_worker);
     end if;
@@ -135,7 +240,13 @@ end $$;
 
 -- One waits no longer for limits but those named: its jobs have gone another way.
 create or replace function laneway.leave_turns(p_worker uuid, p_lane text, p_kind text, p_but text[])
-returns void language plpgsql volatile as $$
+returns void language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
 declare
     v_left text[];
 begin
@@ -143,13 +254,17 @@ begin
         -- Others of its lane write its rows too, behind limits that this one has not locked: it waits for none of
         -- them, and leaves when it asks next.
         with mine as materialized (
-            select w.ctid as tid from laneway.limit_waiters w
-             where w.worker_id = p_worker and w.lane = p_lane and w.kind = p_kind
-               and w.limit_name <> all (coalesce(p_but, '{}'))
-               for update skip locked
+            select t.tid from laneway.turns_held h
+             cross join lateral (select x.ctid as tid from laneway.limit_turns x
+                                  where x.ctid = h.tid for update skip locked) t
+             where h.worker_id = p_worker and h.lane = p_lane and h.kind = p_kind and h.waits
+               and h.limit_name <> all (coalesce(p_but, '{}'))
         ), gone as (
-            delete from laneway.limit_waiters w where w.ctid = any (array(select m.tid from mine m))
-            returning w.limit_name)
+            update laneway.limit_turns c
+               set waits = false, called_at = null, since = clock_timestamp(),
+                   changes = (c.changes + 1) % 32, place = c.place + (c.changes + 1) / 32
+             where c.ctid = any (array(select m.tid from mine m))
+            returning c.limit_name)
         select array_agg(g.limit_name) into v_left from gone g;
         if v_left is not null then
             perform laneway.call_next(v_left, p_worker);
@@ -163,8 +278,8 @@ create or replace function laneway.call_next(p_names text[], p_worker uuid) retu
 language sql volatile as $$
     select laneway.call_workers(array_agg(f.worker_id), p_worker)
       from (select l.name, laneway.site_of(l.scope, p_worker) as site from laneway.limits l where l.name = any (p_names)) n
-     cross join lateral (select w.worker_id from laneway.limit_waiters w
-                          where w.limit_name = n.name and (w.site = n.site or n.site = '')
+     cross join lateral (select w.worker_id from laneway.waiters_of(array[n.name]) w
+                          where w.site = n.site or n.site = ''
                           order by w.rank, w.lane_since, w.since limit 2) f
 $$;
 
@@ -183,7 +298,7 @@ end $$;
 -- Who is next for a limit, for people: null where nobody waits.
 create or replace function laneway.next_in_turn(p_limit text) returns jsonb language sql stable as $$
     select jsonb_build_object('lane', w.lane, 'priority', -w.rank, 'kind', w.kind)
-      from laneway.limit_waiters w
-     where w.limit_name = p_limit and laneway.can_come(w, clock_timestamp())
+      from laneway.waiters_of(array[p_limit]) w
+     where laneway.can_come(w, clock_timestamp())
      order by w.rank, w.lane_since, w.since limit 1
 $$;

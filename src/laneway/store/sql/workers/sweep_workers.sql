@@ -11,14 +11,17 @@ with mandate as materialized (
      where w.id = u.worker_id and u.running = 0 and exists (select from mandate)
        and coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '10 minutes'
        and c.limit_name = u.limit_name and c.worker_id = u.worker_id and c.place = u.place and c.running = 0
-), past as (
+), started as (
     -- The longest period is a day; sites that start nothing any more leave theirs behind.
     delete from laneway.limit_starts s
      where s.slice < extract(epoch from clock_timestamp() - interval '3 days') * 1000000 and exists (select from mandate)
 ), waited as (
     -- Who still waits asks again and is back in the line.
-    delete from laneway.limit_waiters w
-     where w.since < clock_timestamp() - interval '1 hour' and exists (select from mandate)
+    delete from laneway.limit_waiters h
+     where exists (select from mandate) and not exists (
+        select from laneway.turns_held t
+         where t.limit_name = h.limit_name and t.lane = h.lane and t.worker_id = h.worker_id and t.kind = h.kind
+           and t.since >= clock_timestamp() - interval '1 hour')
 )
 delete from laneway.workers w
  where coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '90 days'
