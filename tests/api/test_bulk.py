@@ -73,7 +73,7 @@ async def test_what_may_not_be_read_is_neither_counted_nor_taken(
 async def test_nobody_has_more_than_a_few_runs_at_once(
     ask: Ask, app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.api.routes.bulk.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("laneway.control.bulk_runs.MAX_RUNS", 2)
     ann, bob = people.new("ann", "submitter"), people.new("bob", "submitter")
     order = {"verb": "cancel", "filter": GREET}
     with scene.conn.transaction():
@@ -138,7 +138,7 @@ async def test_an_order_with_a_key_runs_once(
     again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
     assert again.json() == first.json()
     await ended(ask, app, ann, again)
-    monkeypatch.setattr("laneway.api.routes.bulk.MOST_AT_ONCE", 0)
+    monkeypatch.setattr("laneway.control.bulk_runs.MAX_RUNS", 0)
     again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
     assert again.json() == first.json(), "what was answered before is no run more"
     assert (await ask(ann, "GET", f"/jobs/{later}")).json()["status"] == "approved"

@@ -12,14 +12,15 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api.streams import event_response, hub
-from laneway.api.streams import stream as limits
+from laneway.api.http import event_response
 from laneway.domain.approval import Analysis, Approval
 from laneway.domain.job_error import PRIVATE_MESSAGE
 from laneway.domain.token import new_secret
 from laneway.store import approvals, leases
 from laneway.store.database import Database
 from laneway.store.leases import Report, Verdict
+from laneway.streams import hub
+from laneway.streams import stream as limits
 from tests.api.conftest import Ask, People, serve
 from tests.api.streaming import PATIENCE_S, Heard, reading
 from tests.control.scene import Scene
@@ -141,7 +142,7 @@ async def test_an_end_by_who_did_not_see_the_watch_is_heard(
 async def test_a_stream_outlives_the_connections_it_is_fed_by(
     app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.api.streams.hub.RETRY_S", 0.01)
+    monkeypatch.setattr("laneway.streams.hub.RETRY_S", 0.01)
     viewer, claim = people.new("v", "viewer"), scene.running()
     async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
         await stream.next()
@@ -379,7 +380,7 @@ async def test_a_schedule_tells_nothing_of_what_it_was_elsewhere(
 async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
     app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.api.streams.hub.REVIEW_S", 0.0)
+    monkeypatch.setattr("laneway.streams.hub.REVIEW_S", 0.0)
     looks: list[object] = []
 
     async def review(digests: Any) -> dict[bytes, Any]:
@@ -542,7 +543,7 @@ async def test_a_server_that_stops_lets_its_readers_go(
 async def test_nothing_is_asked_when_nobody_reads(
     app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.api.streams.hub.LINGER_S", 0.0)
+    monkeypatch.setattr("laneway.streams.hub.LINGER_S", 0.0)
     viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
     async with reading(app, viewer, path) as stream:
         await stream.next()

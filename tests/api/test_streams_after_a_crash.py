@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api.streams.event_reader import EventReader
 from laneway.embedded import EmbeddedPostgres
 from laneway.store import leases
 from laneway.store.leases import Report
 from laneway.store.migrate import migrate
+from laneway.streams.event_reader import EventReader
 from tests.api.conftest import People, serve
 from tests.api.streaming import reading
 from tests.control.scene import Scene

@@ -11,10 +11,6 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
-from laneway.api.streams import frames
-from laneway.api.streams.event_reader import EventReader, between
-from laneway.api.streams.frames import Rendering
-from laneway.api.streams.stream import JobStream
 from laneway.config.settings import Settings
 from laneway.domain.event import EVERY_JOB, Cursor, Event, LogPosition
 from laneway.domain.permissions import Access, Grant
@@ -22,6 +18,10 @@ from laneway.errors import DatabaseUnavailable
 from laneway.store import events, jobs
 from laneway.store.database import Database
 from laneway.store.statement import Statement
+from laneway.streams import frames
+from laneway.streams.event_reader import EventReader, between
+from laneway.streams.frames import Rendering
+from laneway.streams.stream import JobStream
 from tests.api.conftest import People
 from tests.api.streaming import reading
 from tests.control.scene import Scene

@@ -19,7 +19,7 @@ from pydantic import AnyUrl, TypeAdapter, UrlConstraints
 
 from laneway import Laneway
 from laneway.api.routes.description import describe
-from laneway.mcp import door
+from laneway.mcp import endpoint
 from tests.api.conftest import People, Principal
 from tests.api.test_app import served
 from tests.control.scene import Scene
@@ -33,7 +33,7 @@ MODES = ["legacy", "auto"]
 
 @pytest.fixture
 def api(app: FastAPI) -> FastAPI:
-    door.install(app)
+    endpoint.install(app)
     return app
 
 
@@ -192,7 +192,7 @@ async def test_it_is_no_route_of_the_api(api: FastAPI) -> None:
 
 def test_the_package_is_loaded_by_the_first_message_only() -> None:
     code = (
-        "import sys, laneway.mcp.door, laneway.api.app, laneway.cli.main;"
+        "import sys, laneway.mcp.endpoint, laneway.api.app, laneway.cli.main;"
         "sys.exit('mcp' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

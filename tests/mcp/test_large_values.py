@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from mcp.shared.exceptions import MCPError
 
 from laneway.domain.stored_json import LARGE
-from laneway.mcp import door
+from laneway.mcp import endpoint
 from laneway.mcp.large_payload import MESSAGE_LIMIT
 from tests.api.conftest import People
 from tests.control.scene import Scene
@@ -22,7 +22,7 @@ PAYLOAD = json.dumps({"a": [[]] * 40_000})
 
 @pytest.fixture
 def api(app: FastAPI) -> FastAPI:
-    door.install(app)
+    endpoint.install(app)
     return app
 
 

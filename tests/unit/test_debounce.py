@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from laneway.api.streams.debounce import Debounce
+from laneway.streams.debounce import Debounce
 
 
 async def test_triggers_before_the_call_share_it() -> None:

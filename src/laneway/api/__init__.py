@@ -5,5 +5,6 @@ mounted.py  the API inside another application
 routes/     one module per resource
 models/     request and response schemas
 http/       authentication, bodies, errors, paging, the server itself
-streams/    live events for browsers
+
+Live events come from laneway.streams, bulk runs from laneway.control.bulk_runs.
 """

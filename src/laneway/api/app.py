@@ -35,15 +35,15 @@ from laneway.api.routes import (
     submission,
     workers,
 )
-from laneway.api.routes.bulk import BulkRuns
 from laneway.api.routes.health import ReadinessCheck
 from laneway.api.routes.metrics import ClusterFigures
-from laneway.api.streams.hub import Hub
 from laneway.client import Client
 from laneway.config.settings import Settings
+from laneway.control.bulk_runs import BulkRuns
 from laneway.control.credential_cache import CredentialCache
 from laneway.control.throttle import Throttle
 from laneway.store.database import Database
+from laneway.streams.hub import Hub
 
 # In this order where two match: /jobs/bulk and /jobs/counts are no jobs.
 ROUTERS: Final[tuple[APIRouter, ...]] = (

@@ -321,7 +321,7 @@ def metrics_of(
 def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
     """The API with its doors, on a database of its own."""
     from laneway.api.app import make_app
-    from laneway.mcp.door import install
+    from laneway.mcp.endpoint import install
 
     size = max(settings.pool_size, SERVER_POOL)
     # A request is answered before clients and load balancers give up on it.

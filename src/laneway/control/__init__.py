@@ -2,7 +2,7 @@
 
 jobs.py      show, list, follow, cancel, reprioritize, retry, delete
 approval.py  approve, reject, review a job before it
-bulk.py      one of those verbs on all jobs that match a filter, counted first
+bulk.py      one of those verbs on all jobs that match a filter; bulk_runs.py: in the background
 explain.py   why a job is not running, reason by reason
 lanes.py     inspect, create, tune, drain, resume, move job types, the pause gate
 limits.py    inspect, tune, delete limits

@@ -68,6 +68,20 @@ class Term:
             and (self.lanes is None or lane in self.lanes)
         )
 
+    def __and__(self, other: Term) -> Term | None:
+        """The jobs that both hold for, with the bounds of the first; None: there are none."""
+        if None not in (self.owner, other.owner) and self.owner != other.owner:
+            return None
+        if None not in (self.workspace, other.workspace) and self.workspace != other.workspace:
+            return None
+        lanes = self.lanes if other.lanes is None else other.lanes
+        if self.lanes is not None and other.lanes is not None:
+            lanes = self.lanes & other.lanes
+        if lanes is not None and not lanes:
+            return None
+        owner, workspace = self.owner or other.owner, self.workspace or other.workspace
+        return Term(owner, workspace, lanes, self.bounds)
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -82,6 +96,23 @@ class Reach:
     @property
     def is_whole(self) -> bool:
         return Term() in self.terms
+
+    @property
+    def lanes(self) -> frozenset[str] | None:
+        """The lanes it covers as a whole, for every owner and workspace; None: every lane."""
+        names: frozenset[str] = frozenset()
+        for term in self.terms:
+            if term.owner is not None or term.workspace is not None:
+                continue
+            if term.lanes is None:
+                return None
+            names |= term.lanes
+        return names
+
+    def __and__(self, other: Reach) -> Reach:
+        """The jobs that both cover, with the bounds of the first."""
+        terms = (mine & theirs for mine in self.terms for theirs in other.terms)
+        return Reach(tuple(dict.fromkeys(term for term in terms if term is not None)))
 
     def to_list(self) -> list[dict[str, object]]:
         """The terms as JSON values."""

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from laneway.http import AsyncClient
-from laneway.mcp.door import Inside, base_of
+from laneway.mcp.endpoint import Inside, base_of
 from laneway.mcp.server import make_server
 
 # It tells of its start and end, which here is with every request.

@@ -51,29 +51,6 @@ async def actable(who: Caller, job_id: UUID, permission: str, action: str) -> Jo
     return job
 
 
-def actable_reach(access: Access, permission: str) -> Reach:
-    """The jobs a verb takes of many: those it may act on, of those that may be read."""
-    return _both(access.reach(permission), access.reach("jobs:read"))
-
-
-def _both(one: Reach, other: Reach) -> Reach:
-    terms = (_narrower(a, b) for a in one.terms for b in other.terms)
-    return Reach(tuple(dict.fromkeys(term for term in terms if term is not None)))
-
-
-def _narrower(a: Term, b: Term) -> Term | None:
-    """What both hold for; None: nothing can be both."""
-    if None not in (a.owner, b.owner) and a.owner != b.owner:
-        return None
-    if None not in (a.workspace, b.workspace) and a.workspace != b.workspace:
-        return None
-    lanes = a.lanes if b.lanes is None else b.lanes if a.lanes is None else a.lanes & b.lanes
-    if lanes is not None and not lanes:
-        return None
-    # Of the first, which is the permission to act.
-    return Term(a.owner or b.owner, a.workspace or b.workspace, lanes, a.bounds)
-
-
 async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
     """Refuses jobs that the caller may not submit; answers what they are counted against."""
     reach = who.access.reach("jobs:submit")

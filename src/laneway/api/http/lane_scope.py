@@ -9,22 +9,9 @@ from typing import Any, Final
 from fastapi import Request
 
 from laneway.api.http.auth import Caller, act_of, gate, permit
-from laneway.domain.permissions import Reach
 from laneway.errors import NotFound
 
 VIEW: Final = "workers:view"
-
-
-def lanes_of(reach: Reach) -> frozenset[str] | None:
-    """The lanes a reach covers whoever's jobs run in them; None: every lane."""
-    names: frozenset[str] = frozenset()
-    for term in reach.terms:
-        if term.owner is not None or term.workspace is not None:
-            continue
-        if term.lanes is None:
-            return None
-        names |= term.lanes
-    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,7 @@ class LaneCaller:
         """Returns for a lane in reach; a lane that cannot even be seen is not there."""
         if self.reaches(lane):
             return
-        seen = lanes_of(self.who.access.reach(VIEW))
+        seen = self.who.access.reach(VIEW).lanes
         if seen is None or lane in seen:
             await self.refuse(lane)
         if self.permission == VIEW:
@@ -68,9 +55,7 @@ def over_lanes(permission: str) -> Callable[..., Coroutine[Any, Any, LaneCaller]
 
     async def check(request: Request, who: Caller) -> LaneCaller:
         await permit(request, who, permission)
-        caller = LaneCaller(
-            who, permission, act_of(request), lanes_of(who.access.reach(permission))
-        )
+        caller = LaneCaller(who, permission, act_of(request), who.access.reach(permission).lanes)
         if caller.lanes is not None and not caller.lanes:
             await who.refuse(f"{permission} on a lane", caller.act, "route", request.url.path)
         return caller

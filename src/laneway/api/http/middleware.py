@@ -15,9 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from laneway.api.http.auth import SAFE, admit
 from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
 from laneway.api.http.problems import printable, refusal, unexpected
-from laneway.api.http.responses import LARGE_VALUES_HEADER, large_values
+from laneway.api.http.responses import LARGE_VALUES_HEADER
 from laneway.config.settings import Settings
 from laneway.domain.actor import REQUEST_ID, new_request_id
+from laneway.domain.json_writer import omitting_large_values
 from laneway.errors import LanewayError
 from laneway.observability import tracing
 from laneway.observability.counters import PROCESS
@@ -70,7 +71,10 @@ class RequestMiddleware:
         try:
             declared = headers.get("content-length", "")
             # Routes copy what jobs hold into their answers and never look into it.
-            with large_json_as_text(), large_values(headers.get(LARGE_VALUES_HEADER)):
+            with (
+                large_json_as_text(),
+                omitting_large_values(headers.get(LARGE_VALUES_HEADER) == "omit"),
+            ):
                 await self._app(scope, self._bounded(scope, receive, declared), sending)
         except Exception as error:
             if sending.status is not None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from fastapi import Response
 
-from laneway.api.http.responses import render
+from laneway.domain.json_writer import write_json
 
 # Rows that are read at once, and the bytes of a portion and of a page.
 AT_FIRST: Final = 5
@@ -40,7 +40,7 @@ async def page(
         if cursor is None or is_cut or len(items) >= limit:
             break
         wanted = min(next_count(size, len(items)), limit - len(items))
-    body = b'{"items":[%b],%b' % (b",".join(items), render({"next_cursor": cursor})[1:])
+    body = b'{"items":[%b],%b' % (b",".join(items), write_json({"next_cursor": cursor})[1:])
     return Response(body, media_type="application/json")
 
 
@@ -51,4 +51,4 @@ def next_count(size: int, count: int) -> int:
 
 
 def _rendered(rows: Sequence[Mapping[str, object]]) -> list[bytes]:
-    return [render(dict(row)) for row in rows]
+    return [write_json(dict(row)) for row in rows]

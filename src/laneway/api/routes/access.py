@@ -12,7 +12,7 @@ from laneway.api.http.idempotency import OnceOnly
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, PageOut, uuid_of
 from laneway.api.http.problems import answers
-from laneway.api.http.responses import told
+from laneway.api.http.responses import render
 from laneway.api.models.access import (
     GrantOut,
     Name,
@@ -77,7 +77,7 @@ async def create_principal(who: Keeper, new: NewPrincipal, once: OnceOnly) -> Re
 
     async def act(db: Database) -> Response:
         made = await verbs.create_principal(db, new.name, new.kind, by=who.actor)
-        return told(PrincipalOut, made.to_dict(), 201)
+        return render(PrincipalOut, made.to_dict(), 201)
 
     return await once.answer(act)
 
@@ -125,7 +125,7 @@ async def create_role(who: Keeper, request: Request, new: NewRole, once: OnceOnl
 
     async def act(db: Database) -> Response:
         made = await verbs.create_role(db, new.name, new.permissions, by=who.actor)
-        return told(RoleOut, made.to_dict(), 201)
+        return render(RoleOut, made.to_dict(), 201)
 
     return await once.answer(act)
 
@@ -192,7 +192,7 @@ async def grant_role(who: Keeper, request: Request, new: NewGrant, once: OnceOnl
 
     async def act(db: Database) -> Response:
         made = await verbs.grant_role(db, *given, bounds=new.bounds, by=who.actor)
-        return told(GrantOut, made.to_dict(), 201)
+        return render(GrantOut, made.to_dict(), 201)
 
     return await once.answer(act)
 
@@ -264,6 +264,6 @@ async def revoke_token(who: Keeper, token_id: UUID, once: OnceOnly) -> Response:
 
     async def act(db: Database) -> Response:
         revoked = await verbs.revoke_token(db, token_id, by=who.actor)
-        return told(TokenOut, revoked.to_dict())
+        return render(TokenOut, revoked.to_dict())
 
     return await once.answer(act)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -15,39 +11,26 @@ from pydantic import BaseModel, Field
 
 from laneway.api.http.auth import Caller, act_of, caller, gate, secret_digest
 from laneway.api.http.idempotency import OnceOnly
-from laneway.api.http.job_access import actable_reach, debug_reach
-from laneway.api.http.paging import RequestBody as Sent
+from laneway.api.http.job_access import debug_reach
+from laneway.api.http.paging import RequestBody
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import ReadSlots
 from laneway.api.http.responses import Json, location
 from laneway.api.models.jobs import JobChoice
-from laneway.control import bulk as verbs
-from laneway.domain.bounds import UNBOUND, Bounds, check_priority_bound
-from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
-from laneway.domain.job import PRIORITY_RANGE, Job
-from laneway.domain.permissions import Access, Reach
-from laneway.errors import Forbidden, LanewayError, NotFound, RateLimited
+from laneway.control import bulk
+from laneway.control.bulk_runs import PERMISSION, BulkCaller, BulkRuns, reach_of
+from laneway.domain.bounds import check_priority_bound
+from laneway.domain.bulk import BulkRequest, BulkVerb
+from laneway.domain.job import PRIORITY_RANGE
+from laneway.errors import NotFound
 from laneway.store import bulk as store
 from laneway.store.bulk import StoredBulkRun
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.api")
-
 router = APIRouter(prefix="/jobs/bulk", tags=["jobs"])
 
-# Of one principal, at one server.
-MOST_AT_ONCE: Final = 10
-PERMISSION: Final[dict[BulkVerb, str]] = {
-    BulkVerb.CANCEL: "jobs:cancel",
-    BulkVerb.RETRY: "jobs:cancel",
-    BulkVerb.DELETE: "jobs:cancel",
-    BulkVerb.REPRIORITIZE: "workers:manage",
-    BulkVerb.APPROVE: "jobs:approve",
-    BulkVerb.REJECT: "jobs:approve",
-}
 
-
-class BulkRunRequest(Sent):
+class BulkRunRequest(RequestBody):
     """What to do, and to which jobs."""
 
     verb: Annotated[BulkVerb, Field(strict=False)]
@@ -102,95 +85,6 @@ async def _may_order(request: Request, who: Caller) -> Caller:
     return who
 
 
-Review = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, Access]]]
-
-
-@dataclass(frozen=True, slots=True)
-class BulkCaller:
-    """Whose order a run is, and what that secret was allowed when it was given."""
-
-    principal: UUID
-    digest: bytes | None
-    permission: str
-    reach: Reach
-
-    def limits(self, verb: BulkVerb) -> verbs.Limits | None:
-        """How far jobs may wait again; None: they do not, or nothing is bound."""
-        if verb is not BulkVerb.RETRY or self.reach.least_bounds == UNBOUND:
-            return None
-        reach = self.reach
-
-        def bounds(job: Job) -> Bounds:
-            at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
-            # One that has left its lane since is bound as far as any other.
-            return reach.bounds(**at) if reach.covers(**at) else reach.least_bounds
-
-        return verbs.Limits(self.principal, bounds)
-
-
-class BulkRuns:
-    """The runs of this process; each says in the database how far it has come."""
-
-    def __init__(self, database: Database, review: Review) -> None:
-        self._database = database
-        self._review = review
-        # Each with whose order it is.
-        self._tasks: dict[asyncio.Task[None], UUID] = {}
-
-    def check(self, principal: UUID) -> None:
-        """Refuses yet another run of somebody: they use the connections of all."""
-        if sum(owner == principal for owner in self._tasks.values()) >= MOST_AT_ONCE:
-            raise RateLimited("too many bulk runs of yours are under way", 5.0)
-
-    def start(
-        self, run_id: UUID, orderer: BulkCaller, order: BulkRequest, by: str, upto: int | None
-    ) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(run_id, orderer, order, by, upto))
-        self._tasks[task] = orderer.principal
-        task.add_done_callback(self._tasks.pop)
-
-    async def close(self) -> None:
-        """Stops between two jobs: what is done is done, and the same order goes on from there."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _run(
-        self, run_id: UUID, orderer: BulkCaller, order: BulkRequest, by: str, upto: int | None
-    ) -> None:
-        tally, state = BulkProgress(order.verb), "running"
-        try:
-            limits = orderer.limits(order.verb)
-            run = verbs.run(self._database, order, by=by, upto=upto, limits=limits)
-            async for tally in run:
-                await self._report(run_id, "running", tally)
-                await self._check(orderer)
-            state = "done"
-        except LanewayError as error:
-            state = "failed"
-            log.warning("%s in bulk (%s) failed: %s", order.verb, run_id, error)
-        except Exception:
-            state = "failed"
-            log.exception("%s in bulk (%s) failed", order.verb, run_id)
-        finally:
-            await self._report(run_id, state, tally)
-
-    async def _check(self, orderer: BulkCaller) -> None:
-        """Refuse to go on for a principal that may no longer do what it ordered."""
-        digest = orderer.digest
-        found = {} if digest is None else await self._review({digest})
-        access = None if digest is None else found.get(digest)
-        reach = None if access is None else _reach(access, orderer.permission)
-        if reach is None or not set(orderer.reach.terms) <= set(reach.terms):
-            raise Forbidden("stopped: whoever ordered it may not do this any more")
-
-    async def _report(self, run_id: UUID, state: str, tally: BulkProgress) -> None:
-        try:
-            await self._database.run(store.report(run_id, state, tally.done, tally.refused))
-        except LanewayError as error:
-            log.warning("bulk run %s: not reported: %s", run_id, error)
-
-
 @router.post(
     "",
     operation_id="order_bulk",
@@ -217,7 +111,7 @@ async def order_bulk(
     permission = PERMISSION[order.verb]
     if not who.access.allows(permission):
         await who.refuse(permission, f"bulk {order.verb}", "job")
-    reach = _reach(who.access, permission)
+    reach = reach_of(who.access, permission)
     if order.verb is BulkVerb.REPRIORITIZE:
         check_priority_bound(order.priority, reach.least_bounds)
     made = BulkRequest(
@@ -230,7 +124,7 @@ async def order_bulk(
     if order.dry_run:
         slots: ReadSlots = request.app.state.read_slots
         async with slots.hold(who.access.principal_id):
-            return Json((await verbs.preview(who.database, made, by=who.actor)).to_dict())
+            return Json((await bulk.preview(who.database, made, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
     run_id, principal = uuid4(), who.access.principal_id
     orderer = BulkCaller(principal, secret_digest(request), permission, reach)
@@ -256,12 +150,6 @@ async def get_bulk(who: Annotated[Caller, Depends(caller)], run_id: UUID) -> Res
     if run is None or not may_see:
         raise NotFound(f"no bulk run {run_id}")
     return Json(_shown(run))
-
-
-def _reach(access: Access, permission: str) -> Reach:
-    """As for one job: verbs of operators need no more than their own permission."""
-    is_of_jobs = permission.startswith("jobs:")
-    return actable_reach(access, permission) if is_of_jobs else access.reach(permission)
 
 
 def _shown(run: StoredBulkRun) -> dict[str, Any]:

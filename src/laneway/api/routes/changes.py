@@ -16,8 +16,8 @@ from laneway.api.http.paging import LARGEST_ID, Cursor, Limit, PageOut, RequestB
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.http.responses import render
 from laneway.control import history
+from laneway.domain.json_writer import write_json
 from laneway.store.database import Database
 
 router = APIRouter(tags=["workers"])
@@ -110,7 +110,7 @@ async def roll_back(
             change = await history.rollback(one, kind, name, to=to, by=by, as_text=True)
             if check is not None:
                 await check(one)
-        told = render(None if change is None else change.to_dict())
+        told = write_json(None if change is None else change.to_dict())
         return Response(b'{"change":%b}' % told, media_type="application/json")
 
     return await once.answer(act)

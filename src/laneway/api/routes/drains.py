@@ -9,9 +9,9 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Response
 
 from laneway.api.http.idempotency import OnceOnly
-from laneway.api.http.lane_scope import VIEW, LaneCaller, lanes_of, over_lanes
+from laneway.api.http.lane_scope import VIEW, LaneCaller, over_lanes
 from laneway.api.http.problems import answers
-from laneway.api.http.responses import told
+from laneway.api.http.responses import render
 from laneway.api.models.workers import WorkerOut
 from laneway.control import workers
 from laneway.domain.overview import WorkerRow, worker_to_dict
@@ -58,7 +58,7 @@ async def _tell(
 
     async def act(db: Database) -> Response:
         row = await verb(db, worker_id, by=caller.who.actor)
-        return told(WorkerOut, worker_to_dict(row))
+        return render(WorkerOut, worker_to_dict(row))
 
     return await once.answer(act)
 
@@ -71,7 +71,7 @@ async def _check(caller: LaneCaller, worker_id: UUID) -> None:
         await caller.who.miss(VIEW, caller.act, "worker", str(worker_id))
     if caller.lanes is None or (worker.lanes is not None and caller.lanes.issuperset(worker.lanes)):
         return
-    seen = lanes_of(caller.who.access.reach(VIEW))
+    seen = caller.who.access.reach(VIEW).lanes
     if seen is None or worker.lanes is None or not seen.isdisjoint(worker.lanes):
         wanted = f"{PERMISSION} on all lanes of this worker"
         await caller.who.refuse(wanted, caller.act, "worker", str(worker_id))

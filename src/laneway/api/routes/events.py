@@ -10,13 +10,10 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from laneway.api.http.auth import Caller, act_of, needs, secret_digest
+from laneway.api.http.event_response import EventResponse
 from laneway.api.http.job_access import readable
 from laneway.api.http.problems import answers
 from laneway.api.models.events import EVENTS, JOB_EVENTS, described
-from laneway.api.streams.event_response import EventResponse
-from laneway.api.streams.frames import Rendering, frame
-from laneway.api.streams.hub import Hub
-from laneway.api.streams.stream import JobStream, TopicStream
 from laneway.domain.event import (
     LONGEST_CURSOR,
     MOST_TOPICS,
@@ -26,6 +23,9 @@ from laneway.domain.event import (
 )
 from laneway.errors import NotFound
 from laneway.store import events as store
+from laneway.streams.frames import Rendering, frame
+from laneway.streams.hub import Hub
+from laneway.streams.stream import JobStream, TopicStream
 
 router = APIRouter(tags=["streams"])
 

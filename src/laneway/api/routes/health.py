@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from laneway import __version__
 from laneway.api.http.problems import refusals
-from laneway.api.streams.hub import Hub
 from laneway.store.database import Database
 from laneway.store.migrate import check
+from laneway.streams.hub import Hub
 
 router = APIRouter(tags=["health"])
 

@@ -25,7 +25,7 @@ from laneway.api.http.paging import Cursor, Limit
 from laneway.api.http.portions import AT_FIRST, MOST_BYTES, next_count
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.http.responses import Json, omits_large_values, render
+from laneway.api.http.responses import Json
 from laneway.api.models.explanation import as_seen
 from laneway.api.models.jobs import (
     ApprovalRequest,
@@ -41,6 +41,7 @@ from laneway.api.models.jobs import (
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
 from laneway.domain.job import Job
+from laneway.domain.json_writer import omits_large_values, write_json
 from laneway.domain.states import TERMINAL
 from laneway.store import quotas
 from laneway.store.database import Database
@@ -91,12 +92,12 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
         at_once = next_count(size, len(items))
     stopped = None if looked_back_to is None else looked_back_to.isoformat()
     rest = {"next_cursor": cursor, "looked_back_to": stopped}
-    body = b'{"items":[%b],%b' % (b",".join(items), render(rest)[1:])
+    body = b'{"items":[%b],%b' % (b",".join(items), write_json(rest)[1:])
     return Response(body, media_type="application/json")
 
 
 def _rendered(who: Caller, jobs: Iterable[Job]) -> list[bytes]:
-    return [render(shown(who, job)) for job in jobs]
+    return [write_json(shown(who, job)) for job in jobs]
 
 
 @router.get(

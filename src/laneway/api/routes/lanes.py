@@ -11,7 +11,7 @@ from laneway.api.http.lane_scope import LaneCaller, over_lanes
 from laneway.api.http.paging import Cursor, Limit, PageOut, by_name
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.http.responses import location, told
+from laneway.api.http.responses import location, render
 from laneway.api.models.lanes import (
     LaneChange,
     LaneDetailOut,
@@ -57,7 +57,7 @@ async def create_lane(caller: Manager, request: Request, lane: NewLane, once: On
     async def act(db: Database) -> Response:
         made = await verbs.create(db, lane.model_dump(), by=caller.who.actor)
         headers = {"Location": location(request, f"{PREFIX}/{made.name}")}
-        return told(LaneOut, made.to_dict(), 201, headers)
+        return render(LaneOut, made.to_dict(), 201, headers)
 
     return await once.answer(act)
 
@@ -101,7 +101,7 @@ async def take_type(caller: Manager, name: str, once: OnceOnly, order: TakeTypeR
 
     async def act(db: Database) -> Response:
         lane = await verbs.move_type(db, order.job_type, name, by=caller.who.actor)
-        return told(LaneOut, lane.to_dict())
+        return render(LaneOut, lane.to_dict())
 
     return await once.answer(act)
 

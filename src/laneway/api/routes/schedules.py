@@ -16,7 +16,7 @@ from laneway.api.http.paging import Cursor, Limit, PageOut, by_name
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.http.responses import Json, location, told
+from laneway.api.http.responses import Json, location, render
 from laneway.api.models.schedules import (
     NewSchedule,
     RunOut,
@@ -149,7 +149,7 @@ async def run_schedule(
 
     async def act(db: Database) -> Response:
         ran = await verbs.run_now(db, name, by=who.actor, check=check, quota=quota)
-        return told(RunOut, ran._asdict())
+        return render(RunOut, ran._asdict())
 
     return await within_quota(request, quota, lambda: once.answer(act))
 

@@ -15,7 +15,7 @@ from laneway.api.http.job_access import covers
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.http.responses import told
+from laneway.api.http.responses import render
 from laneway.api.models.workers import (
     FreezeOut,
     FreezeRequest,
@@ -79,7 +79,7 @@ async def pause_claims(who: Keeper, once: OnceOnly) -> Response:
     """Shuts the pause gate: no claim commits until it is opened."""
 
     async def act(db: Database) -> Response:
-        return told(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
+        return render(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
 
     return await once.answer(act)
 
@@ -91,7 +91,7 @@ async def resume_claims(who: Keeper, once: OnceOnly) -> Response:
     """Opens the pause gate; drained lanes stay drained."""
 
     async def act(db: Database) -> Response:
-        return told(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
+        return render(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
 
     return await once.answer(act)
 
@@ -117,7 +117,7 @@ async def freeze_lanes(
         deadline=wanted.deadline,
         or_thaw=wanted.or_thaw,
     )
-    return told(FreezeOut, frozen.to_dict())
+    return render(FreezeOut, frozen.to_dict())
 
 
 async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeRequest) -> Response:
@@ -150,7 +150,7 @@ async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeReques
 
     async def end(db: Database) -> Response:
         ended = await freezing.end(db, hold, seen, by=who.actor, or_thaw=wanted.or_thaw)
-        return told(FreezeOut, ended.to_dict())
+        return render(FreezeOut, ended.to_dict())
 
     return await once.answer(end)
 
@@ -165,7 +165,7 @@ async def thaw_lanes(caller: Manager, once: OnceOnly, order: ThawRequest | None 
 
     async def act(db: Database) -> Response:
         thawed = await freezing.thaw(db, wanted.lanes, by=caller.who.actor)
-        return told(ThawOut, {"lanes": [each._asdict() for each in thawed]})
+        return render(ThawOut, {"lanes": [each._asdict() for each in thawed]})
 
     return await once.answer(act)
 
@@ -189,7 +189,7 @@ async def cancel_running_job(
 
     async def act(db: Database) -> Response:
         cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
-        return told(JobStandingOut, JobStandingOut.of(cancelled))
+        return render(JobStandingOut, JobStandingOut.of(cancelled))
 
     return await once.answer(act)
 

@@ -11,16 +11,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Final
 
-from laneway.api.streams.debounce import Debounce
-from laneway.api.streams.event_reader import (
-    EventReader,
-    LogReplaced,
-    VisibleEvent,
-    between,
-    read_log,
-)
-from laneway.api.streams.frames import Rendering
-from laneway.api.streams.stream import JobStream, Stream, TopicStream
 from laneway.config.settings import Settings
 from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, LogPosition
 from laneway.domain.permissions import Access
@@ -28,6 +18,16 @@ from laneway.errors import LanewayError, RateLimited
 from laneway.store import events, local_notify
 from laneway.store.database import Database
 from laneway.store.notify import Listener
+from laneway.streams.debounce import Debounce
+from laneway.streams.event_reader import (
+    EventReader,
+    LogReplaced,
+    VisibleEvent,
+    between,
+    read_log,
+)
+from laneway.streams.frames import Rendering
+from laneway.streams.stream import JobStream, Stream, TopicStream
 
 log = logging.getLogger(__name__)
 

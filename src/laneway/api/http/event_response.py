@@ -10,10 +10,10 @@ from typing import Final
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from laneway.api.streams.frames import OPENING, PING
-from laneway.api.streams.hub import Hub
-from laneway.api.streams.stream import Stream
 from laneway.errors import LanewayError
+from laneway.streams.frames import OPENING, PING
+from laneway.streams.hub import Hub
+from laneway.streams.stream import Stream
 
 log = logging.getLogger(__name__)
 

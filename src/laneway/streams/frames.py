@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final
 
-from laneway.api.http.responses import render
 from laneway.domain.event import Cursor, Event, LogPosition, Snapshot, has_private_error, shown
 from laneway.domain.job import Job
+from laneway.domain.json_writer import write_json
 
 PING: Final = b": ping\n\n"
 # Browsers try again after a second.
@@ -20,7 +20,7 @@ def frame(name: str, number: str | int, data: Any) -> bytes:
 
 
 def _body(name: str, data: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), render(data))
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), write_json(data))
 
 
 class Rendering:

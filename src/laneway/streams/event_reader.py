@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from laneway.api.streams.frames import Rendering
 from laneway.domain.event import Cursor, Event, LogPosition, Snapshot
 from laneway.domain.job import Job
 from laneway.store import events
 from laneway.store.database import Database
 from laneway.store.jobs import large_json_as_text
+from laneway.streams.frames import Rendering
 
 # Of jobs that are held at once: their payloads may be a megabyte each.
 _AT_ONCE: Final = 50

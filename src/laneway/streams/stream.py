@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
-from laneway.api.http.lane_scope import lanes_of
 from laneway.domain.event import CONTROL, EVERY_JOB, Event, Topic
 from laneway.domain.permissions import Access, Reach
 
@@ -166,7 +165,7 @@ def covers(reach: Reach, event: Event) -> bool:
 
 def sees_control(access: Access, event: Event) -> bool:
     """Whether a change of the control plane is for these eyes, as the routes would tell it."""
-    lanes = lanes_of(access.reach("workers:view"))
+    lanes = access.reach("workers:view").lanes
     match event.name:
         case "schedule.changed":
             return _covers_schedule(access.reach("schedules:view"), event)
