@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from laneway import Context, Retry, RetryPolicy, Snooze, SyncContext
-from laneway.engine.run.call_retry import Patience, retry_after
+from laneway.engine.run.call_retry import CallRetryOptions, retry_after
 from laneway.errors import InvalidInput, JobFailed
 from tests.engine import held
 from tests.engine.workshop import SOON, Workshop, until
@@ -138,7 +138,7 @@ async def test_job_that_waits_for_its_next_try_is_not_stalled(
 
 @pytest.mark.parametrize("n", [1, 3, 9])
 def test_pause_grows_to_a_minute_and_is_spread(n: int) -> None:
-    waits = [Patience(tries=10).wait_s(ValueError(), n) for _ in range(50)]
+    waits = [CallRetryOptions(tries=10).wait_s(ValueError(), n) for _ in range(50)]
     usual = min(60, 2 ** (n - 1))
     assert all(wait is not None and 0.8 * usual <= wait <= 1.2 * usual for wait in waits)
     assert len(set(waits)) > 1
@@ -171,7 +171,7 @@ def test_date_in_the_header_counts_from_now() -> None:
 
 def test_pause_is_never_shorter_than_asked_for() -> None:
     for _ in range(50):
-        wait = Patience().wait_s(Busy("30"), 1)
+        wait = CallRetryOptions().wait_s(Busy("30"), 1)
         assert wait is not None
         assert 30 <= wait <= 36
 
@@ -186,10 +186,10 @@ def test_pause_is_never_shorter_than_asked_for() -> None:
     ],
 )
 def test_final_errors_are_not_tried_again(error: Exception, options: dict[str, Any]) -> None:
-    assert Patience(**options).wait_s(error, 1) is None
+    assert CallRetryOptions(**options).wait_s(error, 1) is None
 
 
 @pytest.mark.parametrize("tries", [0, -1, 1.5, True])
 def test_tries_are_checked(tries: Any) -> None:
     with pytest.raises(InvalidInput, match="tries"):
-        Patience(tries=tries)
+        CallRetryOptions(tries=tries)

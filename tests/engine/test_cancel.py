@@ -187,9 +187,9 @@ async def test_an_async_handler_that_swallows_its_cancellation_is_left_behind(
     await submitted.cancel()
     ended = await shop.ended(submitted)
     assert (ended.status, ended.result) == ("cancelled", None)
-    assert worker.rooms.in_use == 1
+    assert worker.capacity.in_use == 1
     let_go.set()
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
     assert (await submitted.get()).result is None
 
 
@@ -213,9 +213,9 @@ async def test_a_thread_that_ignores_its_cancellation_keeps_its_room_until_it_re
     ended = await shop.ended(submitted)
     assert (ended.status, ended.result) == ("cancelled", None)
     await until(shop.holds_nothing)
-    assert worker.rooms.in_use == 1
+    assert worker.capacity.in_use == 1
     let_go.set()
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
     ended = await submitted.get()
     assert (ended.result, ended.attempts[0].log) == (None, ())
 
@@ -231,7 +231,7 @@ async def test_a_child_process_that_ignores_its_cancellation_is_killed(shop: Wor
     ended = await shop.ended(submitted)
     assert (ended.status, ended.checkpoint) == ("cancelled", pid)
     await until(lambda: not psutil.pid_exists(pid))
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 async def test_a_cancelled_job_of_one_application_is_stopped_by_a_worker_of_another(

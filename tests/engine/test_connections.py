@@ -124,5 +124,5 @@ async def test_with_a_connection_of_its_own_a_worker_behind_a_pooler_listens(
     async def job(ctx: Context) -> None: ...
 
     worker = await shop.hire()
-    await until(lambda: worker.listening.is_listening and worker.heartbeat.is_ready)
+    await until(lambda: worker.wakeups.is_listening and worker.heartbeat.is_ready)
     await (await shop.lw.submit("job")).wait(60)

@@ -25,7 +25,7 @@ TERMINATE = (
 )
 
 
-def complaints(caplog: pytest.LogCaptureFixture) -> dict[str, list[float]]:
+def warnings(caplog: pytest.LogCaptureFixture) -> dict[str, list[float]]:
     told: dict[str, list[float]] = defaultdict(list)
     for record in caplog.records:
         if record.name == "laneway" and record.levelno >= logging.WARNING:
@@ -68,7 +68,7 @@ async def test_a_storm_of_lost_connections_loses_no_job_and_doubles_none(
     results = shop.rows("select result::int from laneway.outcome")
     assert sorted(n for (n,) in results) == list(range(200))
     await until(shop.holds_nothing)
-    assert_at_most_one_per_second(complaints(caplog))
+    assert_at_most_one_per_second(warnings(caplog))
 
 
 @pytest.mark.parametrize("moment", ["before the commit", "after the commit"])
@@ -265,4 +265,4 @@ async def test_after_a_crash_of_postgresql_work_goes_on_by_itself(
         await until(lambda: fresh.count("completed") >= acked, timeout=60)
         assert fresh.one("select count(*) from laneway.jobs_view where status <> 'completed'") == 0
         await until(fresh.holds_nothing)
-    assert_at_most_one_per_second(complaints(caplog))
+    assert_at_most_one_per_second(warnings(caplog))

@@ -33,7 +33,7 @@ class Held:
 async def listening(shop: Workshop) -> Worker:
     worker = await shop.hire()
     await until(lambda: worker.heartbeat.is_ready)
-    await until(lambda: worker.listening.is_listening)
+    await until(lambda: worker.wakeups.is_listening)
     return worker
 
 

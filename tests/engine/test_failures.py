@@ -108,7 +108,7 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
                 if one is not None:
                     told.settled([verdict], [WriteResult(n, 1, "accepted", one)])
         if many > log_throttle.MOST:
-            told.spells.end("mail")
+            told.throttle.end("mail")
         return len(caplog.records)
 
     assert fail(500, "approved") == log_throttle.MOST + 1
@@ -116,7 +116,7 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
     assert caplog.records[0].levelno == logging.WARNING
     assert fail(500, "failed") == 1
     assert caplog.records[0].levelno == logging.ERROR
-    told.spells.end("mail")
+    told.throttle.end("mail")
     assert fail(3, "approved") == 3
     told.close()
     # What was not told is forgotten, too.

@@ -292,7 +292,7 @@ class Notes(LossReporter):
     def __init__(self) -> None:
         self.told: list[tuple[str, object, int]] = []
 
-    def tell(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
+    def report(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
         self.told.append((kind, seq, attempt))
 
 
@@ -302,12 +302,12 @@ class Bench:
     def __init__(self) -> None:
         self.now = 1000.0
         self.script, self.notes = Script(), Notes()
-        self.beater = LeaseRenewer(self.script.renew, 1 / 3, self.notes, clock=lambda: self.now)
+        self.renewer = LeaseRenewer(self.script.renew, 1 / 3, self.notes, clock=lambda: self.now)
 
     def lost(self) -> list[Pair]:
         """What is given up at this time."""
         self.notes.told.clear()
-        self.beater.give_up_lost()
+        self.renewer.give_up_lost()
         return [(seq, attempt) for _, seq, attempt in self.notes.told]  # type: ignore[misc]
 
 
@@ -317,14 +317,14 @@ def bench() -> Bench:
 
 
 def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
-    bench.beater.hold([(1, 1)], 30.0)
+    bench.renewer.hold([(1, 1)], 30.0)
     bench.now += 10
-    bench.beater.renew([(1, 1)])
+    bench.renewer.renew([(1, 1)])
     assert bench.notes.told == []
     bench.now += 7
-    assert bench.beater.due() == []
+    assert bench.renewer.due() == []
     bench.now += 3
-    assert bench.beater.due() == [(1, 1)]
+    assert bench.renewer.due() == [(1, 1)]
     bench.now += 19.9
     assert bench.lost() == []
     bench.now += 0.1
@@ -332,51 +332,51 @@ def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
 
 
 def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
-    bench.beater.hold([(1, 1), (2, 1)], 30.0)
+    bench.renewer.hold([(1, 1), (2, 1)], 30.0)
     bench.script.answers = [WriteResult(1, 1, "fenced")]
-    bench.beater.renew([(1, 1), (2, 1)])
+    bench.renewer.renew([(1, 1), (2, 1)])
     assert bench.notes.told == [("fenced", 1, 1)]
     bench.now += 10
-    assert bench.beater.due() == [(2, 1)]
+    assert bench.renewer.due() == [(2, 1)]
 
 
 def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> None:
-    bench.beater.hold([(1, 1)], 30.0)
+    bench.renewer.hold([(1, 1)], 30.0)
     bench.now += 10
     bench.script.answers = [WriteResult(1, 1, "cancel_requested")]
-    bench.beater.renew([(1, 1)])
+    bench.renewer.renew([(1, 1)])
     assert bench.notes.told == [("cancel_requested", 1, 1)]
     bench.now += 29
     assert bench.lost() == []
-    assert bench.beater.due() == [(1, 1)]
+    assert bench.renewer.due() == [(1, 1)]
 
 
 @pytest.mark.parametrize("trouble", ["busy", "unavailable"])
 def test_what_could_not_be_renewed_is_asked_again_soon_and_lost_in_time(
     bench: Bench, trouble: str
 ) -> None:
-    bench.beater.hold([(1, 1)], 30.0)
+    bench.renewer.hold([(1, 1)], 30.0)
     bench.now += 10
     if trouble == "busy":
         bench.script.answers = [WriteResult(1, 1, "busy")]
     else:
         bench.script.error = DatabaseUnavailable("away")
-    bench.beater.renew([(1, 1)])
+    bench.renewer.renew([(1, 1)])
     bench.now += 0.2
-    assert bench.beater.due() == [(1, 1)]
+    assert bench.renewer.due() == [(1, 1)]
     bench.now += 19.7
     assert bench.lost() == []
     bench.now += 0.1
     assert bench.lost() == [(1, 1)]
-    assert bench.beater.due() == []
+    assert bench.renewer.due() == []
 
 
 def test_a_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> None:
-    bench.beater.hold([(1, 1)], 30.0)
-    bench.script.during = lambda: bench.beater.forget([(1, 1)])
-    bench.beater.renew([(1, 1)])
+    bench.renewer.hold([(1, 1)], 30.0)
+    bench.script.during = lambda: bench.renewer.forget([(1, 1)])
+    bench.renewer.renew([(1, 1)])
     bench.now += 3600
-    assert bench.beater.due() == []
+    assert bench.renewer.due() == []
     assert bench.lost() == []
 
 

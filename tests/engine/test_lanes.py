@@ -193,7 +193,7 @@ async def test_a_full_lane_does_not_keep_another_from_starting(
     await until(lambda: len(gate.inside) == 3)
     for _ in range(3):
         assert await (await shop.lw.submit("quick")).wait(60) == "done"
-    assert worker.rooms.in_use == 3
+    assert worker.capacity.in_use == 3
     gate.open.set()
     await until(lambda: shop.count("completed") == 23)
 

@@ -46,7 +46,7 @@ async def test_a_job_that_cannot_be_started_fails_alone(
     assert failed[0].error is not None
     assert "new thread" in failed[0].error.message
     assert len(started) == 4
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 async def _ended(shop: Workshop, job: Any) -> Any:

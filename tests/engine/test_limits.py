@@ -62,7 +62,7 @@ def limit(shop: Workshop, name: str, most: int | None) -> None:
 async def ready(worker: Worker) -> None:
     await until(lambda: worker.heartbeat.is_ready)
     if worker.settings.can_listen:
-        await until(lambda: worker.listening.is_listening)
+        await until(lambda: worker.wakeups.is_listening)
 
 
 def is_given_back(shop: Workshop) -> bool:

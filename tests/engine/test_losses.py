@@ -28,8 +28,8 @@ async def test_many_that_are_lost_at_once_are_counted_instead_of_told_one_by_one
 ) -> None:
     losses = LossLog()
     for n in range(500):
-        losses.tell("mail", Claim(n, UUID(int=n), 1), "lost")
-    losses.tell("rare", Claim(7, UUID(int=7), 2), "lost")
+        losses.log("mail", Claim(n, UUID(int=n), 1), "lost")
+    losses.log("rare", Claim(7, UUID(int=7), 2), "lost")
     losses.close()
     told = said(caplog)
     assert len(told) == log_throttle.MOST + 2
@@ -44,7 +44,7 @@ async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
 ) -> None:
     losses = LossLog()
     for n in range(log_throttle.MOST + 1):
-        losses.tell(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
+        losses.log(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
     losses.close()
     assert {level for level, _ in said(caplog)} == {logging.INFO}
     assert said(caplog)[-1][1].startswith("analysis of mail: 1 more attempts were asked to stop")

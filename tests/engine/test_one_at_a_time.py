@@ -63,15 +63,15 @@ async def test_one_slot_runs_one_job_at_a_time_of_every_kind(shop: Workshop) -> 
 
 
 def test_slots_bound_all_kinds_and_keep_a_place_for_each_lane() -> None:
-    rooms = Capacity({"async": 10, "thread": 10}, slots=3)
-    rooms.serve({"a": {"async"}, "b": {"thread"}})
-    assert rooms.free("a", "async") == 2
-    rooms.take("a", "async", 2)
-    assert (rooms.free("a", "async"), rooms.free("b", "thread")) == (0, 1)
-    rooms.take("b", "thread", 1)
-    assert (rooms.free("b", "thread"), rooms.most("b")) == (0, 0)
-    rooms.give_back("a", "async")
-    assert (rooms.free("a", "async"), rooms.free("b", "thread")) == (1, 1)
+    capacity = Capacity({"async": 10, "thread": 10}, slots=3)
+    capacity.serve({"a": {"async"}, "b": {"thread"}})
+    assert capacity.free("a", "async") == 2
+    capacity.take("a", "async", 2)
+    assert (capacity.free("a", "async"), capacity.free("b", "thread")) == (0, 1)
+    capacity.take("b", "thread", 1)
+    assert (capacity.free("b", "thread"), capacity.most("b")) == (0, 0)
+    capacity.release("a", "async")
+    assert (capacity.free("a", "async"), capacity.free("b", "thread")) == (1, 1)
 
 
 async def ended(shop: Workshop, jobs: list[JobHandle]) -> int:

@@ -148,7 +148,7 @@ async def test_no_exception_is_too_odd_to_end_its_job(shop: Workshop, isolation:
         ended = await shop.ended(job)
         assert ended.status == "failed", how
         assert ended.error is not None, how
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
     await until(shop.holds_nothing)
 
 
@@ -241,9 +241,9 @@ async def test_a_thread_over_its_timeout_fails_while_its_room_stays_taken(shop: 
     ended = await shop.ended(submitted)
     assert ended.error is not None
     assert (ended.status, ended.error.type) == ("failed", "Timeout")
-    assert worker.rooms.in_use == 1
+    assert worker.capacity.in_use == 1
     let_go.set()
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
     assert (await submitted.get()).checkpoint is None
 
 
@@ -260,7 +260,7 @@ async def test_a_thread_told_of_its_timeout_ends_at_its_next_call(shop: Workshop
     ended = await shop.ended(await shop.lw.submit("job", max_retries=0))
     assert ended.error is not None
     assert ended.error.type == "Timeout"
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 # -- payloads written behind our back ------------------------------------------------------------
@@ -337,4 +337,4 @@ async def test_a_validator_that_breaks_fails_its_job(shop: Workshop, isolation: 
     worker = await shop.hire()
     await until(lambda: shop.status(job_id) == "failed")
     assert shop.one("select attempt, error ->> 'type' from laneway.outcome") == (1, "InvalidInput")
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)

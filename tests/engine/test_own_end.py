@@ -71,7 +71,7 @@ async def test_odd_exception_of_async_handler_ends_its_job_only(
             how,
         )
         assert (error["type"], error["message"]) == (kind, f"its text cannot be had: {broken}")
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 async def test_odd_exception_of_thread_ends_its_job_only(shop: Workshop) -> None:
@@ -82,7 +82,7 @@ async def test_odd_exception_of_thread_ends_its_job_only(shop: Workshop) -> None
     assert _ends(shop) == [("odd_thread", "failed", len(ODD), 1)]
     after = await shop.lw.submit("neighbour", {"waits": False})
     assert await after.wait(60) == "done"
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 async def test_odd_exceptions_of_child_process_end_their_jobs_only(shop: Workshop) -> None:

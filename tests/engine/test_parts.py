@@ -133,13 +133,13 @@ def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
     caplog.set_level(logging.INFO)
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    complaints = ThrottledWarnings()
+    warnings = ThrottledWarnings()
     for _ in range(50):
-        complaints.tell("claimer", "away")
-        complaints.over("claimer")
-    complaints.tell("poller", "away")
+        warnings.warn("claimer", "away")
+        warnings.resolved("claimer")
+    warnings.warn("poller", "away")
     now += 1.0
-    complaints.tell("claimer", "away")
+    warnings.warn("claimer", "away")
     told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert told == ["claimer: away", "poller: away", "claimer: away (and 49 times more)"]
     assert [r.getMessage() for r in caplog.records].count("claimer: works again") == 1
@@ -149,39 +149,39 @@ def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
 
 
 def test_every_lane_can_always_start_one_job() -> None:
-    rooms = Capacity({"async": 10, "thread": 4})
-    rooms.serve({"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}})
-    assert rooms.free("a", "async") == 9
-    rooms.take("a", "async", 9)
-    assert rooms.free("a", "async") == 0
-    assert rooms.free("b", "async") == 1
-    rooms.take("b", "async", 1)
-    assert rooms.free("b", "async") == 0
-    rooms.give_back("a", "async")
-    assert rooms.free("a", "async") == 1
-    assert rooms.free("b", "async") == 1
-    assert rooms.free("c", "thread") == 3
-    assert rooms.in_use == 9
+    capacity = Capacity({"async": 10, "thread": 4})
+    capacity.serve({"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}})
+    assert capacity.free("a", "async") == 9
+    capacity.take("a", "async", 9)
+    assert capacity.free("a", "async") == 0
+    assert capacity.free("b", "async") == 1
+    capacity.take("b", "async", 1)
+    assert capacity.free("b", "async") == 0
+    capacity.release("a", "async")
+    assert capacity.free("a", "async") == 1
+    assert capacity.free("b", "async") == 1
+    assert capacity.free("c", "thread") == 3
+    assert capacity.in_use == 9
 
 
 def test_more_lanes_than_room_still_get_one_job_each() -> None:
-    rooms = Capacity({"thread": 2})
-    rooms.serve({name: {"thread"} for name in "abcde"})
+    capacity = Capacity({"thread": 2})
+    capacity.serve({name: {"thread"} for name in "abcde"})
     for name in "abcde":
-        assert rooms.free(name, "thread") == 1
-        rooms.take(name, "thread", 1)
-        assert rooms.free(name, "thread") == 0
+        assert capacity.free(name, "thread") == 1
+        capacity.take(name, "thread", 1)
+        assert capacity.free(name, "thread") == 0
 
 
 def test_a_lane_no_longer_served_keeps_what_it_has_taken_and_no_more() -> None:
-    rooms = Capacity({"async": 4})
-    rooms.serve({"a": {"async"}, "b": {"async"}})
-    rooms.take("a", "async", 3)
-    rooms.serve({"b": {"async"}})
-    assert rooms.free("b", "async") == 1
+    capacity = Capacity({"async": 4})
+    capacity.serve({"a": {"async"}, "b": {"async"}})
+    capacity.take("a", "async", 3)
+    capacity.serve({"b": {"async"}})
+    assert capacity.free("b", "async") == 1
     for _ in range(3):
-        rooms.give_back("a", "async")
-    assert rooms.free("b", "async") == 4
+        capacity.release("a", "async")
+    assert capacity.free("b", "async") == 4
 
 
 # -- threads -------------------------------------------------------------------------------------

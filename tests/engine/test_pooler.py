@@ -81,7 +81,7 @@ async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
                 return "here"
 
             worker = await shop.hire(lw)
-            await until(lambda: worker.listening.is_listening)
+            await until(lambda: worker.wakeups.is_listening)
             job = await lw.submit("echo")
             assert await job.wait(60) == "here"
             await worker.stop()

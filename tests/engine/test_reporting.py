@@ -326,7 +326,7 @@ async def test_a_report_postgresql_will_not_take_spares_the_others_and_the_end(
     await until(lambda: shop.count("completed") == len(jobs))
     saved = {row[0] for row in shop.rows("select checkpoint from laneway.progress")}
     assert saved == {0, 1, 2, 4, 5, 6, 7}
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 async def test_a_thread_that_saves_while_its_worker_stops_is_let_go(shop: Workshop) -> None:

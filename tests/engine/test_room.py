@@ -19,36 +19,36 @@ from laneway.store.statement import Statement
 from tests.engine.workshop import Workshop, until
 
 
-def full(rooms: Capacity) -> Any:
-    return rooms.published()["full"]
+def full(capacity: Capacity) -> Any:
+    return capacity.published()["full"]
 
 
 def test_room_is_full_for_lane_that_found_none() -> None:
-    rooms = Capacity({"async": 2, "thread": 1, "process": 1})
-    rooms.serve({"a": {"async"}, "b": {"async", "thread"}})
-    assert full(rooms) == {}
-    rooms.take("a", "async", 1)
-    assert rooms.free("a", "async") == 0, "the last place is for the other lane"
-    assert set(full(rooms)["async"]) == {"a"}
-    assert rooms.free("b", "async") == 1
-    rooms.take("b", "async", 1)
-    assert rooms.free("b", "async") == 0
-    assert set(full(rooms)["async"]) == {"a", "b"}
-    assert rooms.published()["kinds"] == {
+    capacity = Capacity({"async": 2, "thread": 1, "process": 1})
+    capacity.serve({"a": {"async"}, "b": {"async", "thread"}})
+    assert full(capacity) == {}
+    capacity.take("a", "async", 1)
+    assert capacity.free("a", "async") == 0, "the last place is for the other lane"
+    assert set(full(capacity)["async"]) == {"a"}
+    assert capacity.free("b", "async") == 1
+    capacity.take("b", "async", 1)
+    assert capacity.free("b", "async") == 0
+    assert set(full(capacity)["async"]) == {"a", "b"}
+    assert capacity.published()["kinds"] == {
         "async": {"used": 2, "total": 2},
         "thread": {"used": 0, "total": 1},
         "process": {"used": 0, "total": 1},
     }
-    rooms.give_back("a", "async")
-    assert set(full(rooms)["async"]) == {"b"}, "as it is now, not as it was noted"
+    capacity.release("a", "async")
+    assert set(full(capacity)["async"]) == {"b"}, "as it is now, not as it was noted"
 
 
 def test_kind_that_lane_does_not_need_is_not_published_as_full() -> None:
-    rooms = Capacity({"async": 2, "thread": 1, "process": 1})
-    rooms.serve({"a": {"async"}, "b": {"thread"}})
-    rooms.take("a", "thread", 1)
-    assert rooms.free("a", "thread") == 0
-    assert full(rooms) == {}
+    capacity = Capacity({"async": 2, "thread": 1, "process": 1})
+    capacity.serve({"a": {"async"}, "b": {"thread"}})
+    capacity.take("a", "thread", 1)
+    assert capacity.free("a", "thread") == 0
+    assert full(capacity) == {}
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])
@@ -150,22 +150,22 @@ def test_room_left_follows_rule_without_looking_at_every_lane(
     changes: list[tuple[str, int]],
 ) -> None:
     lanes = {"a": {"async"}, "b": {"async", "thread"}, "c": {"thread"}}
-    rooms = Capacity({"async": 8, "thread": 1, "process": 1})
-    rooms.serve(lanes)
+    capacity = Capacity({"async": 8, "thread": 1, "process": 1})
+    capacity.serve(lanes)
     taken: dict[str, int] = {}
     for lane, count in changes:
         if count > 0:
-            rooms.take(lane, "async", count)
+            capacity.take(lane, "async", count)
         elif taken.get(lane):
-            rooms.give_back(lane, "async")
+            capacity.release(lane, "async")
             count = -1
         else:
             lanes = {**lanes, "c": {"async"}}
-            rooms.serve(lanes)
+            capacity.serve(lanes)
             count = 0
         taken[lane] = taken.get(lane, 0) + count
         for each in "abcx":
-            assert rooms.free(each, "async") == left_by_counting(8, lanes, taken, each)
+            assert capacity.free(each, "async") == left_by_counting(8, lanes, taken, each)
 
 
 async def test_start_takes_no_more_statements_with_more_types(
@@ -188,5 +188,5 @@ async def test_start_takes_no_more_statements_with_more_types(
         worker = await shop.hire()
         assert asked.count("lanes/adopt_types") == 1
         assert not {"lanes/adopt_type", "lanes/create_lane"} & set(asked)
-        assert len(worker.rooms.published()) == 2
+        assert len(worker.capacity.published()) == 2
         assert shop.one("select laneway.lane_of('type59')") == "lane19"

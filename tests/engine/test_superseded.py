@@ -216,7 +216,7 @@ async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(
     (worker,) = schedule.shop.workers
     schedule.went_on.set()
     await until(lambda: schedule.first == ["refused"])
-    await until(lambda: worker.rooms.in_use == 1)
+    await until(lambda: worker.capacity.in_use == 1)
     await schedule.stands(submitted)
     assert (await submitted.get()).checkpoint is None
 

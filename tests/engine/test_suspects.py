@@ -33,7 +33,7 @@ async def test_suspect_runs_in_child_process(shop: Workshop, kind: str) -> None:
     worker = await shop.hire()
     assert await job.wait(60) != os.getpid()
     assert await other.wait(60) == os.getpid()
-    await until(lambda: worker.rooms.in_use == 0)
+    await until(lambda: worker.capacity.in_use == 0)
 
 
 async def test_suspect_that_kills_its_process_is_charged_alone(shop: Workshop) -> None:

@@ -35,7 +35,7 @@ async def ready(shop: Workshop) -> None:
     worker = await shop.hire()
     await until(lambda: worker.heartbeat.is_ready)
     if worker.settings.can_listen:
-        await until(lambda: worker.listening.is_listening)
+        await until(lambda: worker.wakeups.is_listening)
 
 
 async def test_a_submit_starts_its_job_at_once(sleepy: Workshop) -> None:
@@ -138,11 +138,11 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
             " where datname = current_database() and application_name = 'laneway listen'"
         )
         assert lost == 1
-        await until(lambda: not worker.listening.is_listening)
+        await until(lambda: not worker.wakeups.is_listening)
         # Submitted while nobody listens: found as soon as somebody does again.
         missed = await sleepy.lw.submit("job")
         await missed.wait(60)
-        await until(lambda: worker.listening.is_listening)
+        await until(lambda: worker.wakeups.is_listening)
         await (await sleepy.lw.submit("job")).wait(60)
 
 

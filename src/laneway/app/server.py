@@ -113,7 +113,7 @@ async def _serve(
     rpc = leading = None
     try:
         serving = Serving(app, bound, settings.shutdown_grace)
-        signals.heed(TO_STOP, serving.on_signal)
+        signals.handle(TO_STOP, serving.on_signal)
         # What is there now stays: looking through it over and over takes a tenth of a busy server.
         gc.collect()
         gc.freeze()

@@ -43,28 +43,28 @@ class Registrar(Service):
     def __init__(
         self,
         database: Database,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         worker: WorkerInfo,
         on_resumed: Callable[[], None],
-        rooms: Capacity | None = None,
+        capacity: Capacity | None = None,
     ) -> None:
         """Without `rooms` the process runs no jobs."""
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
         self._worker = worker
         self._on_resumed = on_resumed
-        self._rooms = rooms
+        self._capacity = capacity
         self._is_expecting = False
         # Job types with the application under which they were published, and when to say so again.
         self._published: dict[str, str] = {}
         self._see_at = 0.0
         self._is_leaving = False
-        if rooms is not None:
-            rooms.fullness.on_full = self._expect_full
+        if capacity is not None:
+            capacity.fullness.on_full = self._expect_full
         # Until it is resumed, nothing is claimed; what was claimed before it learned of it runs.
         self.is_drained = False
 
-    async def introduce(self, registry: Registry, settings: Settings) -> None:
+    async def register(self, registry: Registry, settings: Settings) -> None:
         """Creates missing lanes and limits, adopts job types in no lane, publishes, registers."""
         by = f"worker {self._worker.name}"
         state = await self._database.run(lanes.read())
@@ -143,7 +143,7 @@ class Registrar(Service):
                 await self._database.run(schedules.create(schedule, by, settings.payload_limits))
 
     async def run_once(self) -> float | None:
-        room = self._rooms.published() if self._rooms is not None else None
+        room = self._capacity.published() if self._capacity is not None else None
         if room is not None and self._is_leaving:
             room["is_stopping"] = True
         told = await self._database.run(touch(self._worker.id, resident_bytes(), room))
@@ -167,7 +167,7 @@ class Registrar(Service):
 
     def _publish_full(self) -> None:
         self._is_expecting = False
-        if self._rooms is not None and self._rooms.fullness.longest_s() >= FULL_S / 2:
+        if self._capacity is not None and self._capacity.fullness.longest_s() >= FULL_S / 2:
             self.wake()
 
     def announce_stop(self) -> None:
@@ -175,7 +175,7 @@ class Registrar(Service):
         self._is_leaving = True
         self.wake()
 
-    async def say_goodbye(self) -> None:
+    async def unregister(self) -> None:
         # A round still at work would bring the worker back to life.
         await self.stop()
         await self._database.run(stop(self._worker.id))
@@ -205,12 +205,12 @@ def _tell_differences(lane: Lane, state: lanes.ControlState) -> None:
         differences = lane.differences(state.lanes[lane.name])
         if differences:
             told = "; ".join(
-                f"{name} is {_value(there)}, configured {_value(here)}"
-                for name, (here, there) in differences.items()
+                f"{name} is {_value(there)}, configured {_value(current_run)}"
+                for name, (current_run, there) in differences.items()
             )
             options = " ".join(
-                f"--{name.replace('_', '-')} {_value(here)}"
-                for name, (here, _) in differences.items()
+                f"--{name.replace('_', '-')} {_value(current_run)}"
+                for name, (current_run, _) in differences.items()
             )
             log.warning(
                 "lane %s in the database differs from LANEWAY_LANES, and the database decides:"

@@ -20,8 +20,8 @@ class Service:
     name: ClassVar[str] = "service"
     longest_backoff_s: ClassVar[float] = 2.0
 
-    def __init__(self, complaints: ThrottledWarnings) -> None:
-        self._complaints = complaints
+    def __init__(self, warnings: ThrottledWarnings) -> None:
+        self._warnings = warnings
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -66,11 +66,11 @@ class Service:
                 failures = 0
             except DatabaseUnavailable as error:
                 failures += 1
-                self._complaints.tell(self.name, error)
+                self._warnings.warn(self.name, error)
                 delay = backoff_s(failures, self.longest_backoff_s)
             except Exception as error:
                 failures += 1
-                self._complaints.tell(self.name, f"{type(error).__name__}: {error}")
+                self._warnings.warn(self.name, f"{type(error).__name__}: {error}")
                 log.debug("%s failed", self.name, exc_info=True)
                 delay = backoff_s(failures, self.longest_backoff_s)
             if not self._goes_on():
@@ -89,7 +89,7 @@ class Service:
 
     def _recovered(self) -> None:
         """A round went well after some that had not."""
-        self._complaints.over(self.name)
+        self._warnings.resolved(self.name)
 
     def _goes_on(self) -> bool:
         return not self._is_stopping

@@ -82,8 +82,8 @@ class Worker:
         # Set once it has run `max_jobs` jobs to their ends.
         self.spent = asyncio.Event()
         self._transport: Transport = transport
-        self._complaints = ThrottledWarnings()
-        self._counting = WorkerMetrics()
+        self._warnings = ThrottledWarnings()
+        self._metrics = WorkerMetrics()
         self._state = lanes.ControlState(0, False, {})
         self.loops: dict[str, LaneLoop] = {}
         self.is_running = False
@@ -91,22 +91,22 @@ class Worker:
     # Building ---------------------------------------------------------------------------------
 
     def _build(self, marker: LoopMarker | None) -> None:
-        settings, complaints, checks = self.settings, self._complaints, self.registry.checks
+        settings, warnings, checks = self.settings, self._warnings, self.registry.checks
         self.databases = Databases.of(self._dsn, settings)
-        self._counting.watch(*self.databases)
+        self._metrics.watch(*self.databases)
         rest = self.databases.rest
-        self._neighbours = PeerWakeups(rest)
-        self.rooms = Capacity.of(settings, self._max_jobs)
+        self._peers = PeerWakeups(rest)
+        self.capacity = Capacity.of(settings, self._max_jobs)
         renewal = renewed_in(self._dsn, settings)
-        self.heartbeat = Heartbeat(renewal, settings, complaints, self._on_heartbeat)
+        self.heartbeat = Heartbeat(renewal, settings, warnings, self._on_heartbeat)
         settle = DatabaseAttemptStore(self.databases.settle)
-        self.completer = Completer(settle, complaints, self._on_settled, self._portion)
-        self._requests = HandlerRequests(DatabaseAttemptStore(rest), complaints, self._on_report)
+        self.completer = Completer(settle, warnings, self._on_settled, self._batch_size)
+        self._requests = HandlerRequests(DatabaseAttemptStore(rest), warnings, self._on_report)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
         self.executor = Executor(
             self.registry,
-            self.rooms,
+            self.capacity,
             self._requests,
             self.completer,
             self._pool,
@@ -115,43 +115,43 @@ class Worker:
             self._on_room,
             marker,
             name=self.name,
-            on_void=self._counting.void,
+            on_void=self._metrics.void,
         )
         self._tools = LaneTools(
             self.id,
             self.databases.claim,
-            self.rooms,
+            self.capacity,
             self.executor,
             self.completer,
             self.heartbeat,
             lambda: self._state.version,
             self.refresh,
-            self._neighbours.tell,
+            self._peers.wake,
             asyncio.Lock(),
-            self._counting,
+            self._metrics,
             lambda: self.registrar.is_drained,
         )
         self.poller = Poller(
             rest,
-            complaints,
+            warnings,
             self._job_types,
             lambda: [loop.floors for loop in self.loops.values()],
             lambda: self._state,
             self.refresh,
             self._on_work,
-            self._neighbours.tell,
+            self._peers.wake,
         )
-        self.watchdog = Watchdog(rest, settings, complaints, self.id, self._on_reclaimed)
+        self.watchdog = Watchdog(rest, settings, warnings, self.id, self._on_reclaimed)
         self.retention = RetentionService(
-            rest, settings, complaints, self.watchdog, self._on_reclaimed
+            rest, settings, warnings, self.watchdog, self._on_reclaimed
         )
         self.scheduler = Scheduler(
-            rest, complaints, self.id, checks, self.resources, self._on_reclaimed
+            rest, warnings, self.id, checks, self.resources, self._on_reclaimed
         )
         self.watchdog.on_elected = self.scheduler.elected
         self.registrar = Registrar(
             rest,
-            complaints,
+            warnings,
             WorkerInfo(
                 id=self.id,
                 name=self.name,
@@ -164,11 +164,9 @@ class Worker:
                 transport=self._transport,
             ),
             self._on_resumed,
-            self.rooms,
+            self.capacity,
         )
-        self.listening = Wakeups(
-            self._dsn, settings, complaints, self._on_message, self._on_listening
-        )
+        self.wakeups = Wakeups(self._dsn, settings, warnings, self._on_message, self._wake_all)
 
     async def start(self, marker: LoopMarker | None = None) -> None:
         """Connects (waiting for the database if it must), loads resources, begins to claim."""
@@ -181,10 +179,10 @@ class Worker:
         forks.enter(asyncio.get_running_loop())
         self.heartbeat.start()
         try:
-            await self._reach(self._introduce)
+            await self._when_reachable(self._register)
             await call_hooks(self.registry.on_start, self.resources)
             self.is_running = True
-            await self._reach(self.refresh)
+            await self._when_reachable(self.refresh)
         except BaseException:
             self.is_running = False
             await self._stop_claiming()
@@ -197,16 +195,16 @@ class Worker:
         self.scheduler.start()
         self.retention.start()
         if self.settings.can_listen:
-            self.listening.start()
+            self.wakeups.start()
         self.poller.start()
         warn_of_missing(self._only, self._state)
         announce_lanes(self.name, self.loops, self.registry.job_types, self._only, self._state)
 
-    async def _introduce(self) -> None:
+    async def _register(self) -> None:
         await asyncio.to_thread(check, self._dsn, __version__, role="worker")
-        await self.registrar.introduce(self.registry, self.settings)
+        await self.registrar.register(self.registry, self.settings)
 
-    async def _reach(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _when_reachable(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does it as soon as the database can be reached."""
         failures = 0
         while True:
@@ -216,7 +214,7 @@ class Worker:
                 if type(error) is not DatabaseUnavailable:
                     raise
                 failures += 1
-                self._complaints.tell("start", f"{error} (is database_url right? trying again)")
+                self._warnings.warn("start", f"{error} (is database_url right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2**failures))
 
     def trouble(self) -> str | None:
@@ -250,15 +248,15 @@ class Worker:
         self.registrar.announce_stop()
         await self._stop_claiming()
         within_s = self.settings.shutdown_grace if grace_s is None else grace_s
-        given_back = await finish_or_release(self.executor, self.completer, within_s, hurry)
+        released = await finish_or_release(self.executor, self.completer, within_s, hurry)
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
-                if given_back:
-                    await self.databases.rest.run(wake(wake_message(given_back)))
+                if released:
+                    await self.databases.rest.run(wake(wake_message(released)))
                 await self.scheduler.resign()
                 await self.watchdog.resign()
-                await self.registrar.say_goodbye()
-        for service in (self.poller, self.listening, self.retention, self.watchdog, self.registrar):
+                await self.registrar.unregister()
+        for service in (self.poller, self.wakeups, self.retention, self.watchdog, self.registrar):
             await service.cancel()
         await self.scheduler.cancel()
         await self.reporter.cancel()
@@ -281,10 +279,10 @@ class Worker:
 
     async def _close(self) -> None:
         forks.leave(asyncio.get_running_loop())
-        self._counting.close()
+        self._metrics.close()
         await self.heartbeat.stop()
         await self._pool.close()
-        await self._neighbours.close()
+        await self._peers.close()
         await self.databases.close()
 
     # What the parts tell each other -----------------------------------------------------------
@@ -298,7 +296,7 @@ class Worker:
         self._state = state
         self.scheduler.wake()
         mine = served(self._state, self.registry.runnable, self._only)
-        self.rooms.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
+        self.capacity.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
         for lane, loop in list(self.loops.items()):
             if lane not in mine:
                 loop.serve([])
@@ -306,7 +304,7 @@ class Worker:
             if lane in self.loops:
                 self.loops[lane].serve(handlers)
             else:
-                self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._complaints)
+                self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._warnings)
                 loop.start()
 
     def _job_types(self) -> list[str]:
@@ -315,7 +313,7 @@ class Worker:
             return []
         return sorted(job_type for loop in self.loops.values() for job_type in loop.job_types)
 
-    def _portion(self) -> int:
+    def _batch_size(self) -> int:
         # Half of what holds a full lane: the other half is settled while the lane claims again.
         is_full = any(loop.is_full for loop in self.loops.values())
         return self.heartbeat.held // 2 if is_full else MOST
@@ -327,13 +325,13 @@ class Worker:
 
     def _on_room(self) -> None:
         # The first to be woken is the first to claim.
-        for loop in sorted(self.loops.values(), key=lambda one: self.rooms.last_turn(one.lane)):
+        for loop in sorted(self.loops.values(), key=lambda one: self.capacity.last_taken(one.lane)):
             if loop.wants_work:
                 loop.wake()
-        self._look_whether_spent()
+        self._check_spent()
 
-    def _look_whether_spent(self) -> None:
-        if self.rooms.is_spent and self.executor.is_done:
+    def _check_spent(self) -> None:
+        if self.capacity.is_spent and self.executor.is_done:
             self.spent.set()
 
     def _on_message(self, text: str) -> None:
@@ -341,11 +339,11 @@ class Worker:
         if word == "wake":
             self.poller.hint()
             if rest == "*":
-                self._on_listening()
+                self._wake_all()
             else:
                 self._on_work(set(rest.split("\x1f")))
         elif word == "turn" and str(self.id) in rest.split():
-            self._on_turn()
+            self._on_freed_limit()
         elif word == "schedules":
             self.scheduler.wake()
         elif word == "cancel" and rest == str(self.id):
@@ -353,28 +351,28 @@ class Worker:
         elif word == "drain" and rest == str(self.id):
             self.registrar.wake()
 
-    def _on_turn(self) -> None:
+    def _on_freed_limit(self) -> None:
         """Room under a limit is left to a lane or call of this process."""
         self._requests.limits.hint()
         for loop in self.loops.values():
             if loop.is_full:
                 loop.wake()
 
-    def _on_listening(self) -> None:
+    def _wake_all(self) -> None:
         for loop in self.loops.values():
             loop.wake()
 
     def _on_resumed(self) -> None:
         self.poller.wake()
-        self._on_listening()
+        self._wake_all()
 
     def _on_reclaimed(self, job_types: set[str]) -> None:
         self.poller.wake()
-        self._neighbours.tell(job_types)
+        self._peers.wake(job_types)
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         self.heartbeat.forget(verdict.claim for verdict in verdicts)
-        self._counting.settled(verdicts, answers)
+        self._metrics.settled(verdicts, answers)
         if any(answer.status in ("approved", "pending") for answer in answers):
             self.poller.wake()
         if any(one.answer == "freed" for one in answers) or any(one.apart for one in verdicts):
@@ -382,11 +380,11 @@ class Worker:
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:
             self._on_work(woken)
-            self._neighbours.tell(woken)
+            self._peers.wake(woken)
         for loop in self.loops.values():
             if loop.is_full:
                 loop.wake()
-        self._look_whether_spent()
+        self._check_spent()
 
     def _on_report(self, answer: WriteResult) -> None:
         self._stop_run(answer.seq, answer.attempt, answer.answer, "report")
@@ -395,5 +393,5 @@ class Worker:
         self._stop_run(seq, attempt, answer, "heartbeat")
 
     def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
-        self._counting.refused(write, answer)
+        self._metrics.refused(write, answer)
         self.executor.stop_by_claim(seq, attempt, answer)

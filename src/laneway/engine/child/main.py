@@ -37,7 +37,7 @@ from laneway.engine.child.setup import (
 from laneway.engine.child.wire import HEAD, Message, unpack
 from laneway.engine.registry import Registry
 from laneway.engine.run import attempt_outcomes
-from laneway.engine.run.attempt import Run, here
+from laneway.engine.run.attempt import Run, current_run
 from laneway.engine.run.context import Context, SyncContext
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import InvalidInput, StaleAttempt
@@ -57,21 +57,21 @@ class Child:
         self._current: ChildJob | None = None
         self._runner = asyncio.Runner()
         self._resources: dict[Registry, SimpleNamespace] = {}
-        hello = self._receive()
-        if hello is None:
+        handshake = self._receive()
+        if handshake is None:
             die()
-        die_with(hello["parent"])
-        look_like(hello)
-        self._limits = PayloadLimits(**hello["limits"])
-        self._finder = Finder(hello["app"])
-        self._has_database: bool = hello["has_database"]
-        self._logs: tuple[str | None, str] | None = hello["logs"]
-        if hello["memory_mb"] is not None:
+        die_with(handshake["parent"])
+        look_like(handshake)
+        self._limits = PayloadLimits(**handshake["limits"])
+        self._finder = Finder(handshake["app"])
+        self._has_database: bool = handshake["has_database"]
+        self._logs: tuple[str | None, str] | None = handshake["logs"]
+        if handshake["memory_mb"] is not None:
             keep_to_one_arena()
         self._outbox.start()
         threading.Thread(target=self._listen, name="laneway listener", daemon=True).start()
-        if hello["memory_mb"] is not None:
-            limit_memory(hello["memory_mb"])
+        if handshake["memory_mb"] is not None:
+            limit_memory(handshake["memory_mb"])
 
     # What the pool says -------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Child:
 
     def _call(self, job: ChildJob, run: Run, resources: SimpleNamespace) -> Verdict | None:
         handler, limits = run.handler, self._limits
-        here.set((run, job.worker))
+        current_run.set((run, job.worker))
         tracing.adopt(job.traceparent)
         try:
             payload = decode(run.payload, limits)
@@ -168,7 +168,7 @@ class Child:
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, limits)
         except InvalidInput as error:
             return attempt_outcomes.of_bad_payload(run, error)
-        line = ChildChannel(
+        channel = ChildChannel(
             job,
             self._outbox,
             payload,
@@ -177,7 +177,7 @@ class Child:
             limits,
             has_database=self._has_database,
         )
-        ctx = Context(line) if handler.is_async else SyncContext(line)
+        ctx = Context(channel) if handler.is_async else SyncContext(channel)
         try:
             if isinstance(ctx, Context):
                 work = _on_loop(job, handler.fn, ctx, kwargs)

@@ -47,7 +47,7 @@ class ChildProcess:
         self.gone = asyncio.get_running_loop().create_task(self._wait(), name="laneway child")
 
     @classmethod
-    async def start(cls, hello: Message, memory_mb: int | None) -> ChildProcess:
+    async def start(cls, handshake: Message, memory_mb: int | None) -> ChildProcess:
         """A new child; it is ready when it answers its first job."""
         async with socket_pair() as (reader, writer, ours, theirs):
             output, written = await ChildOutput.open()
@@ -67,7 +67,7 @@ class ChildProcess:
                 "argv": sys.argv,
                 "python_path": os.environ.get("PYTHONPATH"),
                 "memory_mb": memory_mb,
-                **hello,
+                **handshake,
             }
         )
         return child

@@ -58,7 +58,7 @@ class ProcessPool:
             )
         self._size = size
         self._most_jobs = settings.max_jobs_per_child
-        self._hello = {
+        self._handshake = {
             "app": app,
             "has_database": has_database,
             "limits": asdict(settings.payload_limits),
@@ -66,7 +66,7 @@ class ProcessPool:
         }
         self._children: set[ChildProcess] = set()
         self._idle: list[ChildProcess] = []
-        self._errands: dict[Run, ChildRun] = {}
+        self._child_runs: dict[Run, ChildRun] = {}
         self._backoff = _Backoff()
         self._starting = asyncio.Lock()
         self._sweep: asyncio.TimerHandle | None = None
@@ -77,71 +77,71 @@ class ProcessPool:
         """The children that are alive, busy or not."""
         return sorted(child.pid for child in self._children if child.is_alive)
 
-    async def run(self, run: Run, line: LoopChannel) -> Verdict | None:
+    async def run(self, run: Run, channel: LoopChannel) -> Verdict | None:
         """Runs a job in a child; raises only when cancelled. None: there is nothing to say."""
-        errand = self._errands[run] = ChildRun(run, line)
-        run.stopper = errand.stop
+        child_run = self._child_runs[run] = ChildRun(run, channel)
+        run.stopper = child_run.stop
         try:
-            return await self._run(errand)
+            return await self._run(child_run)
         except Exception as error:
-            self._backoff.failed(errand.module)
+            self._backoff.failed(child_run.module)
             return attempt_outcomes.of_error(run, error)
         finally:
             run.stopper = None
-            del self._errands[run]
-            await errand.close()
+            del self._child_runs[run]
+            await child_run.close()
 
     def kill(self, run: Run) -> None:
         """Ends the child of a run that was told to stop and did not."""
-        errand = self._errands.get(run)
-        if errand is not None:
-            errand.kill()
+        child_run = self._child_runs.get(run)
+        if child_run is not None:
+            child_run.kill()
 
     async def close(self) -> None:
         """Ends all children and waits for them: the idle in order, the busy by force."""
         self._is_closed = True
         if self._sweep is not None:
             self._sweep.cancel()
-        for errand in self._errands.values():
-            errand.stopped.set()
+        for child_run in self._child_runs.values():
+            child_run.stopped.set()
         async with self._starting:
             idle, self._idle = self._idle, []
-        for errand in self._errands.values():
-            errand.kill()
+        for child_run in self._child_runs.values():
+            child_run.kill()
         for child in idle:
             self._retire(child)
         if self._children:
             await asyncio.wait({child.gone for child in self._children})
 
-    async def _run(self, errand: ChildRun) -> Verdict | None:
-        while errand.is_wanted() and not self._is_closed:
-            if (wait_s := self._backoff.wait_s(errand.module)) > 0:
+    async def _run(self, child_run: ChildRun) -> Verdict | None:
+        while child_run.is_wanted() and not self._is_closed:
+            if (wait_s := self._backoff.wait_s(child_run.module)) > 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
-                        await errand.stopped.wait()
+                        await child_run.stopped.wait()
                 continue
-            child = await self._take(errand.run.handler.memory_mb)
+            child = await self._take(child_run.run.handler.memory_mb)
             if child is None:
                 break
             was_used = child.jobs > 0
-            message = await errand.converse(child)
-            if errand.is_started:
-                self._backoff.worked(errand.module)
+            message = await child_run.converse(child)
+            if child_run.is_started:
+                self._backoff.worked(child_run.module)
             if message is not None:
-                errand.child = None
-                if not errand.is_started and message["verdict"] is not None:
-                    self._backoff.failed(errand.module)
-                self._give_back(child, can_go_on=message["again"] and not errand.is_killed)
-                return errand.verdict(message)
+                child_run.child = None
+                if not child_run.is_started and message["verdict"] is not None:
+                    self._backoff.failed(child_run.module)
+                self._give_back(child, can_go_on=message["again"] and not child_run.is_killed)
+                return child_run.verdict(message)
             how = await child.ended()
-            errand.child = None
-            if errand.is_killed:
+            child_run.child = None
+            if child_run.is_killed:
                 break
-            if errand.is_started:
-                return errand.death(how)
+            if child_run.is_started:
+                return child_run.death(how)
             if not was_used:
-                self._backoff.failed(errand.module)
-                return errand.death(how)
+                self._backoff.failed(child_run.module)
+                return child_run.death(how)
             # It died of something older, before this handler was called: another child, then.
         return None
 
@@ -157,7 +157,7 @@ class ProcessPool:
                 return None
             if self._idle and len(self._children) >= self._size:
                 self._retire(self._idle.pop(0))
-            child = await ChildProcess.start(self._hello, memory_mb)
+            child = await ChildProcess.start(self._handshake, memory_mb)
             self._children.add(child)
         child.gone.add_done_callback(lambda _: self._bury(child))
         return child

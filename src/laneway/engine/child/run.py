@@ -9,7 +9,7 @@ from typing import Any
 from laneway.engine.child.process import LINGER_S, ChildProcess
 from laneway.engine.child.wire import INTERRUPTED, Message, pack_error
 from laneway.engine.run import attempt_outcomes
-from laneway.engine.run.attempt import Run, here
+from laneway.engine.run.attempt import Run, current_run
 from laneway.engine.run.local_channel import LoopChannel
 from laneway.store.leases import Verdict
 
@@ -22,9 +22,9 @@ START_S = 60.0
 class ChildRun:
     """A run and the child it is in, if it is in one yet."""
 
-    def __init__(self, run: Run, line: LoopChannel) -> None:
+    def __init__(self, run: Run, channel: LoopChannel) -> None:
         self.run = run
-        around = here.get()
+        around = current_run.get()
         self.worker = "" if around is None else around[1]
         self.module: str | None = getattr(run.handler.fn, "__module__", None)
         self.child: ChildProcess | None = None
@@ -34,7 +34,7 @@ class ChildRun:
         # The child did not get as far as calling the handler.
         self.is_late = False
         self.stopped = asyncio.Event()
-        self._line = line
+        self._channel = channel
         self._number = 0
         self._asks: dict[int, asyncio.Task[None]] = {}
 
@@ -78,7 +78,7 @@ class ChildRun:
         return message
 
     def _keep_output(self, text: str) -> None:
-        self._line.log("info", text)
+        self._channel.log("info", text)
 
     def _hear(self, child: ChildProcess, message: Message) -> None:
         match message["kind"]:
@@ -86,9 +86,9 @@ class ChildRun:
                 self.is_started = True
                 self.run.begin()
             case "report":
-                self._line.report(**message["fields"])
+                self._channel.report(**message["fields"])
             case "log":
-                self._line.log(message["level"], message["message"])
+                self._channel.log(message["level"], message["message"])
             case "ask":
                 # Beside the conversation: while the database is away the child is still heard.
                 number = message["ask"]
@@ -125,7 +125,7 @@ class ChildRun:
     ) -> None:
         message: Message = {"kind": "answer", "job": self._number, "ask": number}
         try:
-            message["value"] = await self._line.ask_apart(what, body)
+            message["value"] = await self._channel.ask_in_task(what, body)
             if what == "acquire":
                 message["undo"] = {"ask": -number, "what": "release", "body": body}
         except asyncio.CancelledError:

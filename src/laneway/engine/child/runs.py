@@ -46,8 +46,8 @@ class ChildRuns:
     async def run(self, run: Run) -> None:
         """Runs one to its end."""
         self._owner.enter(run)
-        line = LoopChannel(run, self._requests, None, None, self._resources, self._limits)
-        verdict = await self._pool.run(run, line)
+        channel = LoopChannel(run, self._requests, None, None, self._resources, self._limits)
+        verdict = await self._pool.run(run, channel)
         if run.place == "apart" and run.started is None and not run.is_stopped:
             # Perhaps it is defined where no child finds it.
             run.place = "returned"
@@ -64,7 +64,7 @@ class ChildRuns:
             await self._owner.report_first(run)
         self._owner.end(run, verdict)
 
-    async def run_apart(self, run: Run) -> None:
+    async def run_suspect(self, run: Run) -> None:
         """Runs a suspect, however its handler is registered; `returned` if no child can."""
         run.stopper = cast("asyncio.Task[None]", asyncio.current_task()).cancel
         try:

@@ -33,14 +33,14 @@ def die_with(parent: int) -> None:
         die()
 
 
-def look_like(hello: Message) -> None:
+def look_like(handshake: Message) -> None:
     """Modules are found where the worker finds them."""
-    sys.path[:] = hello["path"]
-    sys.argv[:] = hello["argv"]
-    if hello["python_path"] is None:
+    sys.path[:] = handshake["path"]
+    sys.argv[:] = handshake["argv"]
+    if handshake["python_path"] is None:
         os.environ.pop("PYTHONPATH", None)
     else:
-        os.environ["PYTHONPATH"] = hello["python_path"]
+        os.environ["PYTHONPATH"] = handshake["python_path"]
 
 
 def keep_to_one_arena() -> None:

@@ -53,9 +53,9 @@ class CallLimits:
     processes the ledger decides whose turn it is.
     """
 
-    def __init__(self, ledger: AttemptStore, complaints: ThrottledWarnings) -> None:
-        self._ledger = ledger
-        self._complaints = complaints
+    def __init__(self, store: AttemptStore, warnings: ThrottledWarnings) -> None:
+        self._store = store
+        self._warnings = warnings
         self._queues: dict[tuple[str, str], list[_QueuedCall]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -149,7 +149,7 @@ class CallLimits:
             if isinstance(error, SchemaMismatch) or run.stop_reason is not None:
                 raise
             # The answer may be lost though the write was not: it may be asked again.
-            self._complaints.tell("limit", error)
+            self._warnings.warn("limit", error)
             return LimitGrant("full", None)
 
     async def _granted(
@@ -157,7 +157,7 @@ class CallLimits:
     ) -> LimitGrant:
         async with held.lock:
             wants = {name: held.counts[name] + 1 for name in names}
-            grant = await self._ledger.acquire(run.claim, wants, inside)
+            grant = await self._store.acquire(run.claim, wants, inside)
             if grant.answer == "granted":
                 held.counts.update(wants.keys())
         return grant
@@ -194,9 +194,9 @@ class CallLimits:
     async def _told(self, run: Run, keeps: dict[str, int]) -> str:
         """busy: to be said again."""
         try:
-            return await self._ledger.release(run.claim, keeps)
+            return await self._store.release(run.claim, keeps)
         except DatabaseUnavailable as error:
-            self._complaints.tell("limit", error)
+            self._warnings.warn("limit", error)
             return "busy"
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

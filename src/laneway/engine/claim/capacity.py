@@ -48,8 +48,8 @@ class Capacity:
         self._idle: Counter[str] = Counter()
         self.fullness = Fullness()
         # When each lane took room last, in claims.
-        self._turns: dict[str, int] = {}
-        self._turn = 0
+        self._last_taken: dict[str, int] = {}
+        self._takes = 0
 
     @classmethod
     def of(cls, settings: Settings, max_jobs: int | None = None) -> Self:
@@ -102,8 +102,8 @@ class Capacity:
 
     def take(self, lane: str, isolation: str, count: int) -> None:
         self._change(lane, isolation, count)
-        self._turn += 1
-        self._turns[lane] = self._turn
+        self._takes += 1
+        self._last_taken[lane] = self._takes
         if self.jobs_left is not None:
             self.jobs_left = max(0, self.jobs_left - count)
 
@@ -113,16 +113,16 @@ class Capacity:
             room = max(0, min(room, self._slots - occupied))
         return room if self.jobs_left is None else min(room, self.jobs_left)
 
-    def last_turn(self, lane: str) -> int:
+    def last_taken(self, lane: str) -> int:
         """Lanes with the lowest have waited longest for room."""
-        return self._turns.get(lane, 0)
+        return self._last_taken.get(lane, 0)
 
     @property
     def is_spent(self) -> bool:
         """Whether it has had all the jobs that it may have."""
         return self.jobs_left == 0
 
-    def give_back(self, lane: str, isolation: str) -> None:
+    def release(self, lane: str, isolation: str) -> None:
         self._change(lane, isolation, -1)
 
     def _change(self, lane: str, isolation: str, count: int) -> None:

@@ -62,16 +62,16 @@ class LaneTools:
 
     worker_id: UUID
     database: Database
-    rooms: Room
+    capacity: Room
     executor: Starter
     completer: Completer
     heartbeat: Renewer
     version: Callable[[], int]
     refresh: Callable[[], Awaitable[None]]
-    tell_others: Callable[[set[str]], None]
+    wake_peers: Callable[[set[str]], None]
     # Room is shared by the lanes: one looks and takes while no other does.
     claiming: asyncio.Lock
-    counting: WorkerMetrics
+    metrics: WorkerMetrics
     is_drained: Callable[[], bool]
     claim: Callable[..., Statement[ClaimAnswer]] = claim
 
@@ -86,9 +86,9 @@ class LaneLoop(Service):
         lane: str,
         handlers: Sequence[Claimable],
         tools: LaneTools,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self.lane = lane
         self._tools = tools
         self.floors = Floors()
@@ -124,7 +124,7 @@ class LaneLoop(Service):
             return await self._claim()
 
     async def _claim(self) -> float | None:
-        caps = [self._tools.rooms.free(self.lane, kind) for kind in GROUPS]
+        caps = [self._tools.capacity.free(self.lane, kind) for kind in GROUPS]
         types = [
             (handler.job_type, group)
             for handler in self.handlers
@@ -134,7 +134,7 @@ class LaneLoop(Service):
         if not types:
             return None
         groups = {group for _, group in types}
-        room = min(self._tools.rooms.most(self.lane), sum(caps[group - 1] for group in groups))
+        room = min(self._tools.capacity.most(self.lane), sum(caps[group - 1] for group in groups))
         room = min(room, self._most)
         # As they are now: the lane may be given other handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
@@ -150,7 +150,7 @@ class LaneLoop(Service):
                 all_ranges(self.floors, types),
                 caps,
                 self.floors.busy,
-                origins=self._tools.counting.wants_origins,
+                origins=self._tools.metrics.wants_origins,
             ),
             room,
         )
@@ -196,7 +196,7 @@ class LaneLoop(Service):
                 await asyncio.sleep(0)
         if answer.left_over and (len(answer.assignments) >= room or answer.limited):
             # Rows we looked at and left were hidden from others meanwhile.
-            self._tools.tell_others(types)
+            self._tools.wake_peers(types)
         if answer.parked > len(answer.assignments):
             # More of the same kind may stand in the way: all at once, not a room's worth each time.
             await self._tools.database.run(park(sorted(types), MOST_PARKED))
@@ -209,10 +209,10 @@ class LaneLoop(Service):
             for one in claims:
                 self._tools.completer.add(Verdict(one, "release"))
             return
-        self._tools.counting.claimed(self.lane, answer.assignments)
+        self._tools.metrics.claimed(self.lane, answer.assignments)
         self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
         for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
-            self._tools.rooms.take(self.lane, kind, count)
+            self._tools.capacity.take(self.lane, kind, count)
         self._tools.executor.start(answer.assignments, self.lane)
 
     def _count_busy_anew_now_and_then(self) -> None:

@@ -19,20 +19,20 @@ class PeerWakeups:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._types: set[str] = set()
-        self._telling: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
 
-    def tell(self, job_types: set[str]) -> None:
+    def wake(self, job_types: set[str]) -> None:
         self._types |= job_types
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._send())
 
-    async def _tell(self) -> None:
+    async def _send(self) -> None:
         await asyncio.sleep(TOGETHER_S)
         types, self._types = self._types, set()
         with contextlib.suppress(LanewayError):
             await self._database.run(wake(wake_message(types)))
 
     async def close(self) -> None:
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)

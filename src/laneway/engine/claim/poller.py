@@ -26,7 +26,7 @@ class Poller(Service):
     def __init__(
         self,
         database: Database,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         job_types: Callable[[], list[str]],
         floors: Callable[[], Iterable[Floors]],
         state: Callable[[], ControlState],
@@ -34,7 +34,7 @@ class Poller(Service):
         on_work: Callable[[set[str]], None],
         on_foreign_work: Callable[[set[str]], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
         self._job_types = job_types
         self._floors = floors
@@ -43,7 +43,7 @@ class Poller(Service):
         self._on_work = on_work
         self._on_foreign_work = on_foreign_work
         self._alarm: asyncio.TimerHandle | None = None
-        self.stray_look = StrayLook(database, complaints, floors, on_work)
+        self.stray_look = StrayLook(database, warnings, floors, on_work)
 
     def start(self) -> None:
         super().start()

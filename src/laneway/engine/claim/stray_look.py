@@ -30,12 +30,12 @@ class StrayLook(Service):
     def __init__(
         self,
         database: Database,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         floors: Callable[[], Iterable[Floors]],
         on_strays: Callable[[set[str]], None],
     ) -> None:
         """`database`: where to look; its own connections are left alone."""
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
         self._floors = floors
         self._on_strays = on_strays
@@ -49,9 +49,9 @@ class StrayLook(Service):
             strays = await self._find(heights)
         except Exception as error:
             # A look that takes too long is not repeated at once.
-            self._complaints.tell(self.name, error)
+            self._warnings.warn(self.name, error)
             return _pause_s(began)
-        self._complaints.over(self.name)
+        self._warnings.resolved(self.name)
         for floors in self._floors():
             floors.forget_types(strays)
         if strays:

@@ -20,11 +20,11 @@ class Wakeups(Service):
         self,
         dsn: str,
         settings: Settings,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         on_message: Callable[[str], None],
         on_ready: Callable[[], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._listener = Listener(dsn, settings, on_message)
         self._on_ready = on_ready
 
@@ -34,7 +34,7 @@ class Wakeups(Service):
         return self._listener.is_listening
 
     def _ready(self) -> None:
-        self._complaints.over(self.name)
+        self._warnings.resolved(self.name)
         self._on_ready()
 
     async def run_once(self) -> float | None:

@@ -38,11 +38,11 @@ class RetentionService(Service):
         self,
         database: Database,
         settings: Settings,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         watchdog: Watchdog,
         on_promoted: Callable[[set[str]], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
         self._watchdog = watchdog
         self._on_promoted = on_promoted
@@ -59,57 +59,55 @@ class RetentionService(Service):
         return self._place is not None
 
     async def run_once(self) -> float | None:
-        mandate = self._watchdog.mandate
-        if mandate is None:
+        term = self._watchdog.term
+        if term is None:
             # Another leads from here on; if this one does again, it begins at the beginning.
             self._place, self._walk_at = None, 0.0
             return self._not_leading
         now = time.monotonic()
         if now >= self._round_at:
-            if self._watchdog.has_duties and await self._tend(mandate):
+            if self._watchdog.has_duties and await self._tend(term):
                 return 0
             self._round_at = time.monotonic() + self._interval
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
-            await self._database.run(retention.sweep_keys(mandate))
+            await self._database.run(retention.sweep_keys(term))
         if now >= self._recount_at:
             self._recount_at = now + RECOUNT_S
-            mended = await self._database.run(retention.recount_usage(mandate))
+            mended = await self._database.run(retention.recount_usage(term))
             if mended:
                 log.warning("%s counters of slots and limits did not match: mended", mended)
         if now >= self._events_at:
             # At once, too: what a dump brought from another cluster keeps streams from resuming.
-            await self._forget_events(mandate)
+            await self._forget_events(term)
             self._events_at = now + SWEEP_S
         if now >= self._prune_at:
-            if await self._database.run(retention.prune_records(mandate)) >= retention.PRUNE_BATCH:
+            if await self._database.run(retention.prune_records(term)) >= retention.PRUNE_BATCH:
                 return REST * (time.monotonic() - now)
             self._prune_at = now + PRUNE_S
         if self._place is None and now < self._walk_at:
             return max(0.0, self._round_at - time.monotonic())
-        return await self._walk(mandate)
+        return await self._walk(term)
 
-    async def _tend(self, mandate: LeaderTerm) -> bool:
+    async def _tend(self, term: LeaderTerm) -> bool:
         """The small duties; whether there is more to do at once."""
-        overaged = await self._database.run(retention.expire_overaged(mandate))
+        overaged = await self._database.run(retention.expire_overaged(term))
         if overaged.job_types:
             self._on_promoted(set(overaged.job_types))
-        expired = await self._database.run(retention.expire_approvals(mandate))
-        folded = await self._database.run(retention.fold_finished(mandate))
+        expired = await self._database.run(retention.expire_approvals(term))
+        folded = await self._database.run(retention.fold_finished(term))
         is_more = overaged.more or max(expired, folded) >= retention.EXPIRE_BATCH
         self._watchdog.has_duties = is_more
         return is_more
 
-    async def _forget_events(self, mandate: LeaderTerm) -> None:
-        prune = retention.prune_events(mandate, self._keep_events)
+    async def _forget_events(self, term: LeaderTerm) -> None:
+        prune = retention.prune_events(term, self._keep_events)
         while await self._database.run(prune) >= retention.PRUNE_BATCH:
             pass
 
-    async def _walk(self, mandate: LeaderTerm) -> float:
+    async def _walk(self, term: LeaderTerm) -> float:
         began = time.monotonic()
-        step = await self._database.run(
-            retention.remove_ended(mandate, self._place or WalkPosition())
-        )
+        step = await self._database.run(retention.remove_ended(term, self._place or WalkPosition()))
         ended = time.monotonic()
         self._place = step.place if step is not None else None
         if self._place is not None:

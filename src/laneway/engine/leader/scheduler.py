@@ -50,13 +50,13 @@ class Scheduler(Service):
     def __init__(
         self,
         database: Database,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         holder: UUID,
         checks: Mapping[str, ScheduleCheck],
         resources: SimpleNamespace,
         on_submitted: Callable[[set[str]], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
         self._holder = holder
         self._checks = checks
@@ -139,7 +139,7 @@ class Scheduler(Service):
             raise
         except Exception as error:
             # One schedule must not keep the others from their turn.
-            self._complaints.tell(f"schedule {due.name}", f"{type(error).__name__}: {error}")
+            self._warnings.warn(f"schedule {due.name}", f"{type(error).__name__}: {error}")
             log.debug("schedule %s failed", due.name, exc_info=True)
             return False
 
@@ -220,10 +220,10 @@ class Scheduler(Service):
         cause = f"schedule {due.name}"
         try:
             await self._decide(due, now)
-            self._complaints.over(cause)
+            self._warnings.resolved(cause)
         except Exception as error:
             # Its right to decide lapses, and the slot has its turn again.
-            self._complaints.tell(cause, f"{type(error).__name__}: {error}")
+            self._warnings.warn(cause, f"{type(error).__name__}: {error}")
             log.debug("the check of schedule %s failed", due.name, exc_info=True)
             await asyncio.sleep(TROUBLE_S)
 

@@ -33,7 +33,7 @@ class LeaderServices:
         self,
         database: Database,
         settings: Settings,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         server_id: UUID,
         name: str,
         on_work: Callable[[set[str]], None],
@@ -50,13 +50,13 @@ class LeaderServices:
             lanes=[],
             concurrency=0,
         )
-        self.watchdog = Watchdog(database, settings, complaints, server_id, on_work)
-        self.retention = RetentionService(database, settings, complaints, self.watchdog, on_work)
+        self.watchdog = Watchdog(database, settings, warnings, server_id, on_work)
+        self.retention = RetentionService(database, settings, warnings, self.watchdog, on_work)
         # Checks are code of applications: schedules that have one are for their workers.
-        self.scheduler = Scheduler(database, complaints, server_id, {}, SimpleNamespace(), on_work)
+        self.scheduler = Scheduler(database, warnings, server_id, {}, SimpleNamespace(), on_work)
         self.watchdog.on_elected = self.scheduler.elected
 
-    async def introduce(self) -> None:
+    async def register(self) -> None:
         """Makes the server known."""
         await self._database.run(workers.register(self.info))
 
@@ -84,44 +84,44 @@ class ServerLeadership:
     def __init__(self, dsn: str, settings: Settings) -> None:
         self._settings = settings
         self._dsn = dsn
-        complaints = ThrottledWarnings()
+        warnings = ThrottledWarnings()
         self._database = Database(dsn, settings, role="lead", size=1)
-        self._neighbours = PeerWakeups(self._database)
+        self._peers = PeerWakeups(self._database)
         name = f"{socket.gethostname()}:{os.getpid()} server"
-        self._duties = LeaderServices(
-            self._database, settings, complaints, uuid4(), name, self._neighbours.tell
+        self._leader_services = LeaderServices(
+            self._database, settings, warnings, uuid4(), name, self._peers.wake
         )
-        scheduler = self._duties.scheduler
+        scheduler = self._leader_services.scheduler
         self._services: list[Service] = [
-            Registrar(self._database, complaints, self._duties.info, scheduler.wake)
+            Registrar(self._database, warnings, self._leader_services.info, scheduler.wake)
         ]
         if settings.can_listen:
             self._services.append(
-                Wakeups(dsn, settings, complaints, self._on_message, scheduler.wake)
+                Wakeups(dsn, settings, warnings, self._on_message, scheduler.wake)
             )
 
     async def start(self) -> None:
         """Makes the process known and takes part; raises DatabaseUnavailable."""
         try:
-            await self._duties.introduce()
+            await self._leader_services.register()
         except BaseException:
             await self._database.close()
             raise
         for service in self._services:
             service.start()
-        self._duties.start()
+        self._leader_services.start()
 
     async def stop(self) -> None:
         """Lets another lead at once, and disconnects."""
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(self.STOP_S):
-                await self._duties.resign()
+                await self._leader_services.resign()
         for service in self._services:
             await service.cancel()
-        await self._duties.cancel()
-        await self._neighbours.close()
+        await self._leader_services.cancel()
+        await self._peers.close()
         await self._database.close()
 
     def _on_message(self, text: str) -> None:
         if text.partition(" ")[0] == "schedules":
-            self._duties.scheduler.wake()
+            self._leader_services.scheduler.wake()

@@ -66,11 +66,11 @@ class Watchdog(Service):
         self,
         database: Database,
         settings: Settings,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         holder: UUID,
         on_reclaimed: Callable[[set[str]], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
         self._holder = holder
         self._ttl = settings.leader_ttl
@@ -87,7 +87,7 @@ class Watchdog(Service):
         self.on_elected: Callable[[], None] = lambda: None
 
     @property
-    def mandate(self) -> LeaderTerm | None:
+    def term(self) -> LeaderTerm | None:
         """What the leader's other duties show for their writes; None: another leads."""
         return LeaderTerm(self._holder, self.epoch) if self.epoch is not None else None
 

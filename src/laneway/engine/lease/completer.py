@@ -36,15 +36,15 @@ class Completer(Service):
 
     def __init__(
         self,
-        ledger: AttemptStore,
-        complaints: ThrottledWarnings,
+        store: AttemptStore,
+        warnings: ThrottledWarnings,
         on_settled: Callable[[list[Verdict], list[WriteResult]], None],
-        portion: Callable[[], int] = lambda: MOST,
+        batch_size: Callable[[], int] = lambda: MOST,
     ) -> None:
-        super().__init__(complaints)
-        self._ledger = ledger
+        super().__init__(warnings)
+        self._store = store
         self._on_settled = on_settled
-        self._portion = portion
+        self._batch_size = batch_size
         self._pending: list[Verdict] = []
         self._in_flight = 0
         self._busy: list[Verdict] = []
@@ -93,7 +93,7 @@ class Completer(Service):
 
     def _take(self) -> list[Verdict]:
         count = characters = 0
-        for verdict in self._pending[: min(MOST, max(FEW, self._portion()))]:
+        for verdict in self._pending[: min(MOST, max(FEW, self._batch_size()))]:
             characters += len(verdict.result or "") + len(verdict.error or "")
             if count and characters > MOST_CHARACTERS:
                 break
@@ -103,7 +103,7 @@ class Completer(Service):
 
     async def _settle(self, batch: list[Verdict]) -> None:
         try:
-            answers = await self._ledger.settle(batch)
+            answers = await self._store.settle(batch)
         except DatabaseUnavailable:
             raise
         except Exception as error:
@@ -136,16 +136,16 @@ class Completer(Service):
             return answers
         asked = {(v.claim.seq, v.claim.attempt) for v in ended}
         rest = [a for a in answers if (a.seq, a.attempt) not in asked]
-        return rest + await self._ledger.settle(ended)
+        return rest + await self._store.settle(ended)
 
     async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[WriteResult]:
         refused = _refused(verdict, error)
         if verdict.error is None:
             # The handler did its part, and nobody has noted a failure.
             said = json.loads(refused.error or "{}")["message"]
-            self._complaints.tell("result", f"job {verdict.claim.job_id}: {visible(said)}")
+            self._warnings.warn("result", f"job {verdict.claim.job_id}: {visible(said)}")
         try:
-            return await self._ledger.settle([refused])
+            return await self._store.settle([refused])
         except DatabaseUnavailable:
             raise
         except Exception as again:

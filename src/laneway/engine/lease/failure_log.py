@@ -9,7 +9,7 @@ from typing import Final
 
 from laneway.domain.approval import spoken
 from laneway.domain.text import visible
-from laneway.engine.process.log_throttle import LogThrottle, Rest
+from laneway.engine.process.log_throttle import LogThrottle, Suppressed
 from laneway.engine.run.attempt import Run
 from laneway.store.leases import Verdict, WriteResult
 
@@ -24,7 +24,7 @@ class FailureLog:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, int], tuple[Run, Verdict]] = {}
-        self.spells: LogThrottle[Verdict] = LogThrottle(self._tell_rest)
+        self.throttle: LogThrottle[Verdict] = LogThrottle(self._log_suppressed)
 
     def note(self, run: Run, verdict: Verdict) -> None:
         """Heeds a verdict that is about to be passed on."""
@@ -35,21 +35,21 @@ class FailureLog:
         """Tells of those that were noted, by what became of their jobs."""
         if not self._noted:
             return
-        said = {(one.seq, one.attempt): one.status for one in answers}
+        statuses = {(one.seq, one.attempt): one.status for one in answers}
         for verdict in verdicts:
             pair = verdict.claim.seq, verdict.claim.attempt
             noted = self._noted.pop(pair, None)
-            status = said.get(pair)
+            status = statuses.get(pair)
             if noted is not None and status in ("failed", "approved", "pending"):
-                self._tell(*noted, is_last=status == "failed")
+                self._log(*noted, is_last=status == "failed")
 
     def close(self) -> None:
         """Tells at once what was held back."""
-        self.spells.close()
+        self.throttle.close()
 
-    def _tell(self, run: Run, verdict: Verdict, *, is_last: bool) -> None:
+    def _log(self, run: Run, verdict: Verdict, *, is_last: bool) -> None:
         job_type = run.handler.job_type
-        if self.spells.admit(job_type, verdict, is_grave=is_last):
+        if self.throttle.admit(job_type, verdict, is_error=is_last):
             log.log(
                 logging.ERROR if is_last else logging.WARNING,
                 "%s %s: attempt %s failed: %s; %s",
@@ -60,21 +60,21 @@ class FailureLog:
                 "the job has failed" if is_last else f"again in {_wait_s(run, verdict):.3g} s",
             )
 
-    def _tell_rest(self, job_type: str, rest: Rest[Verdict]) -> None:
+    def _log_suppressed(self, job_type: str, suppressed: Suppressed[Verdict]) -> None:
         log.log(
-            logging.ERROR if rest.grave else logging.WARNING,
+            logging.ERROR if suppressed.errors else logging.WARNING,
             "%s: %s more attempts failed, %s of them for good, the last by %s",
             spoken(job_type),
-            f"{rest.count:,}",
-            f"{rest.grave:,}",
-            _error(rest.last),
+            f"{suppressed.count:,}",
+            f"{suppressed.errors:,}",
+            _error(suppressed.last),
         )
 
 
 def _error(verdict: Verdict) -> str:
     """Its type and message on one line, shortened."""
-    told = json.loads(verdict.error) if verdict.error else {"type": "Error", "message": ""}
-    text = visible(f"{told['type']}: {told['message'][:LONGEST]}")
+    error = json.loads(verdict.error) if verdict.error else {"type": "Error", "message": ""}
+    text = visible(f"{error['type']}: {error['message'][:LONGEST]}")
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 

@@ -59,10 +59,10 @@ class Heartbeat(Service):
         self,
         renewal: Mapping[str, Any],
         settings: Settings,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         on_answer: Callable[[int, int, str], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._renewal = renewal
         self._settings = settings
         self._on_answer = on_answer
@@ -162,7 +162,7 @@ class Heartbeat(Service):
             writer.transport.abort()
             code = await _ended(process)
         if not self._is_stopping:
-            self._complaints.tell("heartbeat", f"its process ended ({code})")
+            self._warnings.warn("heartbeat", f"its process ended ({code})")
         return RESTART_S
 
     def _spawn(self, theirs: socket.socket) -> Spawned:
@@ -178,14 +178,14 @@ class Heartbeat(Service):
     def _give_up_unready(self, process: Spawned) -> None:
         if not self._is_up:
             self._is_starting = False
-            self._complaints.tell("heartbeat", f"its process is not ready after {READY_S:g} s")
+            self._warnings.warn("heartbeat", f"its process is not ready after {READY_S:g} s")
             process.kill()
 
     async def _tick(self, process: Spawned) -> None:
         self._unanswered = 0
         while True:
             if self._is_up and self._unheard_s > self._patience_s():
-                self._complaints.tell(
+                self._warnings.warn(
                     "heartbeat", f"its process has not answered for {self._unheard_s:g} s: killed"
                 )
                 process.kill()
@@ -207,16 +207,16 @@ class Heartbeat(Service):
                 self._is_up = self._gets_through = True
                 self._unanswered = 0
                 self._down_since = None
-                self._complaints.over("heartbeat")
+                self._warnings.resolved("heartbeat")
             case "alive":
                 self._unanswered = 0
                 self._gets_through = bool(seq)
             case "trouble":
                 self._gets_through = False
-                self._complaints.tell("heartbeat", seq)
+                self._warnings.warn("heartbeat", seq)
             case "through":
                 self._gets_through = True
-                self._complaints.over("heartbeat")
+                self._warnings.resolved("heartbeat")
             case _:
                 if kind != "cancel_requested":
                     self._drop((seq, attempt))

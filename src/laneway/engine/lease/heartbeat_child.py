@@ -60,7 +60,7 @@ class LossReporter:
     def __init__(self) -> None:
         self._news: queue.SimpleQueue[list[object]] = queue.SimpleQueue()
 
-    def tell(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
+    def report(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
         self._news.put([kind, seq, attempt])
 
     def run(self) -> None:
@@ -84,14 +84,14 @@ class LeaseRenewer:
         self,
         renew: Renew,
         fraction: float,
-        teller: LossReporter,
+        reporter: LossReporter,
         silence_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = renew
         self._clock = clock
         self._fraction = fraction
-        self._teller = teller
+        self._reporter = reporter
         self._silence_s = silence_s
         self._heard = self._clock()
         self._held: dict[Pair, HeldLease] = {}
@@ -201,7 +201,7 @@ class LeaseRenewer:
     def _recovered(self) -> None:
         if not self._is_well:
             self._is_well = True
-            self._teller.tell("through")
+            self._reporter.report("through")
 
     def _renew(self, pairs: list[Pair]) -> None:
         if self._clock() - self._heard > self._silence_s or is_frozen(os.getppid()):
@@ -219,7 +219,7 @@ class LeaseRenewer:
             answers = self._ask(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
         except LanewayError as error:
             self._is_well = False
-            self._teller.tell("trouble", str(error))
+            self._reporter.report("trouble", str(error))
             self._put_off(pairs, AGAIN_S)
             return
         finally:
@@ -243,7 +243,7 @@ class LeaseRenewer:
                     self._held[pair] = held._replace(due_at=due_at, lost_at=lost_at)
         for pair, answer in odd.items():
             if answer != "busy":
-                self._teller.tell(answer, *pair)
+                self._reporter.report(answer, *pair)
 
     def _put_off(self, pairs: list[Pair], wait_s: float) -> None:
         """Nobody renewed these: asks again soon, while they are not lost."""
@@ -272,12 +272,12 @@ class LeaseRenewer:
             for pair in lost:
                 del self._held[pair]
         for pair in lost:
-            self._teller.tell("lost", *pair)
+            self._reporter.report("lost", *pair)
         asked = self._asked
         waited_s = 0.0 if asked is None else now - asked
         if waited_s > min(HANGS_S, min(lost.values(), default=float("inf")) / 2):
             # The connection hangs; whoever is started in our place makes a new one.
-            self._teller.finish(1.0)
+            self._reporter.finish(1.0)
             os._exit(HUNG)
 
 
@@ -339,23 +339,23 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
         signal.signal(number, signal.SIG_IGN)
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
-    teller = LossReporter()
-    beater = LeaseRenewer(make(config), config["fraction"], teller, config["silence_s"])
+    reporter = LossReporter()
+    renewer = LeaseRenewer(make(config), config["fraction"], reporter, config["silence_s"])
     worker: int = config["worker"]
-    for work in (teller.run, beater.run, beater.watch, lambda: watch_worker(worker)):
+    for work in (reporter.run, renewer.run, renewer.watch, lambda: watch_worker(worker)):
         threading.Thread(target=_or_end(work), daemon=True).start()
-    teller.tell("ready")
+    reporter.report("ready")
     while (message := receive(stream)) is not None:
         kind, pairs, lease_s, age_s, job_ids = message
-        beater.hear()
+        renewer.hear()
         if kind in (HOLD, NAMED):
-            beater.hold(pairs, lease_s, age_s, job_ids)
+            renewer.hold(pairs, lease_s, age_s, job_ids)
         elif kind == FORGET:
-            beater.forget(pairs)
+            renewer.forget(pairs)
         elif kind == BEAT:
-            beater.beat_now()
+            renewer.beat_now()
         elif kind == TICK:
-            teller.tell("alive", beater.gets_through)
+            reporter.report("alive", renewer.gets_through)
         elif kind == QUIT:
             break
     # A beat may hang on a dead server; there is nothing to tidy up.

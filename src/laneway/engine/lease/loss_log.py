@@ -7,7 +7,7 @@ from typing import Final
 
 from laneway.domain.approval import spoken
 from laneway.domain.claim import Claim
-from laneway.engine.process.log_throttle import LogThrottle, Rest
+from laneway.engine.process.log_throttle import LogThrottle, Suppressed
 
 log = logging.getLogger("laneway")
 
@@ -24,10 +24,10 @@ class LossLog:
     """Tells of attempts that end by somebody else's will."""
 
     def __init__(self) -> None:
-        self._spells: LogThrottle[tuple[str, str]] = LogThrottle(self._tell_rest)
+        self._throttle: LogThrottle[tuple[str, str]] = LogThrottle(self._log_suppressed)
 
-    def tell(self, job_type: str, claim: Claim, answer: str) -> None:
-        if self._spells.admit(f"{answer} {job_type}", (job_type, answer)):
+    def log(self, job_type: str, claim: Claim, answer: str) -> None:
+        if self._throttle.admit(f"{answer} {job_type}", (job_type, answer)):
             log.log(
                 _level(answer),
                 "%s %s: attempt %s was %s",
@@ -39,13 +39,13 @@ class LossLog:
 
     def close(self) -> None:
         """Tells at once what was held back."""
-        self._spells.close()
+        self._throttle.close()
 
-    def _tell_rest(self, kind: str, rest: Rest[tuple[str, str]]) -> None:
-        job_type, answer = rest.last
-        told = f"{rest.count:,}"
+    def _log_suppressed(self, kind: str, suppressed: Suppressed[tuple[str, str]]) -> None:
+        job_type, answer = suppressed.last
+        count = f"{suppressed.count:,}"
         log.log(
-            _level(answer), "%s: %s more attempts were %s", spoken(job_type), told, _WHY[answer]
+            _level(answer), "%s: %s more attempts were %s", spoken(job_type), count, _WHY[answer]
         )
 
 

@@ -80,13 +80,13 @@ class Reporter(Service):
 
     def __init__(
         self,
-        ledger: AttemptStore,
-        complaints: ThrottledWarnings,
+        store: AttemptStore,
+        warnings: ThrottledWarnings,
         on_answer: Callable[[WriteResult], None],
         interval_s: float = 0.5,
     ) -> None:
-        super().__init__(complaints)
-        self._ledger = ledger
+        super().__init__(warnings)
+        self._store = store
         self._on_answer = on_answer
         self._interval = interval_s
         self._reports: dict[Claim, Report] = {}
@@ -186,7 +186,7 @@ class Reporter(Service):
         answers: list[WriteResult] = []
         try:
             if batch.reports or batch.lines:
-                answers = await self._ledger.report(list(batch.reports.values()), batch.entries())
+                answers = await self._store.report(list(batch.reports.values()), batch.entries())
         except DatabaseUnavailable:
             raise
         except asyncio.CancelledError:
@@ -199,13 +199,13 @@ class Reporter(Service):
                 for claim in claims:
                     await self._send(batch.of({claim}))
                 return
-            self._complaints.tell(self.name, error)
+            self._warnings.warn(self.name, error)
             for claim in claims:
                 batch.release(claim, error)
             return
-        self._tell(batch, answers)
+        self._deliver(batch, answers)
 
-    def _tell(self, batch: _Batch, answers: list[WriteResult]) -> None:
+    def _deliver(self, batch: _Batch, answers: list[WriteResult]) -> None:
         said = {(a.seq, a.attempt): a.answer for a in answers}
         busy = {c for c in batch.claims if said.get((c.seq, c.attempt)) == "busy"}
         for claim in batch.waiters.keys() - busy:

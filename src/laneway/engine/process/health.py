@@ -53,9 +53,9 @@ class WorkerHealth:
                 case "/metrics":
                     return metrics(environ, start_response)
                 case "/healthz":
-                    status, body = _answer(self.illness())
+                    status, body = _answer(self.liveness_problem())
                 case "/readyz":
-                    status, body = _answer(self.unreadiness())
+                    status, body = _answer(self.readiness_problem())
                 case _:
                     status, body = "404 Not Found", {"status": "not found"}
             start_response(status, [("Content-Type", "application/json")])
@@ -63,14 +63,14 @@ class WorkerHealth:
 
         return app
 
-    def illness(self) -> str | None:
+    def liveness_problem(self) -> str | None:
         """Why the process should be restarted."""
         silent = time.monotonic() - self._turned
         if silent > self._loop_timeout_s:
             return f"the event loop has not turned for {silent:.0f} s"
         return None
 
-    def unreadiness(self) -> str | None:
+    def readiness_problem(self) -> str | None:
         """Why the process would run no job now."""
         with self._lock:
             looked, said = self._last

@@ -79,21 +79,21 @@ async def _serve(
     within_s = worker.settings.shutdown_grace if grace_s is None else grace_s
 
     def on_signal() -> None:
-        (hurry if told.is_set() and leash is None else told).set()
+        (hurry if told.is_set() and link is None else told).set()
 
     def on_hurry() -> None:
         deadline.begin(0.0)
         told.set()
         hurry.set()
 
-    leash = _SupervisorLink.from_environment(on_hurry)
-    signals = Signals(deadline, within_s, is_alone=leash is None)
-    signals.heed(TO_STOP, on_signal)
-    if leash is not None:
+    link = _SupervisorLink.from_environment(on_hurry)
+    signals = Signals(deadline, within_s, is_alone=link is None)
+    signals.handle(TO_STOP, on_signal)
+    if link is not None:
         # Whoever stops a whole group signals us and our supervisor, which signals us again.
-        signals.heed((HURRY,), on_hurry)
+        signals.handle((HURRY,), on_hurry)
     keeping = asyncio.ensure_future(signals.keep(health.turned if health else None))
-    starting = asyncio.ensure_future(worker.start(leash.marker if leash else None))
+    starting = asyncio.ensure_future(worker.start(link.marker if link else None))
     stopping = asyncio.ensure_future(_first(told, worker.spent))
     try:
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -103,9 +103,9 @@ async def _serve(
             signals.ignore()
             return 0
         starting.result()
-        if leash is not None:
-            leash.introduce(worker)
-            async with leash.ticking(worker.settings.loop_timeout / 4):
+        if link is not None:
+            link.register(worker)
+            async with link.ticking(worker.settings.loop_timeout / 4):
                 await stopping
                 await stop_worker(worker, grace_s, hurry, is_supervised=True)
         else:
@@ -148,7 +148,7 @@ class Signals:
         self._ours: dict[int, Callable[[int, FrameType | None], None]] = {}
         self._before: dict[int, Any] = {}
 
-    def heed(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
+    def handle(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
         """Calls `do` on the loop for each of these; one that is ignored from the start stays so."""
 
         def on_signal(number: int, frame: FrameType | None) -> None:
@@ -233,7 +233,7 @@ class _SupervisorLink:
         asyncio.get_running_loop().remove_reader(watched)
         on_gone()
 
-    def introduce(self, worker: AnyWorker) -> None:
+    def register(self, worker: AnyWorker) -> None:
         os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
 
     @contextlib.asynccontextmanager

@@ -13,66 +13,66 @@ INTERVAL_S: Final = 1.0
 T = TypeVar("T")
 
 
-class Rest(Generic[T]):
+class Suppressed(Generic[T]):
     """What was held back: how many, how many of them were grave, the last one."""
 
-    __slots__ = ("count", "grave", "last")
+    __slots__ = ("count", "errors", "last")
 
     def __init__(self, last: T) -> None:
         self.last = last
-        self.count = self.grave = 0
+        self.count = self.errors = 0
 
 
 class _Burst(Generic[T]):
     """A time in which there is something to tell of a kind."""
 
-    __slots__ = ("rest", "timer", "told")
+    __slots__ = ("logged", "suppressed", "timer")
 
     def __init__(self, timer: asyncio.TimerHandle) -> None:
         self.timer = timer
-        self.told = 0
-        self.rest: Rest[T] | None = None
+        self.logged = 0
+        self.suppressed: Suppressed[T] | None = None
 
 
 class LogThrottle(Generic[T]):
     """Says which are told by themselves; has the rest told."""
 
-    def __init__(self, tell_rest: Callable[[str, Rest[T]], None]) -> None:
-        self._tell_rest = tell_rest
-        self._spells: dict[str, _Burst[T]] = {}
+    def __init__(self, log_suppressed: Callable[[str, Suppressed[T]], None]) -> None:
+        self._log_suppressed = log_suppressed
+        self._bursts: dict[str, _Burst[T]] = {}
 
-    def admit(self, kind: str, one: T, *, is_grave: bool = False) -> bool:
+    def admit(self, kind: str, item: T, *, is_error: bool = False) -> bool:
         """True: to be told now. False: it is held back, and counted."""
-        spell = self._spells.get(kind)
-        if spell is None:
-            spell = self._spells[kind] = _Burst(self._set_timer(kind))
-        if spell.told < MOST:
-            spell.told += 1
+        burst = self._bursts.get(kind)
+        if burst is None:
+            burst = self._bursts[kind] = _Burst(self._set_timer(kind))
+        if burst.logged < MOST:
+            burst.logged += 1
             return True
-        if spell.rest is None:
-            spell.rest = Rest(one)
-        spell.rest.last = one
-        spell.rest.count += 1
-        spell.rest.grave += is_grave
+        if burst.suppressed is None:
+            burst.suppressed = Suppressed(item)
+        burst.suppressed.last = item
+        burst.suppressed.count += 1
+        burst.suppressed.errors += is_error
         return False
 
     def end(self, kind: str) -> None:
         """The interval is over: tells of the rest; if there was none, all is told again."""
-        spell = self._spells[kind]
-        if spell.rest is None:
-            del self._spells[kind]
+        burst = self._bursts[kind]
+        if burst.suppressed is None:
+            del self._bursts[kind]
             return
-        self._tell_rest(kind, spell.rest)
-        spell.rest = None
-        spell.timer = self._set_timer(kind)
+        self._log_suppressed(kind, burst.suppressed)
+        burst.suppressed = None
+        burst.timer = self._set_timer(kind)
 
     def close(self) -> None:
         """Tells at once what was held back."""
-        for kind, spell in self._spells.items():
-            spell.timer.cancel()
-            if spell.rest is not None:
-                self._tell_rest(kind, spell.rest)
-        self._spells.clear()
+        for kind, burst in self._bursts.items():
+            burst.timer.cancel()
+            if burst.suppressed is not None:
+                self._log_suppressed(kind, burst.suppressed)
+        self._bursts.clear()
 
     def _set_timer(self, kind: str) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(INTERVAL_S, self.end, kind)

@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 
 from laneway.config.settings import Settings
 from laneway.domain.redaction import redact
-from laneway.engine.run.attempt import here
+from laneway.engine.run.attempt import current_run
 from laneway.observability import tracing
 
 
-def belongings(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
+def log_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     """What a line belongs to: the request, the attempt, the trace that its code is part of."""
     if (request := getattr(record, "request_id", None)) is not None:
         yield "request_id", request
-    if (around := here.get()) is not None:
+    if (around := current_run.get()) is not None:
         run, worker = around
         yield "job_id", str(run.claim.job_id)
         yield "attempt", run.claim.attempt
@@ -43,7 +43,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "pid": record.process,
             "message": redact(record.getMessage()),
-            **dict(belongings(record)),
+            **dict(log_fields(record)),
         }
         if record.exc_info:
             line["error"] = redact(self.formatException(record.exc_info))
@@ -57,7 +57,7 @@ class TextLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        told = "".join(f" {name}={value}" for name, value in belongings(record))
+        told = "".join(f" {name}={value}" for name, value in log_fields(record))
         return super().formatMessage(record) + told
 
     def format(self, record: logging.LogRecord) -> str:

@@ -15,7 +15,7 @@ async def finish_or_release(
 ) -> set[str]:
     """Lets jobs finish within the grace and releases the rest; answers the types of those."""
     await _finish_within(executor, grace_s, hurry)
-    given_back = {run.handler.job_type for run in executor.active.values()}
+    released = {run.handler.job_type for run in executor.active.values()}
     for run in list(executor.active.values()):
         executor.stop(run, "shutdown")
     if executor.active:
@@ -26,7 +26,7 @@ async def finish_or_release(
         # Killed children are quick to say so; threads may never be.
         await _finish_within(executor, STOP_S / 4, None)
     await completer.flush(STOP_S)
-    return given_back
+    return released
 
 
 async def _finish_within(executor: Executor, grace_s: float, hurry: asyncio.Event | None) -> None:

@@ -49,7 +49,7 @@ class WorkerChild:
 
     process: subprocess.Popen[bytes]
     out: int
-    leash: int
+    link: int
     marker: LoopMarker
     # Lowest first; the next child gets the number of one that ended.
     number: int
@@ -267,7 +267,7 @@ class Supervisor:
         if child.out in self._selector.get_map():
             self._selector.unregister(child.out)
         os.close(child.out)
-        os.close(child.leash)
+        os.close(child.link)
         child.marker.close()
 
     def _give_back(self, child: WorkerChild) -> None:

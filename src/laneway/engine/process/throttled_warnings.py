@@ -17,7 +17,7 @@ class ThrottledWarnings:
         self._held_back: dict[str, int] = {}
         self._current: set[str] = set()
 
-    def tell(self, cause: str, message: object) -> None:
+    def warn(self, cause: str, message: object) -> None:
         now = time.monotonic()
         # Also when it has passed and come back: a connection may come and go all the time.
         if now - self._told.get(cause, -self._interval) < self._interval:
@@ -28,7 +28,7 @@ class ThrottledWarnings:
         self._current.add(cause)
         log.warning("%s: %s%s", cause, message, f" (and {held} times more)" if held else "")
 
-    def over(self, cause: str) -> None:
+    def resolved(self, cause: str) -> None:
         """The trouble has passed; says so if it was told."""
         if cause in self._current:
             self._current.remove(cause)

@@ -20,26 +20,26 @@ _UNKNOWN: Final = ("job", None)
 class WorkerMetrics:
     """Remembers of each attempt in hand where its end will be counted."""
 
-    def __init__(self, tally: Counters = PROCESS) -> None:
-        self.tally = tally
+    def __init__(self, counters: Counters = PROCESS) -> None:
+        self.counters = counters
         self._held: dict[tuple[int, int], tuple[str, Ends]] = {}
-        self._losses = LossLog()
+        self._loss_log = LossLog()
 
     @property
     def wants_origins(self) -> bool:
         """Whether somebody asks how long jobs waited, or which trace they belong to."""
-        return self.tally.is_read or tracing.is_on()
+        return self.counters.is_read or tracing.is_on()
 
     def claimed(self, lane: str, assignments: Sequence[Assignment]) -> None:
         ends: dict[str, tuple[str, Ends]] = {}
         for one in assignments:
             job_type = one.job_type
             if job_type not in ends:
-                ends[job_type] = job_type, self.tally.ends(lane, job_type.lstrip("\x01"))
+                ends[job_type] = job_type, self.counters.ends(lane, job_type.lstrip("\x01"))
             self._held[one.claim.seq, one.claim.attempt] = ends[job_type]
             if one.waited_s is not None:
-                self.tally.waited(lane, one.waited_s)
-        self.tally.claimed(lane, len(assignments))
+                self.counters.waited(lane, one.waited_s)
+        self.counters.claimed(lane, len(assignments))
 
     def settled(self, verdicts: Sequence[Verdict], answers: Sequence[WriteResult]) -> None:
         said = {(one.seq, one.attempt): one for one in answers}
@@ -49,7 +49,7 @@ class WorkerMetrics:
             answer = said.get(pair)
             if answer is not None and answer.answer == "fenced":
                 self.refused("settle", answer.answer)
-                self._losses.tell(job_type, verdict.claim, "void")
+                self._loss_log.log(job_type, verdict.claim, "void")
             if ends is not None:
                 outcome = "completed" if answer is None else _outcome(verdict, answer)
                 ends.add(outcome, verdict.ran_s)
@@ -70,17 +70,17 @@ class WorkerMetrics:
     def refused(self, write: str, answer: str) -> None:
         """Counts a write about an attempt that is over."""
         if answer == "fenced":
-            self.tally.fenced[write] += 1
+            self.counters.fenced[write] += 1
 
     def watch(self, *pools: Pool) -> None:
-        self.tally.pools.update(pools)
+        self.counters.pools.update(pools)
 
     def close(self) -> None:
         """The worker has stopped: what it still held is taken back from it."""
         for _, ends in self._held.values():
             ends.add("left", None)
         self._held.clear()
-        self._losses.close()
+        self._loss_log.close()
 
 
 def _outcome(verdict: Verdict, answer: WriteResult) -> str:

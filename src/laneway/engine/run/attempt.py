@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
 Place = Literal["here", "apart", "returned"]
 # A job that was lost so often together with others, and not charged, runs apart: it may be why.
-APART_FROM = 2
+SUSPECT_LOSSES = 2
 
 
 class Run:
     """What the worker knows of an attempt from claim to verdict."""
 
     __slots__ = (
-        "asks",
         "checkpoint",
         "claim",
         "ended",
@@ -41,6 +40,7 @@ class Run:
         "losses",
         "mark",
         "on_begin",
+        "open_requests",
         "payload",
         "place",
         "rank",
@@ -92,7 +92,7 @@ class Run:
         # The limits held for a call.
         self.held: HeldCalls | None = None
         # What the handler waits for in a task that is not its own, and what that is.
-        self.asks: dict[asyncio.Task[Any], str] = {}
+        self.open_requests: dict[asyncio.Task[Any], str] = {}
 
     def begin(self, marker: LoopMarker | None = None) -> None:
         """The handler is called now: from here on its time counts."""
@@ -104,7 +104,7 @@ class Run:
 
     def break_off(self) -> None:
         """Ends the waiting of a handler that should stop; what it has done is still kept."""
-        for task, what in list(self.asks.items()):
+        for task, what in list(self.open_requests.items()):
             is_void = self.ended and what != "keep"
             if what == "acquire" or self.stop_reason == "fenced" or is_void:
                 task.cancel()
@@ -114,7 +114,7 @@ class Run:
         """True where it must not take others along if it takes its process along."""
         handler = self.handler
         is_here = handler.isolation != "process" and not handler.is_analysis
-        return is_here and self.losses >= APART_FROM
+        return is_here and self.losses >= SUSPECT_LOSSES
 
     @property
     def is_stopped(self) -> bool:
@@ -128,4 +128,4 @@ class Run:
 
 
 # The run that the code at hand belongs to, and the name of its worker: for log lines.
-here: ContextVar[tuple[Run, str] | None] = ContextVar("laneway run", default=None)
+current_run: ContextVar[tuple[Run, str] | None] = ContextVar("laneway run", default=None)

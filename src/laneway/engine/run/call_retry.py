@@ -27,7 +27,7 @@ _VERDICTS: Final = (Snooze, Cancel, PublicError, LanewayError)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class CallRetryOptions:
     """How often a call is tried, after which exceptions again, and how long it waits between."""
 
     tries: int = 5
@@ -39,7 +39,7 @@ class Patience:
             raise InvalidInput("tries", f"must be a whole number from 1, not {self.tries!r}")
 
     @classmethod
-    def split(cls, options: Mapping[str, Any]) -> tuple[Patience, dict[str, Any]]:
+    def split(cls, options: Mapping[str, Any]) -> tuple[CallRetryOptions, dict[str, Any]]:
         """What `tries`, `on` and `policy` say, and the arguments left for the call."""
         own = {name: options[name] for name in ("tries", "on", "policy") if name in options}
         return cls(**own), {name: each for name, each in options.items() if name not in own}
@@ -92,11 +92,11 @@ def _seconds(asked: object) -> float | None:
 
 
 async def call(
-    line: HandlerChannel,
+    channel: HandlerChannel,
     fn: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    patience: Patience,
+    options: CallRetryOptions,
 ) -> Any:
     """Calls fn until it succeeds or its error is final; fn may be plain or async."""
     n = 0
@@ -106,13 +106,13 @@ async def call(
             result = fn(*args, **kwargs)
             return await result if inspect.isawaitable(result) else result
         except Exception as error:
-            wait_s = patience.wait_s(error, n)
+            wait_s = options.wait_s(error, n)
             if wait_s is None:
                 raise
-            _note(line, error, n, patience, wait_s)
+            _note(channel, error, n, options, wait_s)
         until = time.monotonic() + wait_s
         while True:
-            line.report()
+            channel.report()
             left_s = max(0.0, until - time.monotonic())
             # The task is cancelled here if the job should stop.
             await asyncio.sleep(min(left_s, MOVE_S))
@@ -121,12 +121,12 @@ async def call(
 
 
 def call_blocking(
-    line: HandlerChannel,
+    channel: HandlerChannel,
     check: Callable[[], None],
     fn: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    patience: Patience,
+    options: CallRetryOptions,
 ) -> Any:
     """The same in a plain handler; `check` ends it where it should stop."""
     if inspect.iscoroutinefunction(fn):
@@ -138,24 +138,24 @@ def call_blocking(
         try:
             return fn(*args, **kwargs)
         except Exception as error:
-            wait_s = patience.wait_s(error, n)
+            wait_s = options.wait_s(error, n)
             if wait_s is None:
                 raise
-            _note(line, error, n, patience, wait_s)
+            _note(channel, error, n, options, wait_s)
         until = time.monotonic() + wait_s
         moves_at = 0.0
         while (left_s := until - time.monotonic()) > 0:
             check()
             if time.monotonic() >= moves_at:
-                line.report()
+                channel.report()
                 moves_at = time.monotonic() + MOVE_S
             time.sleep(min(left_s, TICK_S))
 
 
 def _note(
-    line: HandlerChannel, error: Exception, n: int, patience: Patience, wait_s: float
+    channel: HandlerChannel, error: Exception, n: int, options: CallRetryOptions, wait_s: float
 ) -> None:
-    line.log(
+    channel.log(
         "warning",
-        f"try {n} of {patience.tries} failed with {type(error).__name__}; next in {wait_s:.1f} s",
+        f"try {n} of {options.tries} failed with {type(error).__name__}; next in {wait_s:.1f} s",
     )

@@ -22,7 +22,7 @@ from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
 from laneway.domain.step_results import UNSAID
 from laneway.domain.text import escape_text
-from laneway.engine.run.call_retry import Patience, call, call_blocking
+from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
 from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, after_finish
 from laneway.engine.run.steps import Steps, to_the_end
 from laneway.errors import InvalidInput
@@ -63,10 +63,10 @@ class _Memory:
 
 
 class _Common:
-    __slots__ = ("_line", "_log", "_memory", "_own", "_steps")
+    __slots__ = ("_channel", "_log", "_memory", "_own", "_steps")
 
-    def __init__(self, line: HandlerChannel) -> None:
-        self._line = line
+    def __init__(self, channel: HandlerChannel) -> None:
+        self._channel = channel
         self._memory: _Memory | None = None
         self._log: Log | None = None
         self._steps: Steps | None = None
@@ -74,16 +74,16 @@ class _Common:
 
     @property
     def job_id(self) -> UUID:
-        return self._line.claim.job_id
+        return self._channel.claim.job_id
 
     @property
     def attempt(self) -> int:
         """The number of this claim: 1 for the first start."""
-        return self._line.claim.attempt
+        return self._channel.claim.attempt
 
     @property
     def payload(self) -> Any:
-        return self._line.payload
+        return self._channel.payload
 
     @property
     def checkpoint(self) -> Any:
@@ -93,17 +93,17 @@ class _Common:
     @property
     def resources(self) -> SimpleNamespace:
         """What `on_start` loaded in this process."""
-        return self._line.resources
+        return self._channel.resources
 
     @property
     def cancelled(self) -> bool:
         """True once the handler should stop: cancelled, late, superseded or shutting down."""
-        return self._line.stop_reason is not None
+        return self._channel.stop_reason is not None
 
     @property
     def log(self) -> Log:
         if self._log is None:
-            self._log = Log(self._line)
+            self._log = Log(self._channel)
         return self._log
 
     @property
@@ -114,7 +114,7 @@ class _Common:
     @property
     def _my_steps(self) -> Steps:
         if self._steps is None:
-            self._steps = Steps(self._line)
+            self._steps = Steps(self._channel)
         return self._steps
 
     @property
@@ -123,13 +123,13 @@ class _Common:
             # With it comes the driver, which a child process may never need.
             from laneway.engine.run.handler_transaction import HandlerTransaction
 
-            self._own = HandlerTransaction(self._line)
+            self._own = HandlerTransaction(self._channel)
         return self._own
 
     @property
     def _remembered(self) -> _Memory:
         if self._memory is None:
-            self._memory = _Memory(self._line.checkpoint, self._line.limits)
+            self._memory = _Memory(self._channel.checkpoint, self._channel.limits)
         return self._memory
 
     def _check_open(self, verb: str) -> None:
@@ -139,7 +139,7 @@ class _Common:
     def _report(
         self, done: float | None, total: float | None, message: str | None, stage: str | None
     ) -> None:
-        self._line.report(
+        self._channel.report(
             stage=escape_text(redact(stage))[:256] if stage is not None else None,
             done=_number("done", done),
             total=_number("total", total),
@@ -148,7 +148,7 @@ class _Common:
 
     def _reached(self, name: str, place: int, total: int | None) -> None:
         self._remembered.tracked[name] = place
-        self._line.report(
+        self._channel.report(
             done=float(place),
             total=None if total is None else float(total),
             checkpoint=self._remembered.text(),
@@ -198,8 +198,8 @@ class Context(_Common):
         """Stores a checkpoint; once it returns, the next attempt will see it."""
         self._check_open("save")
         self._remembered.state = state
-        self._line.report(checkpoint=self._remembered.text())
-        await self._line.ask("flush")
+        self._channel.report(checkpoint=self._remembered.text())
+        await self._channel.ask("flush")
 
     @overload
     async def step(
@@ -228,20 +228,20 @@ class Context(_Common):
 
     async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Calls fn until it succeeds, with a growing pause; `options` as in `Patience.split`."""
-        patience, kwargs = Patience.split(options)
-        return await call(self._line, fn, args, kwargs, patience)
+        retry_options, kwargs = CallRetryOptions.split(options)
+        return await call(self._channel, fn, args, kwargs, retry_options)
 
     @asynccontextmanager
     async def limit(self, *names: str) -> AsyncIterator[None]:
         """Holds one of each limit named inside of `async with`, waiting for its turn."""
-        claim, taken = self._line.claim, _limit_names(names)
+        claim, taken = self._channel.claim, _limit_names(names)
         self._check_open("limit")
-        await self._line.ask("acquire", names=taken, inside=held_around(claim, taken))
+        await self._channel.ask("acquire", names=taken, inside=held_around(claim, taken))
         try:
             with inside(claim, taken):
                 yield
         finally:
-            await to_the_end(self._line.ask("release", names=taken))
+            await to_the_end(self._channel.ask("release", names=taken))
 
     async def guard(self, conn: object) -> None:
         """Makes sure that this attempt is still the running one when your transaction commits.
@@ -258,7 +258,7 @@ class Context(_Common):
 
     async def _met(self, answer: str) -> None:
         if answer != "held":
-            await self._line.ask("met", answer=answer)
+            await self._channel.ask("met", answer=answer)
             # The worker cancels this handler now: once, so that what it cleans up is not disturbed.
             await asyncio.sleep(CANCEL_S)
             raise asyncio.CancelledError("cancel requested")
@@ -285,7 +285,7 @@ class Context(_Common):
             yield item
             self._reached(name, place, count)
             if durable:
-                await self._line.ask("flush")
+                await self._channel.ask("flush")
             else:
                 await asyncio.sleep(0)
 
@@ -306,8 +306,8 @@ class SyncContext(_Common):
 
     def check(self) -> None:
         """Ends the handler here if it should stop; every other call checks too."""
-        if self._line.stop_reason is not None:
-            raise Interrupted(self._line.stop_reason)
+        if self._channel.stop_reason is not None:
+            raise Interrupted(self._channel.stop_reason)
 
     def progress(
         self,
@@ -326,8 +326,8 @@ class SyncContext(_Common):
         self.check()
         self._check_open("save")
         self._remembered.state = state
-        self._line.report(checkpoint=self._remembered.text())
-        self._line.ask_blocking("flush")
+        self._channel.report(checkpoint=self._remembered.text())
+        self._channel.ask_blocking("flush")
 
     def step(
         self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
@@ -341,23 +341,23 @@ class SyncContext(_Common):
 
     def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
         """Calls fn until it succeeds, with a growing pause; stops where the handler should stop."""
-        patience, kwargs = Patience.split(options)
-        result: T = call_blocking(self._line, self.check, fn, args, kwargs, patience)
+        retry_options, kwargs = CallRetryOptions.split(options)
+        result: T = call_blocking(self._channel, self.check, fn, args, kwargs, retry_options)
         return result
 
     @contextmanager
     def limit(self, *names: str) -> Iterator[None]:
         """Holds one of each limit named inside of `with`, waiting for its turn."""
         self.check()
-        claim, taken = self._line.claim, _limit_names(names)
+        claim, taken = self._channel.claim, _limit_names(names)
         self._check_open("limit")
-        self._line.ask_blocking("acquire", names=taken, inside=held_around(claim, taken))
+        self._channel.ask_blocking("acquire", names=taken, inside=held_around(claim, taken))
         try:
             self.check()
             with inside(claim, taken):
                 yield
         finally:
-            self._line.ask_blocking("release", names=taken)
+            self._channel.ask_blocking("release", names=taken)
 
     def guard(self, conn: object) -> None:
         """Makes sure that this attempt is still the running one when your transaction commits."""
@@ -373,7 +373,7 @@ class SyncContext(_Common):
 
     def _met(self, answer: str) -> None:
         if answer != "held":
-            self._line.ask_blocking("met", answer=answer)
+            self._channel.ask_blocking("met", answer=answer)
             self.check()
             raise Interrupted("cancel")
 
@@ -394,5 +394,5 @@ class SyncContext(_Common):
             yield item
             self._reached(name, place, count)
             if durable:
-                self._line.ask_blocking("flush")
+                self._channel.ask_blocking("flush")
         self.check()

@@ -24,7 +24,7 @@ from laneway.engine.lease.loss_log import LossLog
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.registry import Registry
 from laneway.engine.run import attempt_outcomes
-from laneway.engine.run.attempt import Run, StopReason, here
+from laneway.engine.run.attempt import Run, StopReason, current_run
 from laneway.engine.run.context import Context, SyncContext
 from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.handler_channel import Interrupted
@@ -47,7 +47,7 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        rooms: Capacity,
+        capacity: Capacity,
         requests: HandlerRequests,
         completer: Completer,
         pool: ProcessPool,
@@ -61,7 +61,7 @@ class Executor:
         on_left: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self._registry = registry
-        self._rooms = rooms
+        self._capacity = capacity
         self._requests = requests
         self._completer = completer
         self._pool = pool
@@ -74,11 +74,11 @@ class Executor:
         self._on_void = on_void
         self._on_left = on_left
         self._is_traced = False
-        self._losses = LossLog()
+        self._loss_log = LossLog()
         self._threads = Threads()
         self._children = ChildRuns(self, pool, requests, settings, resources)
         self._loop = asyncio.get_running_loop()
-        self._turns = InlineTasks(self._loop, self._on_loop, self._broke_off)
+        self._inline_tasks = InlineTasks(self._loop, self._on_loop, self._broke_off)
         self.active: dict[tuple[int, int], Run] = {}
         self.quiet = asyncio.Event()
         self.quiet.set()
@@ -118,13 +118,13 @@ class Executor:
                 log.error("job %s could not be started: %s", run.claim.job_id, summary_of(error))
                 self.end(run, attempt_outcomes.of_error(run, error))
         if on_loop:
-            self._turns.start(on_loop)
+            self._inline_tasks.start(on_loop)
 
     def _begin(self, run: Run) -> None:
         if run.place == "apart":
-            self._spawn(run, self._children.run_apart(run))
+            self._spawn(run, self._children.run_suspect(run))
         elif run.handler.isolation == "async":
-            self._turns.start(deque([run]))
+            self._inline_tasks.start(deque([run]))
         elif run.handler.isolation == "thread":
             self._in_thread(run)
         else:
@@ -132,7 +132,7 @@ class Executor:
 
     def enter(self, run: Run) -> None:
         """What runs from here on, in a context of its own, belongs to the run."""
-        here.set((run, self._name))
+        current_run.set((run, self._name))
         if self._is_traced:
             run.span = tracing.begin(
                 run.handler.job_type,
@@ -173,31 +173,31 @@ class Executor:
         before = run.stop_reason
         self.stop(run, reason)
         if run.stop_reason != before:
-            self._losses.tell(run.handler.job_type, run.claim, answer)
+            self._loss_log.log(run.handler.job_type, run.claim, answer)
 
     async def close(self) -> None:
         """Lets go of what is still running; its jobs have ended or will lapse."""
         self._threads.close()
         for run in self.active.values():
-            for ask in list(run.asks):
+            for ask in list(run.open_requests):
                 ask.cancel()
-        for task in self._turns.tasks:
+        for task in self._inline_tasks.tasks:
             task.cancel()
-        if self._turns.tasks:
+        if self._inline_tasks.tasks:
             # A handler that swallows its cancellation must not keep the worker.
-            await asyncio.wait(self._turns.tasks, timeout=CLOSE_S)
+            await asyncio.wait(self._inline_tasks.tasks, timeout=CLOSE_S)
         await self._requests.close()
-        self._losses.close()
+        self._loss_log.close()
 
     # On the event loop ------------------------------------------------------------------------
 
     def _spawn(self, run: Run, work: Any) -> None:
         task = self._loop.create_task(work)
-        self._turns.tasks.add(task)
+        self._inline_tasks.tasks.add(task)
         task.add_done_callback(partial(self._task_ended, run))
 
     def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
-        self._turns.tasks.discard(task)
+        self._inline_tasks.tasks.discard(task)
         if run.place == "returned":
             run.place = "here"
             self._begin(run)
@@ -235,10 +235,12 @@ class Executor:
             # A validator of the user's own.
             self.end(run, attempt_outcomes.of_error(run, error))
             return
-        line = LoopChannel(run, self._requests, payload, checkpoint, self._resources, self._limits)
+        channel = LoopChannel(
+            run, self._requests, payload, checkpoint, self._resources, self._limits
+        )
         verdict: Verdict | None
         try:
-            work = handler.fn(Context(line), **kwargs)
+            work = handler.fn(Context(channel), **kwargs)
             if self._marker is not None:
                 work = self._marker.watch(run.claim.seq, work)
             result = await work
@@ -312,11 +314,11 @@ class Executor:
             return attempt_outcomes.of_bad_payload(run, error)
         except BaseException as error:
             return attempt_outcomes.of_error(run, error)
-        line = ThreadChannel(
+        channel = ThreadChannel(
             self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
         )
         try:
-            result = run.handler.fn(SyncContext(line), **kwargs)
+            result = run.handler.fn(SyncContext(channel), **kwargs)
             if forks.is_fork:
                 forks.end()
             return self._returned(run, result)
@@ -390,7 +392,7 @@ class Executor:
         del self.active[run.claim.seq, run.claim.attempt]
         if self._marker is not None and run.mark is not None:
             self._marker.end(run.mark)
-        self._rooms.give_back(run.lane, run.handler.isolation)
+        self._capacity.release(run.lane, run.handler.isolation)
         self._on_room()
         if not self.active:
             self.quiet.set()

@@ -62,10 +62,10 @@ class HandlerChannel(Protocol):
 class Log:
     """`ctx.log("text")`, or by level: `ctx.log.warning("text")`. Kept with the attempt."""
 
-    __slots__ = ("_line",)
+    __slots__ = ("_channel",)
 
-    def __init__(self, line: HandlerChannel) -> None:
-        self._line = line
+    def __init__(self, channel: HandlerChannel) -> None:
+        self._channel = channel
 
     def __call__(self, message: object, level: str = "info") -> None:
         if level not in ("debug", "info", "warning", "error"):
@@ -74,7 +74,7 @@ class Log:
         text = escape_text(redact(str(message)))
         if len(text) > LONGEST_LINE:
             text = text[:LONGEST_LINE] + " …"
-        self._line.log(level, text)
+        self._channel.log(level, text)
 
     def debug(self, message: object) -> None:
         self(message, "debug")

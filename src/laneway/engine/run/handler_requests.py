@@ -37,16 +37,16 @@ class HandlerRequests:
 
     def __init__(
         self,
-        ledger: AttemptStore,
-        complaints: ThrottledWarnings,
+        store: AttemptStore,
+        warnings: ThrottledWarnings,
         on_answer: Callable[[WriteResult], None],
     ) -> None:
-        self.reporter = Reporter(ledger, complaints, on_answer)
-        self._ledger = ledger
-        self.has_database = ledger.has_database
-        self._complaints = complaints
+        self.reporter = Reporter(store, warnings, on_answer)
+        self._store = store
+        self.has_database = store.has_database
+        self._warnings = warnings
         self._on_answer = on_answer
-        self.limits = CallLimits(ledger, complaints)
+        self.limits = CallLimits(store, warnings)
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
         """The answer; raises StaleAttempt where the attempt is not the one running."""
@@ -67,7 +67,7 @@ class HandlerRequests:
                 await self._finishing(run)
             case "met":
                 run.is_finishing = False
-                self._tell(run, body["answer"], at_once=False)
+                self._handle_refusal(run, body["answer"], at_once=False)
             case _:
                 raise AssertionError(what)
         return None
@@ -78,7 +78,7 @@ class HandlerRequests:
     async def _acquire(self, run: Run, names: list[str], inside: dict[str, int]) -> None:
         answer = await self.limits.acquire(run, names, inside)
         if answer != "granted":
-            self._tell(run, answer, at_once=False)
+            self._handle_refusal(run, answer, at_once=False)
             # It is cancelled now, and must not go on with what it has not got.
             await asyncio.sleep(CANCEL_S)
             raise asyncio.CancelledError
@@ -89,7 +89,7 @@ class HandlerRequests:
         failures = 0
         while True:
             try:
-                return await self._ledger.read_steps(run.claim)
+                return await self._store.read_steps(run.claim)
             except DatabaseUnavailable as error:
                 failures += 1
                 await self._put_off(run, error, failures)
@@ -98,13 +98,13 @@ class HandlerRequests:
         failures = 0
         while True:
             try:
-                kept = await self._ledger.keep_step(run.claim, name, result, took_s)
+                kept = await self._store.keep_step(run.claim, name, result, took_s)
             except DatabaseUnavailable as error:
                 failures += 1
                 await self._put_off(run, error, failures)
                 continue
             if kept.answer != "busy":
-                self._tell(run, kept.answer, at_once=True)
+                self._handle_refusal(run, kept.answer, at_once=True)
                 return kept.result
             if run.ended:
                 raise StaleAttempt(f"attempt {run.claim.attempt} is over")
@@ -117,7 +117,7 @@ class HandlerRequests:
         """What a step has done is not lost with a connection: again, unless the job should stop."""
         if isinstance(error, SchemaMismatch) or run.stop_reason is not None:
             raise error
-        self._complaints.tell("step", error)
+        self._warnings.warn("step", error)
         longest = min(LONGEST_BACKOFF_S, 0.05 * 2.0 ** min(failures, 10))
         await asyncio.sleep(longest * random.uniform(0.5, 1.0))
 
@@ -137,7 +137,7 @@ class HandlerRequests:
 
     # What was answered ----------------------------------------------------------------------------
 
-    def _tell(self, run: Run, answer: str, *, at_once: bool) -> None:
+    def _handle_refusal(self, run: Run, answer: str, *, at_once: bool) -> None:
         """Stops a run that is to be cancelled; raises StaleAttempt in one that is superseded.
 
         Not at once where this may be the handler's own task: it is cancelled while it waits. And

@@ -13,19 +13,19 @@ from laneway.store.statement import Statement
 class HandlerTransaction:
     """What one attempt says in transactions of its handler."""
 
-    __slots__ = ("_line", "has_finished")
+    __slots__ = ("_channel", "has_finished")
 
-    def __init__(self, line: HandlerChannel) -> None:
-        if not line.has_database:
+    def __init__(self, channel: HandlerChannel) -> None:
+        if not channel.has_database:
             raise NeedsDatabase("ctx.guard and ctx.finish need a worker with a database connection")
-        self._line = line
+        self._channel = channel
         # Called and answered; the caller may still roll it back.
         self.has_finished = False
 
     async def guard(self, conn: object) -> str:
         """held, cancel_requested or fenced, for the rest of the caller's transaction."""
         borrowed = borrow(conn)
-        held = await borrowed.run(caller_transaction.guard(self._line.claim))
+        held = await borrowed.run(caller_transaction.guard(self._channel.claim))
         if held.answer == "held" and not await borrowed.run(
             caller_transaction.is_still_in(held.xid)
         ):
@@ -40,29 +40,29 @@ class HandlerTransaction:
     async def finish(self, conn: object, result: object) -> str:
         """finished, cancel_requested or fenced, once the caller's transaction is committed."""
         borrowed, statement = borrow(conn), self._statement(result)
-        await self._line.ask("finishing")
+        await self._channel.ask("finishing")
         try:
             answer = await borrowed.run(statement)
         except BaseException:
             if not self.has_finished:
-                await self._line.ask("met", answer="failed")
+                await self._channel.ask("met", answer="failed")
             raise
         return self._answered(answer)
 
     def finish_blocking(self, conn: object, result: object) -> str:
         borrowed, statement = borrow(_sync(conn)), self._statement(result)
-        self._line.ask_blocking("finishing")
+        self._channel.ask_blocking("finishing")
         try:
             answer = run_now(borrowed.run(statement))
         except BaseException:
             if not self.has_finished:
-                self._line.ask_blocking("met", answer="failed")
+                self._channel.ask_blocking("met", answer="failed")
             raise
         return self._answered(answer)
 
     def _statement(self, result: object) -> Statement[str]:
-        text = encode_result(result, self._line.limits)
-        return caller_transaction.finish(self._line.claim, text, self._line.ran_s)
+        text = encode_result(result, self._channel.limits)
+        return caller_transaction.finish(self._channel.claim, text, self._channel.ran_s)
 
     def _answered(self, answer: str) -> str:
         if answer == "fenced" and self.has_finished:

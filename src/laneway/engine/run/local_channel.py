@@ -95,14 +95,14 @@ class LoopChannel:
     def ask_blocking(self, what: str, **body: Any) -> Any:
         raise AssertionError("the event loop cannot wait for itself")
 
-    async def ask_apart(self, what: str, body: dict[str, Any]) -> Any:
+    async def ask_in_task(self, what: str, body: dict[str, Any]) -> Any:
         """For handlers elsewhere, in a task of its own that ends when the run should."""
         task = asyncio.ensure_future(self._requests.answer(self._run, what, body))
-        self._run.asks[task] = what
+        self._run.open_requests[task] = what
         try:
             return await task
         finally:
-            del self._run.asks[task]
+            del self._run.open_requests[task]
 
 
 class ThreadChannel(LoopChannel):
@@ -127,7 +127,7 @@ class ThreadChannel(LoopChannel):
     def ask_blocking(self, what: str, **body: Any) -> Any:
         if forks.is_fork:
             raise forks.refused()
-        asked = asyncio.run_coroutine_threadsafe(self.ask_apart(what, body), self._loop)
+        asked = asyncio.run_coroutine_threadsafe(self.ask_in_task(what, body), self._loop)
         try:
             return asked.result()
         except CancelledError:

@@ -20,12 +20,12 @@ NAME_BYTES = 200
 class Steps:
     """The steps of one attempt: the results there are, and the names it has used."""
 
-    __slots__ = ("_found", "_line", "_reading", "_used")
+    __slots__ = ("_channel", "_found", "_reading", "_used")
 
-    def __init__(self, line: HandlerChannel) -> None:
-        self._line = line
+    def __init__(self, channel: HandlerChannel) -> None:
+        self._channel = channel
         # A first attempt finds none and need not ask.
-        self._found: dict[str, str] | None = {} if line.claim.attempt == 1 else None
+        self._found: dict[str, str] | None = {} if channel.claim.attempt == 1 else None
         self._used: set[str] = set()
         self._reading = asyncio.Lock()
 
@@ -42,7 +42,7 @@ class Steps:
         try:
             async with self._reading:
                 if self._found is None:
-                    self._found = await self._line.ask("steps")
+                    self._found = await self._channel.ask("steps")
             if name in self._found:
                 return returns.decode(self._found[name])
             began = time.monotonic()
@@ -50,7 +50,9 @@ class Steps:
             if inspect.isawaitable(value):
                 value = await value
             text, took_s = returns.encode(value), time.monotonic() - began
-            kept = await to_the_end(self._line.ask("keep", name=name, result=text, took_s=took_s))
+            kept = await to_the_end(
+                self._channel.ask("keep", name=name, result=text, took_s=took_s)
+            )
         except BaseException:
             self._used.discard(name)
             raise
@@ -68,14 +70,14 @@ class Steps:
         returns = self._begin(name, fn, hint)
         try:
             if self._found is None:
-                self._found = self._line.ask_blocking("steps")
+                self._found = self._channel.ask_blocking("steps")
             if name in self._found:
                 return returns.decode(self._found[name])
             if inspect.iscoroutinefunction(fn):
                 raise InvalidInput(_named(name), "is async, but its handler is a plain function")
             began = time.monotonic()
             text, took_s = returns.encode(fn(*args, **kwargs)), time.monotonic() - began
-            kept = self._line.ask_blocking("keep", name=name, result=text, took_s=took_s)
+            kept = self._channel.ask_blocking("keep", name=name, result=text, took_s=took_s)
         except BaseException:
             self._used.discard(name)
             raise
@@ -87,7 +89,7 @@ class Steps:
             raise InvalidInput(
                 _named(name), "ran already in this attempt: names are unique within a job"
             )
-        returns = StepResults.of(_named(name), fn, hint, self._line.limits)
+        returns = StepResults.of(_named(name), fn, hint, self._channel.limits)
         self._used.add(name)
         return returns
 

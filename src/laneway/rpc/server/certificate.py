@@ -64,9 +64,9 @@ class Certificate:
                 return None
             self._marks = marks
         if trouble is not None:
-            self._complaints.tell(_CAUSE, f"{trouble}; the certificate read before stays in use")
+            self._complaints.warn(_CAUSE, f"{trouble}; the certificate read before stays in use")
         else:
-            self._complaints.over(_CAUSE)
+            self._complaints.resolved(_CAUSE)
             log.info("the certificate in %s was renewed", self._cert)
         return read
 

@@ -95,7 +95,7 @@ class DispatchServer:
             rotation=self.rotation,
             state=lambda: self._state,
             refresh=self.refresh,
-            tell_others=self._neighbours.tell,
+            tell_others=self._neighbours.wake,
             max_bytes=settings.grpc_assignment_bytes - FRAME_BYTES,
         )
         self.poller = Poller(
@@ -106,7 +106,7 @@ class DispatchServer:
             lambda: self._state,
             self.refresh,
             self.rotation.tell,
-            self._neighbours.tell,
+            self._neighbours.wake,
         )
         self.presence = Presence(
             self.database,
@@ -124,7 +124,7 @@ class DispatchServer:
     async def start(self) -> None:
         """Connects, and begins the leader's duties; raises DatabaseUnavailable."""
         try:
-            await self.duties.introduce()
+            await self.duties.register()
             await self.refresh()
         except BaseException:
             await self._close()
@@ -305,7 +305,7 @@ class DispatchServer:
         """There is work that a notification has not told."""
         self.rotation.tell(job_types)
         self.poller.wake()
-        self._neighbours.tell(job_types)
+        self._neighbours.wake(job_types)
 
     def _on_listening(self) -> None:
         self.rotation.tell_all()

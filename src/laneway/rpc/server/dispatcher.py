@@ -146,15 +146,15 @@ class Dispatcher:
         tools = LaneTools(
             worker_id=self.worker_id,
             database=shared.claims,
-            rooms=self.room,
+            capacity=self.room,
             executor=self,
             completer=shared.completer,
             heartbeat=self,
             version=lambda: shared.state().version,
             refresh=shared.refresh,
-            tell_others=shared.tell_others,
+            wake_peers=shared.tell_others,
             claiming=shared.claiming,
-            counting=shared.counting,
+            metrics=shared.counting,
             is_drained=lambda: self.is_drained or self.end is not None,
             claim=partial(claim, session=self.session),
         )
@@ -281,7 +281,7 @@ class Dispatcher:
         try:
             steps = await self._steps([x.assignment.claim for x in parcels])
         except DatabaseUnavailable as error:
-            self._shared.complaints.tell("steps", error)
+            self._shared.complaints.warn("steps", error)
             again = [one for one in parcels if one.assignment.claim.attempt > 1]
             parcels, steps = [one for one in parcels if one.assignment.claim.attempt == 1], {}
             self._outbox.put_back(again)

@@ -153,6 +153,6 @@ def _told(name: str, error: Exception) -> tuple[grpc.StatusCode, str]:
         return grpc.StatusCode.INTERNAL, "something went wrong here; the server's log has it"
     if status is grpc.StatusCode.UNAVAILABLE:
         # It names hosts and accounts; and a hundred workers ask again and again.
-        _complaints.tell(name, error)
+        _complaints.warn(name, error)
         return status, _UNAVAILABLE
     return status, str(error)

@@ -110,14 +110,14 @@ class StreamLoop(LaneLoop):
         except Exception as error:
             # The stream stays, and somebody tries again.
             is_known = isinstance(error, LanewayError)
-            self._complaints.tell(self.name, error if is_known else repr(error))
+            self._warnings.warn(self.name, error if is_known else repr(error))
             self._has_failed = True
             self._portion.shrink()
             self._rotation.failed(self)
             return None
         if self._has_failed:
             self._has_failed = False
-            self._complaints.over(self.name)
+            self._warnings.resolved(self.name)
         self._tell(delay)
         return None
 

@@ -70,7 +70,7 @@ class AssignmentStream(Service):
             return 0.0
         self._connection.move_on()
         if was_known and time.monotonic() - began > LASTING_S:
-            self._complaints.tell(self.name, f"{failure}; connecting again")
+            self._warnings.warn(self.name, f"{failure}; connecting again")
             return random.uniform(SOONEST_S, SOON_S)
         if isinstance(failure, FINAL):
             if not self.first.done():
@@ -102,7 +102,7 @@ class AssignmentStream(Service):
 
     def _greeted(self) -> None:
         self.known.set()
-        self._complaints.over(self.name)
+        self._warnings.resolved(self.name)
         if not self.first.done():
             self.first.set_result(None)
 

@@ -191,7 +191,7 @@ class RemoteWorker:
                 return await self._connection.check(str(self.id))
             except DatabaseUnavailable as error:
                 failures += 1
-                self._complaints.tell("start", f"{error} (is --server right? trying again)")
+                self._complaints.warn("start", f"{error} (is --server right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 10)))
 
     def trouble(self) -> str | None:
