@@ -8,8 +8,8 @@
     async def greet(ctx: Context, name: str) -> str:
         return f"hello {name}"
 
-Public are the names below, which load on first use so that `import laneway` stays cheap, the errors
-of laneway.errors, and the operators' verbs in laneway.control.
+The public names are those below, the errors in laneway.errors and the operators' verbs in
+laneway.control. The names below load on first use, so that `import laneway` stays cheap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from laneway.engine.run.context import Context, SyncContext
     from laneway.errors import LanewayError
 
-_HOMES = {
+_MODULES = {
     "Analysis": "laneway.domain.approval",
     "Approval": "laneway.domain.approval",
     "Cancel": "laneway.domain.handler_signals",
@@ -70,10 +70,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'laneway' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
 """Every error Laneway raises on purpose.
 
 LanewayError
-├── InvalidInput            what was given breaks a rule; names the field and the rule
+├── InvalidInput            an input breaks a rule; names the field and the rule
 ├── NotFound                no such job, lane, worker or job type
-├── Refused                 the state found does not allow the verb
+├── Refused                 the current state does not allow the verb
 │   ├── StaleAttempt        a write named an attempt that is not the one running
 │   └── JobFailed           the awaited job ended in failed or cancelled
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
@@ -11,16 +11,16 @@ LanewayError
 │   └── UnsuitableDatabase  the database or role is set up so that no retry can help
 │       └── MissingRight    the database role lacks a right
 ├── UnreadableValue         the database holds a value that this code cannot read
-├── Unauthenticated         nobody is known by what was shown, or nothing was
+├── Unauthenticated         the credentials are missing or invalid
 ├── Forbidden               the principal may not do this
-├── RateLimited             too much in too short a time; says when there may be more
-│   └── QuotaExceeded       more would wait than the grants of the principal allow
-├── ServerError             a server answered what a client cannot go on with
-│   └── ServerUnreachable   a server cannot be reached, or refuses to serve for now
-├── NeedsDatabase           the verb works only where a database connection is at hand
+├── RateLimited             too many requests; says when to try again
+│   └── QuotaExceeded       more jobs would wait than the principal's grants allow
+├── ServerError             the server's response could not be used
+│   └── ServerUnreachable   the server cannot be reached, or refuses to serve for now
+├── NeedsDatabase           the verb needs a database connection, and this process has none
 └── ConfigError             a setting is wrong; names the setting
 
-`code` is stable and shared by every door (HTTP problem, gRPC status, command line).
+`code` is stable and the same in HTTP problems, gRPC statuses and the command line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LanewayError(Exception):
 
 
 class InvalidInput(LanewayError):
-    """What was given breaks a rule."""
+    """An input breaks a rule."""
 
     code = "invalid_input"
 
@@ -44,7 +44,7 @@ class InvalidInput(LanewayError):
 
 
 class NotFound(LanewayError):
-    """No such object; of a lane, limit, schedule, role or principal with `kind` and `name`."""
+    """No such object; lanes, limits, schedules, roles and principals set `kind` and `name`."""
 
     code = "not_found"
 
@@ -55,7 +55,7 @@ class NotFound(LanewayError):
 
 
 class Refused(LanewayError):
-    """The state found does not allow the verb."""
+    """The current state does not allow the verb."""
 
     code = "refused"
 
@@ -106,7 +106,7 @@ class UnreadableValue(LanewayError):
 
 
 class Unauthenticated(LanewayError):
-    """Nobody is known by what was shown, or nothing was."""
+    """The credentials are missing or invalid."""
 
     code = "unauthenticated"
 
@@ -118,7 +118,7 @@ class Forbidden(LanewayError):
 
 
 class RateLimited(LanewayError):
-    """Too much in too short a time; after `retry_after` seconds there may be more."""
+    """Too many requests; try again after `retry_after` seconds."""
 
     code = "rate_limited"
 
@@ -128,7 +128,7 @@ class RateLimited(LanewayError):
 
 
 class QuotaExceeded(RateLimited):
-    """More would wait than the grants of the principal allow: which bound, and what it is."""
+    """More jobs would wait than the principal's grants allow; `bound` and `limit` say which."""
 
     code = "quota_exceeded"
 
@@ -146,19 +146,19 @@ class QuotaExceeded(RateLimited):
 
 
 class ServerError(LanewayError):
-    """A server answered what a client cannot go on with."""
+    """The server's response could not be used."""
 
     code = "server_error"
 
 
 class ServerUnreachable(ServerError):
-    """A server cannot be reached, or refuses to serve for now."""
+    """The server cannot be reached, or refuses to serve for now."""
 
     code = "server_unreachable"
 
 
 class NeedsDatabase(LanewayError):
-    """Works only where a database connection is at hand."""
+    """The verb needs a database connection, and this process has none."""
 
     code = "needs_database"
 

@@ -1,10 +1,10 @@
-"""Cut forked processes off from the worker that they were forked in.
+"""Isolates processes that handlers fork from their worker.
 
-A handler may fork: by itself, by multiprocessing, by a library. The forked child gets copies of the
-worker's connections, pipes and signal handlers, and goes on in the middle of its event loop. Left
-alone it keeps pipes open that must end with the worker, passes its signals to the worker's loop,
-and runs the worker's code on. Here its copies are replaced by /dev/null, and it ends where the
-handler ends.
+A handler may fork: directly, through multiprocessing or in a library. The forked child inherits the
+worker's connections, pipes and signal handlers, and continues in the middle of its event loop. Such
+a child would keep pipes open that must end with the worker, pass its signals to the worker's loop
+and go on running the worker's code. This module replaces the inherited descriptors by /dev/null
+and ends the child where the handler ends.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class DescriptorOwner(Protocol):
     """Holds file descriptors that no forked child may use."""
 
     def fds(self) -> Iterable[int]:
-        """Those that are open now."""
+        """The descriptors that are open now."""
         ...
 
 
 class Fds:
-    """An owner of descriptors until `let_go`.
+    """Owns descriptors until `let_go`.
 
-    An event loop closes some of them earlier, by itself. Their numbers may mean files of the
-    application then, which are not ours to replace.
+    An event loop may close some of them earlier. Their numbers may then belong to files of the
+    application, which must not be replaced.
     """
 
     def __init__(self, *fds: int) -> None:
@@ -50,7 +50,7 @@ class Fds:
 
 
 def _file_of(fd: int) -> tuple[int, int] | None:
-    """Device and number of the open file; None: there is none."""
+    """The device and inode of the open file; None if the descriptor is closed."""
     try:
         found = os.fstat(fd)
     except OSError:
@@ -64,21 +64,21 @@ is_fork = False
 _owners: weakref.WeakSet[DescriptorOwner] = weakref.WeakSet()
 _loops: list[asyncio.AbstractEventLoop | None] = []
 _handlers: dict[int, object] = {}
-_kept_back = threading.local()
+_blocked = threading.local()
 
 
 def own(owner: DescriptorOwner) -> None:
-    """Cut forked children off from what the owner holds, for as long as there is an owner."""
+    """Replaces the owner's descriptors in forked children, as long as the owner exists."""
     _owners.add(owner)
 
 
 def own_signals(numbers: Iterable[int]) -> None:
-    """Give forked children the default for these signals, unless somebody has replaced ours."""
+    """Restores the default of these signals in forked children, unless a handler replaced ours."""
     _handlers.update({number: signal.getsignal(number) for number in numbers})
 
 
 def enter(loop: asyncio.AbstractEventLoop | None) -> None:
-    """Handlers run here, on this loop if any: processes that they fork must not run it on."""
+    """Marks that handlers run in this process, on this loop; forked children stop the loop."""
     global is_fork
     if is_fork:
         # This process has its own worker now.
@@ -93,12 +93,12 @@ def leave(loop: asyncio.AbstractEventLoop | None) -> None:
 
 
 def refused() -> Refused:
-    """What a context says in a forked process, which nobody there could answer."""
-    return Refused("ctx was used in a process that the handler forked: use it in the handler's own")
+    """The error of a context in a forked process, where its requests cannot be answered."""
+    return Refused("ctx cannot be used in a forked process: use it in the handler's process")
 
 
 def end(error: BaseException | None = None) -> NoReturn:
-    """End this forked process as a program ends that returned, or raised."""
+    """Ends this forked process with the exit code of a program that returned or raised."""
     code = 0
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -112,13 +112,13 @@ def end(error: BaseException | None = None) -> NoReturn:
 
 
 def _before_fork() -> None:
-    """Keep signals back until the child has its own handlers: else it would lose them."""
+    """Blocks signals until the child has its own handlers, so that none is lost."""
     if _loops:
-        _kept_back.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _handlers)
+        _blocked.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _handlers)
 
 
 def _after_fork_in_parent() -> None:
-    mask = _kept_back.__dict__.pop("mask", None)
+    mask = _blocked.__dict__.pop("mask", None)
     if mask is not None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -126,42 +126,42 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     try:
         if _owners:
-            _cut_off()
+            _replace_descriptors()
         if _loops:
-            _let_go()
+            _detach()
     finally:
         _after_fork_in_parent()
 
 
-def _let_go() -> None:
-    """Give signals their defaults, and end where the worker's loop would run on."""
+def _detach() -> None:
+    """Restores signal defaults, and ends this process where the worker's loop would continue."""
     global is_fork
     is_fork = True
     with contextlib.suppress(ValueError, OSError):
-        # Else a signal to this process is one to the worker's loop, too.
+        # Otherwise a signal to this process also reaches the worker's loop.
         signal.set_wakeup_fd(-1)
     for number, handler in _handlers.items():
         if signal.getsignal(number) is handler:
             default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, default)
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL:
-        # An event loop written in C has a handler for it that Python does not know.
+        # An event loop written in C has a handler that Python does not know.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for loop in _loops:
-        # Wherever control comes back to the loop, here it ends.
+        # The process ends as soon as control returns to the loop.
         if loop is not None and not loop.is_closed():
-            # A loop in debug mode refuses calls of other threads; here there is no other.
+            # In debug mode a loop refuses calls from other threads; this is its only thread.
             loop.set_debug(False)
             loop.call_soon(end)
 
 
-def _cut_off() -> None:
+def _replace_descriptors() -> None:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for owner in list(_owners):
         with contextlib.suppress(Exception):
             for fd in owner.fds():
                 if fd >= 0:
-                    # Not closed: the number must not come to mean another file.
+                    # Not closed: a new file could reuse the number.
                     os.dup2(null, fd, inheritable=False)
     os.close(null)
 

@@ -131,7 +131,7 @@ def test_hold_is_renewed_in_a_later_event_loop(
     monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
 
     async def leave_it_held() -> None:
-        await plain_client.limit_holds.take(["narrow"], 0, 20)
+        await plain_client.limit_holds.acquire(["narrow"], 0, 20)
 
     async def hold() -> None:
         desk.do("delete from laneway.limit_holds")
@@ -180,7 +180,7 @@ async def test_block_that_would_wait_for_itself_is_refused(client: Client, desk:
     async with client.limit("narrow"):
         async with client.limit("narrow", timeout=20):
             assert desk.one(USED) == 2
-            with pytest.raises(InvalidInput, match="narrow is held around this call already"):
+            with pytest.raises(InvalidInput, match="the surrounding code already holds narrow"):
                 async with client.limit("narrow"):
                     pytest.fail("it would have waited for itself")
         # What was given back is no longer around.

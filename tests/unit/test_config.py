@@ -159,7 +159,7 @@ def test_a_wrong_setting_is_named_with_its_rule(
 
 
 def test_an_unknown_override_is_refused_with_a_guess() -> None:
-    assert refused(concurency=3) == "concurency: is no setting; did you mean concurrency?"
+    assert refused(concurency=3) == "concurency: is not a setting; did you mean concurrency?"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Builds everything; the top of the house below the command line.
+"""Builds applications, workers and servers; only the command line is above.
 
 laneway.py         `Laneway`: settings, client, handlers, worker
 open_database.py   finds and opens the database

@@ -1,4 +1,4 @@
-"""The only place that builds everything: settings → database → client, worker."""
+"""The application: builds settings, database, client and worker."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ log = logging.getLogger("laneway")
 
 # Requests that use the database at the same time.
 SERVER_POOL = 10
-# How long a request waits for a connection, and then for a statement: less than 15 s together.
+# The longest waits of a request for a connection and for a statement; together below 15 s.
 REQUEST_WAIT_S = 4.0
 REQUEST_STATEMENT_S = 10.0
 
 
 class JobType:
-    """What `@lw.handler` leaves in place of the function: call it, or submit jobs of it."""
+    """Replaces the function under `@lw.handler`: call it, or submit jobs of it."""
 
     def __init__(self, app: Laneway, handler: Handler) -> None:
         self._app = app
@@ -61,12 +61,12 @@ class JobType:
         return self.handler.fn(*args, **kwargs)
 
     def analyze(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Registers what makes the plan and cost estimate of each job before anyone approves it."""
+        """Registers the function that plans and estimates each job before its approval."""
         self._app.handlers.add_analysis(self.handler, fn)
         return fn
 
     def options(self, **options: Any) -> JobType:
-        """The same with options of `lw.submit` for its jobs: priority, delay, created_by …"""
+        """A copy that submits with these options of `lw.submit`: priority, delay, created_by …"""
         made = copy(self)
         made._options = {**self._options, **options}
         return made
@@ -78,7 +78,7 @@ class JobType:
 
 
 class Laneway(Client):
-    """An application: its handlers, and the way to submit to and run them.
+    """An application: registers handlers, submits jobs and runs workers.
 
     lw = Laneway()
 
@@ -88,7 +88,7 @@ class Laneway(Client):
     """
 
     handlers: Registry
-    # What `asgi` has made.
+    # The result of `asgi`.
     mounted: Mounted | None = None
 
     def __init__(self, database_url: str | None = None, **settings: Any) -> None:
@@ -115,12 +115,12 @@ class Laneway(Client):
         return register
 
     def on_start(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Registers what loads shared resources in each process that runs handlers."""
+        """Registers a function that loads shared resources in each process that runs handlers."""
         self.handlers.on_start.append(fn)
         return fn
 
     def on_stop(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Registers what frees them."""
+        """Registers a function that frees shared resources."""
         self.handlers.on_stop.append(fn)
         return fn
 
@@ -145,9 +145,9 @@ class Laneway(Client):
     def schedule(
         self, name: str, job_type: str | None = None, /, **settings: Any
     ) -> Callable[[JobType], JobType] | None:
-        """Declares a schedule of a job type, or above a handler of that one.
+        """Declares a schedule of a job type; as a decorator, of the handler below it.
 
-        Workers create it if it is missing; a row that is there is never overwritten. Settings:
+        Workers create it if it is missing and never overwrite an existing row. Settings:
         cron, timezone ("UTC"), payload, missed ("coalesce", "skip", "catch_up"), catch_up (10),
         check, priority, max_retries, concurrency_key, workspace, tags, enabled.
         """
@@ -160,34 +160,34 @@ class Laneway(Client):
                 raise ConfigError(f"schedule {name!r}: {error}") from error
             self.handlers.add_schedule(schedule)
 
-        def above(handler: JobType) -> JobType:
+        def decorate(handler: JobType) -> JobType:
             declare(handler.job_type)
             return handler
 
         if job_type is None:
-            return above
+            return decorate
         declare(job_type)
         return None
 
     @property
     def schedules(self) -> Schedules:
-        """Creates, changes and runs schedules while everything works."""
+        """Creates, changes and runs schedules at run time."""
 
-        def known(job_type: str) -> Callable[[object], object] | None:
+        def validator_of(job_type: str) -> Callable[[object], object] | None:
             handler = self.handlers.get(job_type)
             return handler.arguments.validate if handler is not None else None
 
-        return Schedules(lambda: self.database, known)
+        return Schedules(lambda: self.database, validator_of)
 
     @property
     def registry(self) -> Registry:
-        """The handlers, under the name by which child processes look for them."""
+        """The handlers, under the name that child processes read."""
         return self.handlers
 
     def worker(self, **options: Any) -> Worker:
         """A worker of this application in this process; `start` it, later `stop` it.
 
-        `LANEWAY_WORKER=off` keeps it from starting, where workers run beside the application.
+        `LANEWAY_WORKER=off` keeps it from starting where separate processes run the workers.
         """
         is_off = self.settings.worker == "off"
         return Worker(
@@ -195,13 +195,14 @@ class Laneway(Client):
         )
 
     async def ready(self) -> None:
-        """Returns if the database is there, with the schema that this version needs."""
+        """Returns if the database is reachable and has the schema that this version needs."""
         await asyncio.to_thread(lambda: check(self.database.dsn, __version__))
 
     def asgi(self) -> Mounted:
         """The whole HTTP API, to be mounted under a prefix: `app.mount("/laneway", lw.asgi())`.
 
-        `laneway.integrations.fastapi.lifespan` ends it with the application, `close` without.
+        `laneway.integrations.fastapi.lifespan` closes it with the application; otherwise call
+        `close`.
         """
         from laneway.api.mounted import Mounted
 
@@ -218,10 +219,10 @@ class Laneway(Client):
         await self.database.close()
 
     def reopen(self) -> None:
-        """Makes it usable again after `close`, also by another event loop."""
+        """Makes the application usable again after `close`, also by another event loop."""
         if self.database.is_closed:
-            for made in ("database", "_waker", "sync"):
-                self.__dict__.pop(made, None)
+            for cached in ("database", "_waker", "sync"):
+                self.__dict__.pop(cached, None)
             if self.mounted is not None:
                 self.mounted.renew()
 
@@ -233,20 +234,20 @@ class Laneway(Client):
 
 
 def load_app(reference: str) -> Laneway:
-    """`module:name` → the Laneway it names."""
+    """Imports the application that `module:name` names."""
     module_name, _, name = reference.partition(":")
     if os.getcwd() not in sys.path:
-        # A console script does not look where it is called; `python -m` does.
+        # Console scripts do not import from the current directory; `python -m` does.
         sys.path.insert(0, os.getcwd())
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
-        raise ConfigError(f"app {reference!r}: there is no module {module_name!r} here") from error
+        raise ConfigError(f"app {reference!r}: module {module_name!r} was not found") from error
     app = getattr(module, name or "lw", None)
     if not isinstance(app, Laneway):
-        raise ConfigError(f"app {reference!r}: {name or 'lw'} is no Laneway in {module_name}")
+        raise ConfigError(f"{module_name}:{name or 'lw'} is not a Laneway instance")
     return app
 
 
@@ -265,7 +266,7 @@ def run_worker(
     grace: float | None = None,
     metrics_port: int | None = None,
 ) -> int:
-    """Runs workers of an application until told to stop; with `processes`, under a supervisor."""
+    """Runs workers of an application until a stop signal; with `processes`, under a supervisor."""
     sizes = {
         "concurrency": concurrency,
         "threads": threads,
@@ -300,7 +301,7 @@ def run_worker(
 
 
 def size_options(sizes: Mapping[str, int | None]) -> list[str]:
-    """Options for a process under a supervisor that say the same."""
+    """Command-line options that pass these sizes to a supervised process."""
     given = {name: value for name, value in sizes.items() if value is not None}
     return [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
 
@@ -313,18 +314,18 @@ def metrics_of(
         return nullcontext()
     from laneway.observability.metrics_endpoint import of_settings
 
-    # Of several processes, one whose port is taken must not stop the work of all.
+    # A taken port must not stop a supervised process: others may serve metrics.
     port = settings.metrics_port
     return of_settings(settings, port, must_listen=not is_supervised, route=health.route)
 
 
 def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
-    """The API with its doors, on a database of its own."""
+    """The HTTP API and the MCP endpoint, on a separate connection pool."""
     from laneway.api.app import make_app
     from laneway.mcp.endpoint import install
 
     size = max(settings.pool_size, SERVER_POOL)
-    # A request is answered before clients and load balancers give up on it.
+    # The server answers before clients and load balancers time out.
     bounded = settings.model_copy(
         update={"statement_timeout": min(settings.statement_timeout, REQUEST_STATEMENT_S)}
     )

@@ -1,4 +1,4 @@
-"""Memory of this process that nobody uses any more, given back to the system."""
+"""Returns unused memory of this process to the system."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _M_ARENA_MAX: Final = -8
 _KIB: Final = 1024
 
 
-def give_back_large_blocks() -> None:
-    """Let glibc return large blocks to the system as soon as they are free.
+def return_large_blocks() -> None:
+    """Makes glibc return large blocks to the system as soon as they are free.
 
-    By itself it learns from the first large body to keep blocks of up to 32 MiB, once per thread:
-    a few hostile requests would leave hundreds of megabytes behind.
+    By default it keeps freed blocks of up to 32 MiB per thread after the first large body. A few
+    hostile requests would then hold hundreds of megabytes.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""Finds the database that the settings mean and opens it, without what workers need besides."""
+"""Finds and opens the database of the settings, without a worker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ log = logging.getLogger("laneway")
 
 
 def resolve_dsn(settings: Settings) -> str:
-    """What to connect to; without a setting, embedded PostgreSQL is started and migrated."""
+    """The DSN of the settings; without one, starts and migrates embedded PostgreSQL."""
     if settings.conninfo is not None:
         return settings.conninfo
     if not settings.embedded:
         raise NeedsDatabase(
-            "there is no database here (LANEWAY_DATABASE_URL), and embedded PostgreSQL is off:"
-            " a remote worker submits through a server (laneway.http)"
+            "LANEWAY_DATABASE_URL is not set and embedded PostgreSQL is off:"
+            " in a remote worker, submit through the server with laneway.http"
         )
     server = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin)
     log.warning(
@@ -38,7 +38,7 @@ def resolve_dsn(settings: Settings) -> str:
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, role: str) -> AsyncIterator[Database]:
-    """A database for a command or a door."""
+    """Opens the database for a command, and closes it afterwards."""
     database = Database(await asyncio.to_thread(resolve_dsn, settings), settings, role=role)
     try:
         yield database

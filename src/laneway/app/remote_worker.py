@@ -1,4 +1,4 @@
-"""Builds workers without a database: an application's handlers, and a link to a server."""
+"""Builds workers without a database: an application's handlers, and a server's endpoint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from laneway.rpc.worker.worker import RemoteWorker
 
 
-def make_link(
+def make_endpoint(
     server: str,
     token: str | None = None,
     *,
@@ -25,9 +25,9 @@ def make_link(
     tls_ca: str | None = None,
     plaintext: bool = False,
 ) -> Endpoint:
-    """Where a server is and how to come there: `server` is host:port, or several with commas.
+    """The address and credentials of a server: `server` is host:port, or several with commas.
 
-    Plain text goes to this machine only, unless `plaintext` says otherwise.
+    Plain text is allowed only to this machine, unless `plaintext` is set.
     """
     try:
         from laneway.rpc.worker.endpoint import Endpoint
@@ -39,20 +39,20 @@ def make_link(
 
 
 def remote_worker(
-    app: Laneway, link: Endpoint, *, name: str | None = None, reference: str | None = None
+    app: Laneway, endpoint: Endpoint, *, name: str | None = None, reference: str | None = None
 ) -> RemoteWorker:
     """A worker of the application in this process; `start` it, later `stop` it.
 
-    `reference` is where child processes find the application: module:name.
+    `reference` (module:name) lets child processes import the application.
     """
     from laneway.rpc.worker.worker import RemoteWorker
 
-    return RemoteWorker(app.handlers, app.settings, link, name=name, app=reference)
+    return RemoteWorker(app.handlers, app.settings, endpoint, name=name, app=reference)
 
 
 def run_remote_worker(
     app: str,
-    link: Endpoint,
+    endpoint: Endpoint,
     *,
     options: list[str],
     processes: int | None = None,
@@ -66,13 +66,13 @@ def run_remote_worker(
     grace: float | None = None,
     metrics_port: int | None = None,
 ) -> int:
-    """Runs remote workers of an application until told to stop.
+    """Runs remote workers of an application until a stop signal.
 
-    `options` lead a process under a supervisor to the same link.
+    `options` are the command-line options that give a supervised process the same endpoint.
     """
     from laneway.rpc.worker.worker import RemoteWorker
 
-    # What is not there must not be started by handlers that submit, nor by their children.
+    # Handlers that submit, and their children, must not start embedded PostgreSQL.
     os.environ.setdefault("LANEWAY_EMBEDDED", "off")
     loaded = load_app(app)
     sizes = {
@@ -95,7 +95,7 @@ def run_remote_worker(
         with metrics_of(settings, health, is_supervised=is_supervised):
             return run_worker_process(
                 lambda: RemoteWorker(
-                    loaded.handlers, settings, link, name=name, app=app, max_jobs=max_jobs
+                    loaded.handlers, settings, endpoint, name=name, app=app, max_jobs=max_jobs
                 ),
                 grace,
                 health,

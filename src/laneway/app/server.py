@@ -1,4 +1,4 @@
-"""Runs the server: HTTP, remote workers if wanted, and a worker of an application beside."""
+"""Runs the server: HTTP, optionally gRPC for remote workers, and an application's worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from laneway import __version__
 from laneway.app.laneway import Laneway, load_app, make_api
-from laneway.app.memory import give_back_large_blocks
+from laneway.app.memory import return_large_blocks
 from laneway.app.open_database import resolve_dsn
 from laneway.config.settings import Settings
 from laneway.control import access, sessions
@@ -37,7 +37,7 @@ log = logging.getLogger("laneway")
 
 
 def run_server(
-    say: Callable[[str], None],
+    echo: Callable[[str], None],
     app: str | None = None,
     *,
     by: str,
@@ -50,7 +50,7 @@ def run_server(
     tls_key: Path | None = None,
     behind_tls_proxy: bool = False,
 ) -> int:
-    """Runs the server, and with an application a worker of it beside, until told to stop."""
+    """Runs the server until a stop signal; with an application, also its worker."""
     from laneway.api.http.logs import mark_requests
     from laneway.api.http.server import check_tls, listen
 
@@ -81,7 +81,7 @@ def run_server(
                 " set LANEWAY_DATABASE_URL"
             )
     check_tls(settings, host)
-    give_back_large_blocks()
+    return_large_blocks()
     bound = listen(host, port)
     with bound:
         dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
@@ -90,11 +90,11 @@ def run_server(
         if loaded is not None:
             is_off = settings.worker == "off"
             worker = Worker(dsn, settings, loaded.handlers, app=app, is_off=is_off)
-        return run_loop(_serve(say, dsn, settings, bound, by=by, client=loaded, worker=worker))
+        return run_loop(_serve(echo, dsn, settings, bound, by=by, client=loaded, worker=worker))
 
 
 async def _serve(
-    say: Callable[[str], None],
+    echo: Callable[[str], None],
     dsn: str,
     settings: Settings,
     bound: socket,
@@ -110,36 +110,36 @@ async def _serve(
     keeping = asyncio.ensure_future(signals.keep())
     app = make_api(dsn, settings, client)
     database: Database = app.state.database
-    rpc = leading = None
+    rpc = leadership = None
     try:
         serving = Serving(app, bound, settings.shutdown_grace)
         signals.handle(TO_STOP, serving.on_signal)
-        # What is there now stays: looking through it over and over takes a tenth of a busy server.
+        # Long-lived objects: collecting them again and again takes a tenth of a busy server's time.
         gc.collect()
         gc.freeze()
         url = url_of(bound, tls=serving.tls)
         if is_loopback(bound.getsockname()[0]):
             link = await sessions.bootstrap(database, by)
             if link is not None:
-                say(f"log in within ten minutes, once: {url}/login?link={link}")
+                echo(f"log in within ten minutes, once: {url}/login?link={link}")
         elif not await access.list_principals(database, limit=1):
             raise Refused(
-                "nobody could log in yet: start the server once on 127.0.0.1,"
-                " or run `laneway principals create`, before others can reach it"
+                "no principal exists, so no login is possible: start the server once on 127.0.0.1,"
+                " or run `laneway principals create`, before you serve other addresses"
             )
         if settings.grpc == "on":
             rpc = make_rpc(dsn, settings, app)
             where = rpc.listen(settings.grpc_host, settings.grpc_port)
             await rpc.start()
-            say(f"serving remote workers on {where}")
+            echo(f"serving remote workers on {where}")
         if settings.server_leads and rpc is None and (worker is None or settings.worker == "off"):
-            # What serves remote workers leads too, and so does a worker.
-            leading = ServerLeadership(dsn, settings)
-            await leading.start()
-        say(f"serving {url} (a token for a program: laneway tokens create PRINCIPAL --name NAME)")
+            # The gRPC server and a worker take part in leadership themselves.
+            leadership = ServerLeadership(dsn, settings)
+            await leadership.start()
+        echo(f"serving {url} (create an API token: laneway tokens create PRINCIPAL --name NAME)")
         if worker is not None:
             await worker.start()
-        await asyncio.gather(serving.run(), _stop_when_told(serving, settings, worker, rpc))
+        await asyncio.gather(serving.run(), _stop_on_signal(serving, settings, worker, rpc))
     except BaseException:
         signals.restore()
         raise
@@ -147,8 +147,8 @@ async def _serve(
         signals.ignore()
     finally:
         keeping.cancel()
-        if leading is not None:
-            await leading.stop()
+        if leadership is not None:
+            await leadership.stop()
         if rpc is not None:
             await rpc.stop(0)
         if client is not None:
@@ -159,7 +159,7 @@ async def _serve(
     return 0
 
 
-async def _stop_when_told(
+async def _stop_on_signal(
     serving: Serving, settings: Settings, worker: Worker | None, rpc: RpcServer | None
 ) -> None:
     await serving.told.wait()
@@ -172,21 +172,21 @@ async def _stop_when_told(
 
 
 def check_rpc_packages() -> None:
-    """ConfigError: the packages that serve remote workers are not installed."""
+    """Raises ConfigError if the packages that serve remote workers are not installed."""
     try:
         import_module("laneway.rpc.server.listener")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(("grpc", "google")):
             raise
-        raise ConfigError("grpc: needs more packages: pip install 'laneway[grpc]'") from None
+        raise ConfigError("grpc: packages are missing: pip install 'laneway[grpc]'") from None
 
 
 def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
-    """What serves remote workers, with the guards of the API's door."""
+    """The gRPC server, with the API's credential cache and throttle."""
     check_rpc_packages()
     from laneway.rpc.server.dispatch_server import DispatchServer
     from laneway.rpc.server.listener import RpcServer
 
-    replica = DispatchServer(dsn, settings)
+    dispatch = DispatchServer(dsn, settings)
     state = app.state
-    return RpcServer(replica, state.database, settings, state.gatekeeper, state.throttle)
+    return RpcServer(dispatch, state.database, settings, state.gatekeeper, state.throttle)

@@ -80,13 +80,13 @@ def remote_worker(
     log_format: LogFormat = None,
 ) -> None:
     """Run jobs of a server with the handlers of APP, without a database, until stopped."""
-    from laneway.app.remote_worker import make_link, run_remote_worker
+    from laneway.app.remote_worker import make_endpoint, run_remote_worker
 
     log_as(log_format)
     if token is not None:
         # For processes under a supervisor: others can read arguments.
         os.environ["LANEWAY_TOKEN"] = token
-    link = make_link(
+    link = make_endpoint(
         server, token or None, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext
     )
     options = [

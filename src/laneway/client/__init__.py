@@ -1,11 +1,12 @@
-"""Submit, wait, cancel, get: what an application does with its jobs, async and sync.
+"""An application's verbs on its jobs, async and sync: submit, wait, cancel, get.
 
-    client.py   the verbs; with `conn=` they run inside the caller's own transaction
-    spec.py     what is handed to a submit, checked and turned into a NewJob
-    catalog.py  what this process knows of job types: its own handlers, else what workers published
-    acts.py     cancel, approve, reject, each with its act in the audit
-    handle.py   what a submit answers
-    sync.py     the same verbs without an event loop; portal.py is the thread behind it
+    client.py     the verbs; with `conn=` they run inside the caller's transaction
+    spec.py       checks the input of a submit and makes a NewJob of it
+    catalog.py    the job types known here: own handlers, otherwise what workers published
+    decisions.py  cancel, approve and reject, each with its audit entry
+    handle.py     the result of a submit
+    limits.py     limits held outside of jobs
+    sync.py       the same verbs without an event loop; portal.py is the thread behind it
 
 Imports domain, store, config, errors. Start at client.py.
 """

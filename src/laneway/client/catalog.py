@@ -1,4 +1,4 @@
-"""What this process knows of job types, and arguments checked by it."""
+"""The job types known to this process, and the check of their arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run = Callable[[Statement[dict[str, workers.Published]]], Awaitable[dict[str, wo
 
 
 class KnownHandler(Protocol):
-    """A handler of this process, as far as a submit needs it; None leaves it to the job type."""
+    """The attributes of a handler that a submit reads; None means the job type's default."""
 
     @property
     def arguments(self) -> Arguments: ...
@@ -43,55 +43,55 @@ class KnownHandlers(Protocol):
     def needs(self, job_type: str, /) -> str | None: ...
 
 
-class _Read(NamedTuple):
-    until: float
+class _Published(NamedTuple):
+    fresh_until: float
     # JSON text.
     schema: str | None
 
 
 class Catalog:
-    """Handlers at hand, else schemas workers published, read again after five seconds."""
+    """Local handlers, otherwise the schemas that workers published, cached for five seconds."""
 
     def __init__(self, handlers: KnownHandlers | None) -> None:
         self._handlers = handlers
-        self._read: dict[str, _Read] = {}
+        self._published: dict[str, _Published] = {}
         self._size = 0
 
     def handler(self, job_type: str) -> KnownHandler | None:
         return self._handlers.get(job_type) if self._handlers is not None else None
 
     def needs(self, job_type: str) -> str | None:
-        """Which of analysis and approval a handler of this process asks for first."""
+        """The first of analysis and approval that a local handler requires."""
         return self._handlers.needs(job_type) if self._handlers is not None else None
 
     async def refresh(self, job_types: Collection[str], run: Run) -> None:
-        """Reads what is published of those of these types that are not known here."""
+        """Reads the published schemas of those types that have no local handler."""
         now = time.monotonic()
         unknown = [
             name
             for name in job_types
             if self.handler(name) is None
-            and ((read := self._read.get(name)) is None or read.until <= now)
+            and ((known := self._published.get(name)) is None or known.fresh_until <= now)
         ]
         if not unknown:
             return
         found = await run(workers.published(unknown))
-        if len(self._read) + len(unknown) > _MOST_TYPES or self._size > _MOST_CHARS:
-            self._read.clear()
+        if len(self._published) + len(unknown) > _MOST_TYPES or self._size > _MOST_CHARS:
+            self._published.clear()
             self._size = 0
         for name in unknown:
             text = found[name].arguments if name in found else None
-            # Of one that is too long, enough to be refused for it.
+            # Keep enough of a schema that is too long for the check to refuse it.
             text = text[: MOST_BYTES + 1] if text and text != "null" else None
-            self._read[name] = _Read(now + FRESH_S, text)
+            self._published[name] = _Published(now + FRESH_S, text)
             self._size += len(text or "")
 
     def check_of(self, job_type: str) -> Check | None:
-        """What refuses a payload that is no arguments of this type; None when nobody knows."""
+        """The check of payloads of this type; None if its arguments are not known."""
         handler = self.handler(job_type)
         if handler is not None:
             return handler.arguments.validate
-        read = self._read.get(job_type)
-        if read is None or read.schema is None:
+        published = self._published.get(job_type)
+        if published is None or published.schema is None:
             return None
-        return partial(validate_against_schema, read.schema)
+        return partial(validate_against_schema, published.schema)

@@ -13,11 +13,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
-from laneway.client import acts
+from laneway.client import decisions
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
 from laneway.client.limits import LimitHolder
-from laneway.client.spec import Given, encode_aside, make_entries, make_job, read_requests, types_of
+from laneway.client.spec import (
+    Given,
+    encode_off_loop,
+    make_entries,
+    make_job,
+    read_requests,
+    types_of,
+)
 from laneway.config.settings import Settings
 from laneway.domain import verb_rules
 from laneway.domain.approval import analysis_of
@@ -56,17 +63,17 @@ P = ParamSpec("P")
 SHORTEST_POLL_S: Final = 0.01
 LONGEST_POLL_S: Final = 0.5
 _POLL_GROWTH: Final = 1.4
-_ONE_LOOK_S: Final = 1.0
-_PATIENCE_S: Final = (0.05, 0.1, 0.2, 0.4)
+_SHORTEST_QUERY_S: Final = 1.0
+_CONNECT_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4)
 _STATUS: Final = {status.value: status for status in Status}
 
 
 class Client(LimitHolder):
-    """Submits jobs, waits for them, cancels them. Belongs to one event loop; `sync` to none.
+    """Submits jobs, waits for them and cancels them, in one event loop; `sync` needs none.
 
-    `conn=` runs a verb on a connection of the caller, inside its transaction and without
-    committing: psycopg, asyncpg, SQLAlchemy or Django, sync or async. A sync connection is used in
-    the calling thread and blocks it.
+    `conn=` runs a verb on the caller's connection, inside its transaction, without committing:
+    psycopg, asyncpg, SQLAlchemy or Django, sync or async. A sync connection is used in the
+    calling thread and blocks it.
     """
 
     def __init__(
@@ -84,7 +91,7 @@ class Client(LimitHolder):
 
     @cached_property
     def database(self) -> Database:
-        """Where the jobs are."""
+        """The database that holds the jobs."""
         return self._given if isinstance(self._given, Database) else self._given()
 
     @cached_property
@@ -99,7 +106,7 @@ class Client(LimitHolder):
         return SyncClient(self)
 
     async def close(self) -> None:
-        """Sends what wake-ups are still due; the database stays with whoever opened it."""
+        """Sends the wake-ups still due; does not close the database."""
         if "_waker" in self.__dict__:
             await self._waker.close()
         if "sync" in self.__dict__:
@@ -122,11 +129,11 @@ class Client(LimitHolder):
         conn: object = None,
         wake: bool | None = None,
     ) -> JobHandle:
-        """Submits one job; a live job with the same `unique_key` is answered instead.
+        """Submits one job, or returns the live job with the same `unique_key`.
 
         Workers are woken after the commit. With `conn=` they find the job at their next poll,
-        unless `wake=True`. DatabaseUnavailable leaves open whether the job was stored: submit
-        again with a `unique_key` to be sure of one.
+        unless `wake=True`. After DatabaseUnavailable the job may or may not be stored: submit
+        again with a `unique_key` to get exactly one.
         """
         run = self._run if conn is None else borrow(conn).run
         with tracing.sending(check_job_type(job_type)) as sent:
@@ -146,12 +153,13 @@ class Client(LimitHolder):
             )
             made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
             sent.made(made.id, duplicate=made.duplicate)
-        if conn is None and wake is not False and _is_claimable(made.status, made.duplicate):
-            self._wake([_waits_as(job_type, made.status)])
-        return JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
+        handle = JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
+        if conn is None and wake is not False:
+            self.wake([handle])
+        return handle
 
     async def prepare(self, job_type: str, payload: object = None, **options: Any) -> NewJob:
-        """A job as `submit` would store it, checked and not stored; options as there."""
+        """The job that `submit` would store, checked but not stored; the options are the same."""
         return await self._make(self._run, job_type, payload, **options)
 
     async def _make(
@@ -163,14 +171,14 @@ class Client(LimitHolder):
     ) -> NewJob:
         await self._catalog.refresh([check_job_type(job_type)], run)
         check = self._catalog.check_of(job_type)
-        arguments = await encode_aside(check, self._limits, payload)
+        arguments = await encode_off_loop(check, self._limits, payload)
         options["traceparent"] = tracing.traceparent()
         return make_job(self._catalog, self._limits, job_type, arguments, **options)
 
     async def submit_many(
         self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
     ) -> list[JobHandle]:
-        """Submits up to 1,000 jobs by COPY, all or none; answers in the order given.
+        """Submits up to 1,000 jobs by COPY, all or none; returns handles in the same order.
 
         Each is a NewJobSpec, `(job_type, payload)`, `(job_type, payload, {"priority": 5})`, or a
         mapping with the names of `submit`.
@@ -186,10 +194,10 @@ class Client(LimitHolder):
             entries = make_entries(self._catalog, self._limits, requests)
             if conn is None:
                 batch = Batch(len(requests), job_types, is_keyed, entries)
-                made = await self._on_own(lambda own: submit_batch(own, batch, self.settings))
+                made = await self._connected(lambda own: submit_batch(own, batch, self.settings))
                 local_notify.ring()
             else:
-                # All made beforehand: a wrong one must not harm the caller's transaction.
+                # Make all entries first: an invalid one must not break the caller's transaction.
                 own = borrow(conn)
                 ready = await asyncio.to_thread(list, entries) if own.is_async else list(entries)
                 made = await store_batch(own, Batch(len(requests), job_types, is_keyed, ready))
@@ -197,26 +205,16 @@ class Client(LimitHolder):
             JobHandle(job_id, job[0], _STATUS[status], duplicate, self)
             for job, (job_id, status, duplicate) in zip(requests, made, strict=True)
         ]
-        told = {
-            _waits_as(handle.job_type, handle.status)
-            for handle in handles
-            if _is_claimable(handle.status, handle.duplicate)
-        }
-        if told and conn is None and wake is not False:
-            self._wake(told)
-        elif told and conn is not None and wake:
-            await borrow(conn).run(notify.wake(notify.wake_message(told), alone=False))
+        if conn is None and wake is not False:
+            self.wake(handles)
+        elif conn is not None and wake and (woken := _claim_types(handles)):
+            await borrow(conn).run(notify.wake(notify.wake_message(woken), alone=False))
         return handles
 
     def wake(self, made: Iterable[JobHandle]) -> None:
         """Wakes workers for jobs submitted with `conn=`, once that transaction is committed."""
-        told = {
-            _waits_as(job.job_type, job.status)
-            for job in made
-            if _is_claimable(job.status, job.duplicate)
-        }
-        if told:
-            self._wake(told)
+        if woken := _claim_types(made):
+            self._wake(woken)
 
     async def operate(
         self,
@@ -247,17 +245,17 @@ class Client(LimitHolder):
         *,
         conn: object = None,
     ) -> Status:
-        """Not yet running: cancelled at once. Running: its worker is asked to stop.
+        """Cancels a job that waits at once; asks the worker of a running job to stop.
 
-        Answers the state the job is in by then; Refused when it had ended before.
+        Returns the new state of the job; raises Refused if it had ended before.
         """
         wanted = _id(job_id)
         verb_rules.check_words(by, reason)
-        async with self._together(conn) as runner:
-            answer = await acts.cancel(runner, wanted, by, reason)
-        status = verb_rules.after_cancel(wanted, answer.found_in, answer.concerns)
-        if conn is None and answer.concerns is not None:
-            await self._tell(f"cancel {answer.concerns}")
+        async with self._transaction(conn) as runner:
+            found = await decisions.cancel(runner, wanted, by, reason)
+        status = verb_rules.after_cancel(wanted, found.found_in, found.concerns)
+        if conn is None and found.concerns is not None:
+            await self._notify(f"cancel {found.concerns}")
         return status
 
     async def approve(
@@ -269,74 +267,75 @@ class Client(LimitHolder):
         seal: str | None = None,
         conn: object = None,
     ) -> None:
-        """Lets a job that awaits an approval run; Refused when it does not, or `by` may not.
+        """Approves a job; raises Refused if it awaits no approval, or `by` may not approve it.
 
-        `seal`: of what the approver was shown; Refused if the job is that no more.
+        `seal` identifies the version that the approver saw; raises Refused if the job changed.
         """
         wanted = _id(job_id)
         verb_rules.check_decision(by, comment)
-        async with self._together(conn) as runner:
-            answer = await acts.approve(runner, wanted, by, comment, seal)
-        verb_rules.after_decision(wanted, answer.found_in, answer.refusal, "approve")
+        async with self._transaction(conn) as runner:
+            decided = await decisions.approve(runner, wanted, by, comment, seal)
+        verb_rules.after_decision(wanted, decided.found_in, decided.refusal, "approve")
         if conn is None:
-            self._wake([str(answer.job_type)])
+            self._wake([str(decided.job_type)])
 
     async def reject(
         self, job_id: UUID | str, by: str, reason: str, *, conn: object = None
     ) -> None:
-        """Cancels a job that awaits an approval; Refused when it does not."""
+        """Cancels a job that awaits an approval; raises Refused if it does not."""
         wanted = _id(job_id)
         verb_rules.check_rejection(by, reason)
-        async with self._together(conn) as runner:
-            answer = await acts.reject(runner, wanted, by, reason)
-        verb_rules.after_decision(wanted, answer.found_in, answer.refusal, "reject")
+        async with self._transaction(conn) as runner:
+            decided = await decisions.reject(runner, wanted, by, reason)
+        verb_rules.after_decision(wanted, decided.found_in, decided.refusal, "reject")
 
     async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
 
-        A database that cannot be reached is waited for as well.
+        While the database is unreachable, it keeps waiting.
         """
         wanted = _id(job_id)
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         pause = SHORTEST_POLL_S
         while True:
-            trouble: DatabaseUnavailable | None = None
+            cause: DatabaseUnavailable | None = None
             left = None if deadline is None else deadline - loop.time()
             try:
-                # Also `timeout=0` gets one look.
-                async with asyncio.timeout(None if left is None else max(left, _ONE_LOOK_S)):
-                    seen = await self.database.run(jobs.wait(wanted))
-                if seen is None:
+                # Even `timeout=0` gets one query.
+                query_s = None if left is None else max(left, _SHORTEST_QUERY_S)
+                async with asyncio.timeout(query_s):
+                    found = await self.database.run(jobs.wait(wanted))
+                if found is None:
                     raise NotFound(f"no job {wanted}")
-                if Status(seen[0]) in TERMINAL:
-                    return self._outcome(wanted, *seen)
+                if Status(found[0]) in TERMINAL:
+                    return self._outcome(wanted, *found)
             except (SchemaMismatch, UnsuitableDatabase):
                 raise
             except DatabaseUnavailable as error:
-                trouble = error
+                cause = error
             except TimeoutError:
                 pass
             left = None if deadline is None else deadline - loop.time()
             if left is not None and left <= 0:
-                raise TimeoutError(f"job {wanted} did not end within {timeout} s") from trouble
-            rest = pause * random.uniform(0.8, 1.2)
-            await asyncio.sleep(rest if left is None else min(rest, left))
+                raise TimeoutError(f"job {wanted} did not end within {timeout} s") from cause
+            delay = pause * random.uniform(0.8, 1.2)
+            await asyncio.sleep(delay if left is None else min(delay, left))
             pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)
 
     def _outcome(self, job_id: UUID, status: str, result: str | None, error: str | None) -> object:
         if status == Status.COMPLETED:
             return None if result is None else decode(result, self._limits, field="result")
-        told = decode(error, self._limits, field="error") if error is not None else None
-        why = ""
-        if isinstance(told, dict):
-            why = escape_text(redact(f": {told.get('type')}: {told.get('message')}"))
+        details = decode(error, self._limits, field="error") if error is not None else None
+        reason = ""
+        if isinstance(details, dict):
+            reason = escape_text(redact(f": {details.get('type')}: {details.get('message')}"))
         verb = "was cancelled" if status == Status.CANCELLED else "failed"
-        raise JobFailed(f"job {job_id} {verb}{why}")
+        raise JobFailed(f"job {job_id} {verb}{reason}")
 
     @asynccontextmanager
-    async def _together(self, conn: object) -> AsyncIterator[Runner]:
-        """What runs is committed together; with `conn` by the caller."""
+    async def _transaction(self, conn: object) -> AsyncIterator[Runner]:
+        """Runs statements in one transaction: the caller's, or a new one that it commits."""
         if conn is not None:
             yield borrow(conn)
             return
@@ -344,23 +343,23 @@ class Client(LimitHolder):
             yield transaction
 
     async def _run(self, statement: Statement[T]) -> T:
-        answer = await self._on_own(lambda conn: run_on(conn, statement))
+        result = await self._connected(lambda conn: run_on(conn, statement))
         local_notify.ring(statement.name)
-        return answer
+        return result
 
-    async def _on_own(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T:
-        """Works on a connection of ours; again only if there was none yet to send anything on."""
-        pauses = iter(_PATIENCE_S)
+    async def _connected(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T:
+        """Runs `work` on a pooled connection; retries only while nothing can have been sent."""
+        pauses = iter(_CONNECT_PAUSES_S)
         while True:
-            was_reached = False
+            is_connected = False
             try:
                 async with self.database.connection() as conn:
-                    was_reached = True
+                    is_connected = True
                     return await work(conn)
             except (SchemaMismatch, UnsuitableDatabase):
                 raise
             except DatabaseUnavailable:
-                pause = None if was_reached else next(pauses, None)
+                pause = None if is_connected else next(pauses, None)
                 if pause is None:
                     raise
                 await asyncio.sleep(pause)
@@ -369,13 +368,13 @@ class Client(LimitHolder):
         if self.settings.listen:
             self._waker.wake(job_types)
 
-    async def _tell(self, message: str) -> None:
-        # The cancel is stored; the worker's next heartbeat tells it as well.
+    async def _notify(self, message: str) -> None:
+        # A failure is harmless: the cancel is stored, and the worker's next heartbeat returns it.
         if self.settings.listen:
             try:
                 await self.database.run(notify.wake(message))
             except LanewayError as error:
-                log.debug("not told (%s): %s", message, error)
+                log.debug("notification failed (%s): %s", message, error)
 
 
 def _id(job_id: UUID | str) -> UUID:
@@ -387,10 +386,10 @@ def _id(job_id: UUID | str) -> UUID:
         raise InvalidInput("id", "must be a UUID") from None
 
 
-def _is_claimable(status: str, duplicate: bool) -> bool:
-    return not duplicate and status != Status.AWAITING_APPROVAL
-
-
-def _waits_as(job_type: str, status: str) -> str:
-    """The name a worker looks for it by."""
-    return analysis_of(job_type) if status == Status.PENDING else job_type
+def _claim_types(handles: Iterable[JobHandle]) -> set[str]:
+    """The job types by which workers claim the jobs; analyses have separate ones."""
+    return {
+        analysis_of(job.job_type) if job.status == Status.PENDING else job.job_type
+        for job in handles
+        if not job.duplicate and job.status != Status.AWAITING_APPROVAL
+    }

@@ -1,4 +1,4 @@
-"""What a submit answers."""
+"""The result of a submit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class JobHandle:
-    """A submitted job: who it is, and the verbs on it.
+    """A submitted job and the verbs on it.
 
-    `status` is what the submit met; `duplicate` says that a live job already held its unique_key,
-    and that this is that job. Submitted with `conn=`, it exists once that transaction commits.
+    `status` is its state at the submit. `duplicate`: a live job already held the unique_key, and
+    this is that job. A job submitted with `conn=` exists once that transaction commits.
     """
 
     id: UUID

@@ -35,69 +35,69 @@ class LimitHolds:
         self._database = database
         self._holder = holds.Holder(uuid4(), socket.gethostname())
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        """Starts without holds: those of an earlier loop are given back there, or lapse."""
+    def _reset(self) -> None:
+        """Starts without holds: an earlier loop releases its holds there, or they lapse."""
         self._held: set[UUID] = set()
         self._renewing: asyncio.Task[None] | None = None
-        # One asks at a time for the same limits: first come, first served.
+        # One caller at a time asks for the same limits: first come, first served.
         self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
         self._freed = asyncio.Event()
 
-    async def take(
+    async def acquire(
         self,
         names: Sequence[str],
         priority: int,
         timeout: float | None,
-        around: Mapping[str, int] = NOTHING,
+        already_held: Mapping[str, int] = NOTHING,
     ) -> UUID:
         """Waits until one of each limit is held; raises TimeoutError after `timeout` seconds.
 
-        `around`: how often the caller holds each already, and gives it back only afterwards.
+        `already_held` counts the caller's holds of each limit, which it releases only afterwards.
         """
         if not names:
             raise InvalidInput("limit", "name at least one limit")
-        taken = tuple(sorted({check_limit_name(name) for name in names}))
+        wanted = tuple(sorted({check_limit_name(name) for name in names}))
         if not -32768 <= priority <= 32767:
             raise InvalidInput("priority", "must be between -32768 and 32767")
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop = loop
-            self._begin()
-        await self._refuse_to_wait_for_itself(around)
+            self._reset()
+        await self._check_self_deadlock(already_held)
         hold_id = uuid4()
         try:
             async with asyncio.timeout(timeout) as waiting:
-                async with self._queues.setdefault(taken, asyncio.Lock()):
-                    await self._ask(hold_id, taken, -priority)
+                async with self._queues.setdefault(wanted, asyncio.Lock()):
+                    await self._poll(hold_id, wanted, -priority)
         except TimeoutError as error:
-            await self.give(hold_id)
+            await self.release(hold_id)
             if not waiting.expired():
                 raise
-            raise TimeoutError(await self._no_room(taken, timeout)) from error
+            raise TimeoutError(await self._timeout_message(wanted, timeout)) from error
         except BaseException:
-            # Also where it may have been granted and the answer is lost.
-            await self.give(hold_id)
+            # The hold may have been granted although the answer was lost.
+            await self.release(hold_id)
             raise
         self._held.add(hold_id)
         if self._renewing is None:
             self._renewing = loop.create_task(self._renew())
         return hold_id
 
-    async def _refuse_to_wait_for_itself(self, held: Mapping[str, int]) -> None:
-        """As ctx.limit does: the caller may hold some of a limit already, but not all there is."""
+    async def _check_self_deadlock(self, held: Mapping[str, int]) -> None:
+        """Refuses a caller that already holds all of a limit, as ctx.limit does."""
         if not held:
             return
         for limit in await self._database().run(holds.find_holders(list(held))):
             if limit.max_concurrent is not None and held[limit.name] >= limit.max_concurrent:
                 raise InvalidInput(
                     "limit",
-                    f"{limit.name} is held around this call already, and its max_concurrent is"
+                    f"the surrounding code already holds {limit.name}, and its max_concurrent is"
                     f" {limit.max_concurrent}: it would wait for itself",
                 )
 
-    async def _no_room(self, names: Sequence[str], timeout: float | None) -> str:
+    async def _timeout_message(self, names: Sequence[str], timeout: float | None) -> str:
         message = f"limit {', '.join(names)}: no room within {timeout or 0:g} s"
         try:
             found = await self._database().run(holds.find_holders(names))
@@ -105,8 +105,8 @@ class LimitHolds:
             return message
         return "; ".join([message, *map(str, found)])
 
-    async def give(self, hold_id: UUID) -> None:
-        """Gives it back, even if the caller is cancelled meanwhile; else its lease lapses."""
+    async def release(self, hold_id: UUID) -> None:
+        """Releases a hold, even if the caller is cancelled; without a database its lease lapses."""
         self._held.discard(hold_id)
         if not self._held and self._renewing is not None:
             self._renewing.cancel()
@@ -123,7 +123,7 @@ class LimitHolds:
             await self._database().run(holds.drop([hold_id]))
         self._freed.set()
 
-    async def _ask(self, hold_id: UUID, names: tuple[str, ...], rank: int) -> None:
+    async def _poll(self, hold_id: UUID, names: tuple[str, ...], rank: int) -> None:
         wait_s = FIRST_S
         while True:
             self._freed.clear()
@@ -151,14 +151,14 @@ class LimitHolds:
             for hold_id in lost & self._held:
                 self._held.discard(hold_id)
                 log.warning(
-                    "a limit held outside of jobs was given to others: it was not renewed for"
-                    " %.0f s, because the event loop was blocked or the database unreachable",
+                    "a limit held outside of jobs was lost: it was not renewed for %.0f s,"
+                    " because the event loop was blocked or the database unreachable",
                     LEASE_S,
                 )
 
 
 class LimitHolder:
-    """What an application does with limits outside of its jobs."""
+    """Adds `limit` to a client: limits held outside of jobs."""
 
     if TYPE_CHECKING:
 
@@ -173,14 +173,16 @@ class LimitHolder:
     async def limit(
         self, *names: str, priority: int = 0, timeout: float | None = None
     ) -> AsyncIterator[None]:
-        """Holds one of each limit inside of `async with`, in turn with jobs that want them.
+        """Holds one of each limit inside `async with`, in turn with jobs that want them.
 
-        For code that is not a job; a handler uses `ctx.limit`. TimeoutError: no room in time;
-        InvalidInput: the code around it holds all there is of one, so it would wait for itself.
+        For code that is not a job; a handler uses `ctx.limit`. Raises TimeoutError if there is no
+        room in time, and InvalidInput if the surrounding code holds all of a limit: it would wait
+        for itself.
         """
-        held = await self.limit_holds.take(names, priority, timeout, held_around(id(self), names))
+        already_held = held_around(id(self), names)
+        held = await self.limit_holds.acquire(names, priority, timeout, already_held)
         try:
             with inside(id(self), names):
                 yield
         finally:
-            await self.limit_holds.give(held)
+            await self.limit_holds.release(held)

@@ -14,35 +14,36 @@ from weakref import WeakSet
 T = TypeVar("T")
 S = TypeVar("S")
 
-_LAST_WORDS_S: Final = 3.0
+_CLOSE_TIMEOUT_S: Final = 3.0
 
 
 class Portal(Generic[S]):
-    """Runs coroutines on something that lives in its own thread and loop; any thread may call."""
+    """Runs coroutines on a resource in a separate thread and loop; any thread may call it."""
 
     def __init__(
-        self, opened: Callable[[], S], closed: Callable[[S], Coroutine[Any, Any, None]]
+        self, open_: Callable[[], S], close: Callable[[S], Coroutine[Any, Any, None]]
     ) -> None:
-        self._closed = closed
+        self._close_resource = close
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="laneway sync", daemon=True
         )
         self._thread.start()
-        self._content: S = self._await(_call(opened))
+        self._resource: S = self._await(_call(open_))
         _portals.add(self)
 
     def run(self, work: Callable[[S], Coroutine[Any, Any, T]]) -> T:
-        """Runs `work` on the content and blocks until it is done."""
-        return self._await(work(self._content))
+        """Runs `work` on the resource and blocks until it is done."""
+        return self._await(work(self._resource))
 
     def close(self) -> None:
-        """Closes the content, stops the thread."""
+        """Closes the resource and stops the thread."""
         _portals.discard(self)
         with suppress(TimeoutError):
-            self._await(asyncio.wait_for(self._closed(self._content), _LAST_WORDS_S))
+            closing = self._close_resource(self._resource)
+            self._await(asyncio.wait_for(closing, _CLOSE_TIMEOUT_S))
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_LAST_WORDS_S)
+        self._thread.join(_CLOSE_TIMEOUT_S)
         if not self._thread.is_alive():
             self._loop.close()
 
@@ -51,18 +52,19 @@ class Portal(Generic[S]):
         try:
             return future.result()
         except BaseException:
-            # Ctrl-C while waiting: nobody waits for the answer any more.
+            # After Ctrl-C the caller no longer waits for the result.
             future.cancel()
             raise
 
 
-async def _call(opened: Callable[[], S]) -> S:
-    return opened()
+async def _call(open_: Callable[[], S]) -> S:
+    return open_()
 
 
 _portals: WeakSet[Portal[Any]] = WeakSet()
-# In a forked child their threads do not run; kept, because their connections are the parent's.
-_lost: list[Portal[Any]] = []
+# A forked child has no thread for these. It keeps them, because closing would harm the parent's
+# connections.
+_inherited: list[Portal[Any]] = []
 
 
 def _close_all() -> None:
@@ -72,7 +74,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    _lost.extend(_portals)
+    _inherited.extend(_portals)
     _portals.clear()
 
 

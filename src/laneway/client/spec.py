@@ -1,4 +1,4 @@
-"""What is handed to a submit, checked and turned into new jobs."""
+"""Checks the input of a submit and makes new jobs of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from laneway.store.batch import Entry
 
 @dataclass(frozen=True, slots=True)
 class NewJobSpec:
-    """One job of a batch, in the words of `submit`."""
+    """One job of a batch; the fields are the parameters of `submit`."""
 
     job_type: str
     payload: object = None
@@ -37,24 +37,24 @@ class NewJobSpec:
     concurrency_key: str | None = None
 
 
-# A tuple is (job_type, payload) or (job_type, payload, options); a mapping has the spec's names.
+# A tuple is (job_type, payload) or (job_type, payload, options); a mapping has the spec's fields.
 Given: TypeAlias = NewJobSpec | tuple[Any, ...] | Mapping[str, Any]
 
 _OPTIONS: Final = tuple(field.name for field in fields(NewJobSpec))[2:]
 
 
-# What was asked for one job of a batch: job type, payload, options.
+# One job of a batch: job type, payload, options.
 Request: TypeAlias = tuple[str, object, Mapping[str, Any]]
 
-_PLAIN: Final[Mapping[str, Any]] = {}
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
 
-# Larger ones are parsed and checked in a thread where others wait for the event loop.
+# Longer payload texts are parsed and checked in a thread, so that the event loop goes on.
 _LARGE: Final = 8 * 1024
 
 
-async def encode_aside(check: Check | None, limits: PayloadLimits, payload: object) -> str:
-    """As `encode_arguments`, without holding up the event loop for a large text."""
+async def encode_off_loop(check: Check | None, limits: PayloadLimits, payload: object) -> str:
+    """Does `encode_arguments` without blocking the event loop for a large text."""
     if check is not None and isinstance(payload, JsonText) and len(payload) > _LARGE:
         return await asyncio.to_thread(encode_arguments, check, limits, payload)
     return encode_arguments(check, limits, payload)
@@ -73,7 +73,7 @@ def encode_arguments(check: Check | None, limits: PayloadLimits, payload: object
         try:
             check(payload)
         except InvalidInput:
-            # What counts is what the worker will read: there a tuple is a list, a model an object.
+            # Check what the worker will read: a tuple becomes a list, a model becomes an object.
             check(json.loads(text))
     return text
 
@@ -122,14 +122,14 @@ def make_job(
 
 
 def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request]:
-    """What a batch asks for; refuses one with too many jobs, or with what is none."""
+    """The jobs of a batch; refuses too many jobs, and entries that are not jobs."""
     if isinstance(given, (str, bytes, Mapping)):
         raise InvalidInput("jobs", "must be a list of jobs")
     chosen: list[object] = list(islice(given, limits.batch_jobs + 1))
     if len(chosen) > limits.batch_jobs:
         raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
     return [
-        (one[0], one[1], _PLAIN) if type(one) is tuple and len(one) == 2 else _request(one, i)
+        (one[0], one[1], _NO_OPTIONS) if type(one) is tuple and len(one) == 2 else _request(one, i)
         for i, one in enumerate(chosen)
     ]
 
@@ -148,8 +148,8 @@ def types_of(requests: Sequence[Request]) -> frozenset[str]:
 def make_entries(
     catalog: Catalog, limits: PayloadLimits, requests: Sequence[Request]
 ) -> Iterator[Entry]:
-    """The jobs of a batch, one after the other; the error of one says which."""
-    # Before the first is asked for: what the catalog knows by then may be something else.
+    """The jobs of a batch as an iterator; an error names the index of the job."""
+    # Read the catalog now: it may have changed by the time the iterator is consumed.
     trace = tracing.traceparent()
     checks = {job_type: catalog.check_of(job_type) for job_type, _, _ in requests}
     return _entries(catalog, limits, requests, checks, trace)
@@ -162,7 +162,7 @@ def _entries(
     checks: Mapping[str, Check | None],
     trace: str | None,
 ) -> Iterator[Entry]:
-    likes: dict[str, NewJob] = {}
+    templates: dict[str, NewJob] = {}
     size = made = 0
     try:
         for job_id, (job_type, payload, options) in zip(
@@ -173,12 +173,14 @@ def _entries(
             if size > limits.batch_bytes:
                 break
             if options:
-                like = make_job(catalog, limits, job_type, traceparent=trace, **options)
-            elif job_type in likes:
-                like = likes[job_type]
+                template = make_job(catalog, limits, job_type, traceparent=trace, **options)
+            elif job_type in templates:
+                template = templates[job_type]
             else:
-                like = likes[job_type] = make_job(catalog, limits, job_type, traceparent=trace)
-            yield job_id, text, like
+                template = templates[job_type] = make_job(
+                    catalog, limits, job_type, traceparent=trace
+                )
+            yield job_id, text, template
             made += 1
     except InvalidInput as error:
         raise InvalidInput(f"jobs[{made}].{error.field}", error.rule) from None
@@ -191,9 +193,9 @@ def _entries(
 def _request(one: object, i: int) -> Request:
     match one:
         case tuple((job_type, payload)):
-            return job_type, payload, _PLAIN
+            return job_type, payload, _NO_OPTIONS
         case tuple((job_type,)):
-            return job_type, None, _PLAIN
+            return job_type, None, _NO_OPTIONS
         case tuple((job_type, payload, Mapping() as options)):
             pass
         case NewJobSpec(job_type=job_type, payload=payload):
@@ -205,12 +207,12 @@ def _request(one: object, i: int) -> Request:
                 f"jobs[{i}]", "must be a NewJobSpec, (job_type, payload, options) or a mapping"
             )
     for name in options.keys() - set(_OPTIONS):
-        raise InvalidInput(f"jobs[{i}]", f"{name!r} is no option of a submit")
+        raise InvalidInput(f"jobs[{i}]", f"{name!r} is not an option of submit")
     return cast("Request", (job_type, payload, options))
 
 
 def _utc(at: Any) -> datetime:
-    # NewJob.check refuses what is no datetime or has no zone.
+    # NewJob.check refuses values that are not a datetime or have no time zone.
     if not isinstance(at, datetime) or at.utcoffset() is None:
         return cast("datetime", at)
     try:

@@ -24,20 +24,20 @@ A = TypeVar("A")
 
 def _blocking(
     verb: Callable[Concatenate[Client, P], Coroutine[Any, Any, R]],
-    answer: Callable[[SyncClient, R], A],
+    convert: Callable[[SyncClient, R], A],
 ) -> Callable[Concatenate[SyncClient, P], A]:
-    """The verb as a plain call."""
+    """The async verb as a blocking call."""
 
     @wraps(verb)
     def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> A:
-        made = self._run(lambda client: verb(client, *args, **kwargs), kwargs.get("conn"))
-        return answer(self, made)
+        result = self._run(lambda client: verb(client, *args, **kwargs), kwargs.get("conn"))
+        return convert(self, result)
 
     return call
 
 
-def _same(_client: SyncClient, answer: R) -> R:
-    return answer
+def _same(_client: SyncClient, result: R) -> R:
+    return result
 
 
 def _handle(client: SyncClient, made: JobHandle) -> SyncJobHandle:
@@ -49,11 +49,10 @@ def _handles(client: SyncClient, made: list[JobHandle]) -> list[SyncJobHandle]:
 
 
 class SyncClient:
-    """The verbs of Client as plain calls, from any thread, also after a fork.
+    """The verbs of Client as blocking calls, from any thread, also after a fork.
 
-    They run in one background thread with connections of its own, so that they work inside a
-    running event loop too, but block it. With `conn=` (a sync connection) they run directly, in
-    the calling thread.
+    They run in one background thread with separate connections. They also work inside a running
+    event loop, but block it. With `conn=` (a sync connection) they run in the calling thread.
     """
 
     _portal: Portal[Client] | None
@@ -61,7 +60,7 @@ class SyncClient:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._forget()
+        self._reset()
         _clients.add(self)
 
     submit = _blocking(Client.submit, _handle)
@@ -74,16 +73,16 @@ class SyncClient:
 
     @contextmanager
     def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:
-        """Holds one of each limit inside of `with`, in turn with jobs that want them."""
-        around = held_around(id(self._client), names)
+        """Holds one of each limit inside `with`, in turn with jobs that want them."""
+        already_held = held_around(id(self._client), names)
         held = self._run(
-            lambda client: client.limit_holds.take(names, priority, timeout, around), None
+            lambda client: client.limit_holds.acquire(names, priority, timeout, already_held), None
         )
         try:
             with inside(id(self._client), names):
                 yield
         finally:
-            self._run(lambda client: client.limit_holds.give(held), None)
+            self._run(lambda client: client.limit_holds.release(held), None)
 
     def operate(
         self,
@@ -95,35 +94,35 @@ class SyncClient:
         return self._run(lambda client: verb(client.database, *args, **kwargs), None)
 
     def close(self) -> None:
-        """Stops the background thread and closes its connections; a later call starts anew."""
+        """Stops the background thread and closes its connections; a later call restarts it."""
         with self._lock:
             portal, self._portal = self._portal, None
         if portal is not None:
             portal.close()
 
-    def _forget(self) -> None:
-        # Also in a forked child: there the thread does not run, and the lock may be held for ever.
+    def _reset(self) -> None:
+        # A forked child has no such thread, and the inherited lock may stay held forever.
         self._portal = None
         self._lock = threading.Lock()
 
     def _run(self, work: Callable[[Client], Coroutine[Any, Any, R]], conn: object) -> R:
         if conn is None:
-            return self._opened().run(work)
+            return self._open_portal().run(work)
         if borrow(conn).is_async:
-            found = f"{type(conn).__module__}.{type(conn).__qualname__}"
-            raise TypeError(f"conn is async ({found}): await the same verb of the async client")
+            kind = f"{type(conn).__module__}.{type(conn).__qualname__}"
+            raise TypeError(f"conn is async ({kind}): await the same verb of the async client")
         return run_now(work(self._client))
 
-    def _opened(self) -> Portal[Client]:
+    def _open_portal(self) -> Portal[Client]:
         with self._lock:
             if self._portal is None:
-                self._portal = Portal(self._open, _close)
+                self._portal = Portal(self._open_client, _close)
             return self._portal
 
-    def _open(self) -> Client:
-        known = self._client
-        database = Database(known.database.dsn, known.settings, role="sync client")
-        return Client(database, known.settings, known.handlers)
+    def _open_client(self) -> Client:
+        original = self._client
+        database = Database(original.database.dsn, original.settings, role="sync client")
+        return Client(database, original.settings, original.handlers)
 
 
 async def _close(client: Client) -> None:
@@ -136,7 +135,7 @@ _clients: WeakSet[SyncClient] = WeakSet()
 
 def _after_fork() -> None:
     for client in _clients:
-        client._forget()
+        client._reset()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Lanes to be there before the database has them: `LANEWAY_LANES`, or `lanes` in the file."""
+"""Lanes to create if the database lacks them: `LANEWAY_LANES`, or `lanes` in the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from laneway.errors import InvalidInput
 
 
 def read_lanes(value: object) -> object:
-    """Lanes from TOML or JSON text, a path to a file of either, or their parsed content."""
+    """Reads lanes from TOML or JSON text, a path to such a file, or parsed content."""
     try:
         if isinstance(value, str):
             value = _lane_data(value)
@@ -70,7 +70,7 @@ def _each_lane(data: object) -> Iterator[Lane]:
 def _lane(settings: object) -> Lane:
     if not isinstance(settings, Mapping):
         raise InvalidInput("lanes", "must hold a table of settings for each lane")
-    # TOML has no null, so a word says it.
+    # TOML has no null.
     if settings.get("max_slots") == "unbounded":
         settings = {**settings, "max_slots": None}
     try:

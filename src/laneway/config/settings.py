@@ -1,11 +1,11 @@
 """Settings: from code, then `LANEWAY_*` variables, then `laneway.toml`, then the defaults below.
 
-    settings = Settings.load()                      # what the environment and the file say
-    settings = Settings.load(concurrency=8)         # the same, with one thing decided in code
+    settings = Settings.load()                      # from the environment and the file
+    settings = Settings.load(concurrency=8)         # the same, with one value from code
 
 `LANEWAY_CONFIG` names another file. The database is `LANEWAY_DATABASE_URL`, else `DATABASE_URL`,
-else the file's `database_url`, else libpq's own variables when PGHOST or PGSERVICE is set, else
-embedded PostgreSQL. Nothing here ever prints a password.
+else the file's `database_url`, else libpq's variables when PGHOST or PGSERVICE is set, else
+embedded PostgreSQL. Passwords are never printed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _on_off(value: object) -> object:
 
 
 def _addresses(value: object) -> object:
-    """Addresses and networks as a list, or in one text with commas between them."""
+    """Addresses and networks, from a list or from one text with commas."""
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)):
         raise ValueError("must be a list of addresses")
@@ -77,7 +77,7 @@ _Dsn = Annotated[str | None, BeforeValidator(check_dsn)]
 
 
 class Settings(BaseSettings):
-    """Everything that can be set; frozen once loaded. Durations are seconds unless named _ms."""
+    """All settings, frozen once loaded. Durations are seconds unless named _ms."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -90,7 +90,7 @@ class Settings(BaseSettings):
 
     database_url: _Dsn = Field(default=None, description="PostgreSQL to use; without one, embedded")
     pg_variables: bool = Field(
-        default=False, description="without a database_url, connect as PGHOST, PGSERVICE … say"
+        default=False, description="without a database_url, connect by PGHOST, PGSERVICE …"
     )
     embedded: bool = Field(default=True, description="off: never start embedded PostgreSQL")
     listen_dsn: _Dsn = Field(
@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     pooler: bool | None = Field(
         default=None,
         description="true: behind a transaction pooler, without LISTEN and prepared statements;"
-        " false: without one; not set: found out",
+        " false: no pooler; not set: detect it",
     )
     listen: bool = Field(
         default=True, description="wake up by LISTEN/NOTIFY; polling alone works too"
@@ -108,10 +108,10 @@ class Settings(BaseSettings):
     statement_timeout: _Seconds = Field(default=30.0, description="longest time for one statement")
     idle_transaction_timeout: _Seconds = Field(
         default=3.0,
-        description="PostgreSQL ends our transactions that are silent so long",
+        description="PostgreSQL ends our transactions that are idle for this long",
     )
     silence_timeout: _Seconds = Field(
-        default=4.0, description="look whether a connection is dead after so long without an answer"
+        default=4.0, description="probe a connection after this long without an answer"
     )
     connect_timeout: PositiveInt = Field(default=5, description="longest wait for a connection")
 
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
         default=1 / 3, gt=0, lt=1, description="heartbeat interval as a part of the lease"
     )
     loop_timeout: _Seconds = Field(
-        default=300.0, description="a supervised process whose loop is silent for so long is killed"
+        default=300.0, description="kill a supervised process whose loop is blocked for this long"
     )
     wake_interval_ms: PositiveInt = Field(
         default=5, description="own submits wake workers this often"
@@ -153,16 +153,16 @@ class Settings(BaseSettings):
         default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
     )
     leader_ttl: _Seconds = Field(
-        default=2.5, description="a leader not heard of for so long is gone"
+        default=2.5, description="another process takes over after this long without a leader"
     )
     watchdog_interval: _Seconds = Field(
-        default=1.5, description="time between two looks for orphans"
+        default=1.5, description="time between two searches for orphaned jobs"
     )
 
     server_host: str = Field(default="127.0.0.1", description="address the server listens on")
     server_leads: bool = Field(
         default=True,
-        description="a server takes its turn as leader: lapsed leases, ages, schedules",
+        description="a server may become leader: lapsed leases, ages, schedules",
     )
     server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
 
@@ -172,27 +172,29 @@ class Settings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="file of its private key (PEM)")
     behind_tls_proxy: bool = Field(
         default=False,
-        description="a proxy ends TLS: plain text is served, as if over TLS",
+        description="a proxy terminates TLS: serve plain text, treat requests as secure",
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)] = Field(
         default=(),
-        description="addresses, networks: their X-Forwarded-For and -Proto are believed",
+        description="addresses and networks whose X-Forwarded-For and -Proto are trusted",
     )
     max_connections: PositiveInt = Field(
-        default=2000, description="open connections of one server, of all addresses"
+        default=2000, description="open connections of one server, from all addresses"
     )
     max_connections_per_address: PositiveInt = Field(
-        default=500, description="of one address that is neither loopback nor a trusted proxy"
+        default=500, description="open connections from one address; not loopback, not a proxy"
     )
     body_timeout: _Seconds = Field(
         default=60.0, description="longest time for the body of a request to arrive"
     )
 
     grpc: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
-        default="off", description="on: the server is there for remote workers too"
+        default="off", description="on: the server also serves remote workers"
     )
     grpc_host: str = Field(default="127.0.0.1", description="address for remote workers")
-    grpc_port: int = Field(default=8421, ge=0, le=65535, description="its port; 0: any free one")
+    grpc_port: int = Field(
+        default=8421, ge=0, le=65535, description="port for remote workers; 0: any free one"
+    )
     grpc_cert: Path | None = Field(
         default=None, description="file of the certificate chain (PEM); needed off loopback"
     )
@@ -201,33 +203,33 @@ class Settings(BaseSettings):
         default=4 * 1024 * 1024,
         ge=1024 * 1024,
         le=2**31 - 1,
-        description="size of one message of a remote worker",
+        description="size of one message from a remote worker",
     )
     grpc_assignment_bytes: int = Field(
         default=16 * 1024 * 1024,
         ge=1024 * 1024,
         le=2**31 - 1,
-        description="size of one message to a remote worker: what a job has",
+        description="size of one message to a remote worker: payload, checkpoint and steps",
     )
     remote_limit_hold: float = Field(
         default=3600.0,
         gt=0,
-        description="seconds for which a remote handler may hold a limit for one call",
+        description="seconds that a remote handler may hold a limit for one call",
     )
     remote_reports_per_second: float = Field(
         default=100.0,
         gt=0,
-        description="reports of progress of one remote attempt; ten times as many in a burst",
+        description="progress reports of one remote attempt; ten times as many in a burst",
     )
     max_remote_workers: PositiveInt = Field(
         default=1000, description="remote workers connected to one server"
     )
     max_remote_workers_per_principal: PositiveInt = Field(
-        default=200, description="of one principal, at one server"
+        default=200, description="remote workers of one principal, connected to one server"
     )
 
     requests_per_second: int = Field(
-        default=5000, ge=0, description="of one token or session, twice that at once; 0: no limit"
+        default=5000, ge=0, description="per token or session; bursts of twice that; 0: no limit"
     )
     failed_logins_per_minute: int = Field(
         default=30, ge=0, description="wrong tokens and links from one address; 0: no limit"
@@ -241,10 +243,13 @@ class Settings(BaseSettings):
         default=20, description="open streams of one token or session at one server"
     )
     event_poll_ms: PositiveInt = Field(
-        default=500, description="streams look for changes this often where LISTEN does not reach"
+        default=500, description="streams poll for changes this often where LISTEN is not available"
     )
     event_retention: float = Field(
-        default=900.0, ge=60, allow_inf_nan=False, description="a stream can be resumed for so long"
+        default=900.0,
+        ge=60,
+        allow_inf_nan=False,
+        description="how long events are kept for resuming streams",
     )
 
     max_payload_bytes: PositiveInt = Field(
@@ -260,18 +265,18 @@ class Settings(BaseSettings):
     max_step_bytes: PositiveInt = Field(default=1024 * 1024, description="a step's result as JSON")
 
     metrics_host: str = Field(
-        default="127.0.0.1", description="address a worker tells its metrics on"
+        default="127.0.0.1", description="address a worker serves its metrics on"
     )
     metrics_token: SecretStr | None = Field(
         default=None,
         min_length=16,
-        description="bearer token that a worker's metrics ask for; needed off loopback",
+        description="bearer token that a worker's metrics require; needed off loopback",
     )
     metrics_port: int | None = Field(
         default=None,
         ge=0,
         le=65535,
-        description="port of a worker's metrics, unset: none; more processes take the next ports",
+        description="port of a worker's metrics; unset: none; further processes use the next ports",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
         default="INFO", description="least severe log lines to show"
@@ -289,7 +294,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: object) -> Settings:
-        """The settings of this process; an override of None counts as not given.
+        """Loads the settings of this process; an override of None counts as not given.
 
         Raises ConfigError with the name of the setting and the rule it breaks.
         """
@@ -303,14 +308,14 @@ class Settings(BaseSettings):
 
     @cached_property
     def conninfo(self) -> str | None:
-        """What to connect to: a DSN, "" for libpq's own variables, None for embedded."""
+        """The DSN to connect to: "" for libpq's variables, None for embedded PostgreSQL."""
         if self.database_url is not None:
             return self.database_url
         return "" if self.pg_variables else None
 
     @cached_property
     def can_listen(self) -> bool:
-        """Whether LISTEN reaches us: a transaction pooler needs a direct `listen_dsn` beside it."""
+        """Whether LISTEN works: behind a transaction pooler it needs a direct `listen_dsn`."""
         return self.listen and (not self.pooler or self.listen_dsn is not None)
 
     @cached_property
@@ -351,13 +356,13 @@ class Settings(BaseSettings):
 
 
 def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
-    """One line per wrong setting: where it was set, as far as that is plain, and the rule."""
+    """One line per wrong setting: where it was set, as far as known, and the rule."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         name = str(problem["loc"][0]) if problem["loc"] else "settings"
         variable = f"{PREFIX}{name.upper()}"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{name}: is no setting{suggest(name, Settings.model_fields)}")
+            lines.append(f"{name}: is not a setting{suggest(name, Settings.model_fields)}")
             continue
         if name in given:
             shown = name

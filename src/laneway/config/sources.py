@@ -19,7 +19,7 @@ _SECRETS: Final = ("database_url", "listen_dsn", "metrics_token")
 
 
 class _Source(PydanticBaseSettingsSource):
-    """A source that only has its whole content to give."""
+    """A source that is read as a whole, not field by field."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         raise NotImplementedError
@@ -47,7 +47,7 @@ class SecretFiles(_Source):
 
 
 class PlainVariables(_Source):
-    """The variables other programs use as well: DATABASE_URL, PGHOST, PGSERVICE."""
+    """Variables that other programs also use: DATABASE_URL, PGHOST, PGSERVICE."""
 
     def __call__(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -60,7 +60,7 @@ class PlainVariables(_Source):
 
 
 class ConfigFile(_Source):
-    """`laneway.toml` here, or the file LANEWAY_CONFIG names. Only what it says, no defaults."""
+    """`laneway.toml` in the current directory, or the file that LANEWAY_CONFIG names."""
 
     def __call__(self) -> dict[str, Any]:
         named = os.environ.get(f"{PREFIX}CONFIG")
@@ -80,5 +80,5 @@ class ConfigFile(_Source):
         known = self.settings_cls.model_fields
         for name in data:
             if name not in known:
-                raise ConfigError(f"{name} in {path}: is no setting{suggest(name, known)}")
+                raise ConfigError(f"{name} in {path}: is not a setting{suggest(name, known)}")
         return data

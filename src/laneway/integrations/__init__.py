@@ -1,7 +1,7 @@
-"""Laneway inside other people's frameworks, one module each.
+"""Integrations with other frameworks, one module each.
 
 fastapi.py     a worker with the lifespan of a FastAPI or Starlette application
-signals.py     hears of the end when the process is told
+signals.py     calls a function on a stop signal, before the framework reacts
 
-Uses client and wiring; nothing uses it.
+Imports client and app; nothing imports it.
 """

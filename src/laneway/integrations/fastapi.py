@@ -1,6 +1,6 @@
-"""Laneway inside a FastAPI or Starlette application: a worker that lives as long as it does.
+"""A worker inside a FastAPI or Starlette application.
 
-`lifespan` starts and stops it; `install_errors` answers what Laneway refuses.
+`lifespan` starts and stops it; `install_errors` turns Laneway's errors into HTTP responses.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from laneway.integrations.signals import on_signal
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any]]]
 Inner = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]]
 
-# Not Unauthenticated, Forbidden or RateLimited: a token of the application's own was refused then,
-# and those who ask it can do nothing about that.
-_ANSWERED: Final = (InvalidInput, NotFound, Refused, DatabaseUnavailable)
+# Not Unauthenticated, Forbidden or RateLimited: those refuse the application's own token, and its
+# clients cannot do anything about that.
+_HANDLED: Final = (InvalidInput, NotFound, Refused, DatabaseUnavailable)
 
 
 def lifespan(
@@ -33,13 +33,13 @@ def lifespan(
     run_worker: bool = True,
     lanes: Sequence[str] | None = None,
 ) -> Lifespan:
-    """Starts a worker of `lw` with the application and stops it with it.
+    """Starts a worker of `lw` with the application, and stops it with the application.
 
     app = FastAPI(lifespan=lifespan(lw))
 
-    `inner`: a lifespan of your own; what it opens is there before the first job and closed after
-    the last. `run_worker=False` or LANEWAY_WORKER=off: no worker, only an orderly end. `lanes`:
-    the only ones the worker serves. Routes find `lw` as `request.state.laneway`.
+    `inner` is your lifespan: it starts before the first job and ends after the last. With
+    `run_worker=False` or LANEWAY_WORKER=off no worker runs, and only the shutdown is handled.
+    `lanes` restricts the worker to these lanes. Routes read `lw` as `request.state.laneway`.
     """
 
     @asynccontextmanager
@@ -48,7 +48,7 @@ def lifespan(
             state = None if inner is None else await stack.enter_async_context(inner(app))
             lw.reopen()
             stack.push_async_callback(lw.close)
-            # Servers wait for open requests before they tell of the end, and streams are open.
+            # Servers wait for open requests before they end the lifespan, so end streams first.
             stack.enter_context(on_signal(lambda: _end_streams(lw)))
             if run_worker:
                 await _start_worker(lw, stack, lanes)
@@ -58,21 +58,21 @@ def lifespan(
 
 
 def install_errors(app: Starlette) -> None:
-    """Answers what Laneway refuses in routes of `app` as problem details (RFC 9457), not as 500.
+    """Answers Laneway's errors in routes of `app` with problem details (RFC 9457) instead of 500.
 
     `NotFound` 404, `InvalidInput` 422 with field and rule, `Refused` 409, `DatabaseUnavailable`
-    503 with `Retry-After`. Other errors are left as they are. A handler that the application adds
-    later for one of these takes its place.
+    503 with `Retry-After`. Other errors are not handled. An exception handler that the
+    application adds later for one of these replaces it.
     """
-    for kind in _ANSWERED:
-        app.add_exception_handler(kind, _answer)
+    for kind in _HANDLED:
+        app.add_exception_handler(kind, _respond)
 
 
-async def _answer(request: Request, error: Exception) -> JSONResponse:
-    answer = refusal(request, error) if isinstance(error, LanewayError) else None
-    if answer is None:
+async def _respond(request: Request, error: Exception) -> JSONResponse:
+    response = refusal(request, error) if isinstance(error, LanewayError) else None
+    if response is None:
         raise error
-    return answer
+    return response
 
 
 def _end_streams(lw: Laneway) -> None:
@@ -82,7 +82,7 @@ def _end_streams(lw: Laneway) -> None:
 
 async def _start_worker(lw: Laneway, stack: AsyncExitStack, lanes: Sequence[str] | None) -> None:
     if lw.settings.worker != "off":
-        # A worker would wait for its database; an application that cannot work must not start.
+        # A worker waits for its database, but an application without one must fail to start.
         await lw.ready()
     worker = lw.worker(only_lanes=None if lanes is None else frozenset(lanes))
     stack.push_async_callback(worker.stop)

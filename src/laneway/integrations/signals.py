@@ -1,4 +1,4 @@
-"""Hears of the end when the process is told, not when its framework gets round to it."""
+"""Calls a function on a stop signal, before the framework begins its shutdown."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def on_signal(act: Callable[[], object]) -> Iterator[None]:
-    """Does it in the event loop when a signal to stop comes; whoever heeded the signal still does.
+def on_signal(callback: Callable[[], object]) -> Iterator[None]:
+    """Calls `callback` in the event loop on SIGTERM or SIGINT, then the previous handler.
 
-    Only signals that somebody heeds, and only in the thread that Python gives them to.
+    Signals without a Python handler are left alone. Works only in the main thread, where Python
+    runs signal handlers; elsewhere it does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    heeded = {number: heeds for number, heeds in before.items() if callable(heeds)}
+    previous = {number: handler for number, handler in before.items() if callable(handler)}
 
-    def heed(number: int, frame: FrameType | None) -> Any:
-        loop.call_soon_threadsafe(act)
-        return heeded[signal.Signals(number)](number, frame)
+    def handle(number: int, frame: FrameType | None) -> Any:
+        loop.call_soon_threadsafe(callback)
+        return previous[signal.Signals(number)](number, frame)
 
-    for number in heeded:
-        signal.signal(number, heed)
+    for number in previous:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        for number, heeds in heeded.items():
-            if signal.getsignal(number) is heed:
-                signal.signal(number, heeds)
+        for number, handler in previous.items():
+            if signal.getsignal(number) is handle:
+                signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""What an application decides about a job, each with its act in the audit, in one transaction."""
+"""An application's decisions about jobs, each with its audit entry in the same transaction."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from laneway.store.approvals import Decided
 from laneway.store.database import Runner
 from laneway.store.jobs import FoundState
 
-# Who is kept where the application does not say.
+# The audit entry's principal if the application names none.
 APPLICATION: Final = "application"
 _LIVE: Final = frozenset(status.value for status in Status if status not in TERMINAL)
 
 
 async def cancel(runner: Runner, job_id: UUID, by: str | None, reason: str | None) -> FoundState:
-    """The answer to a cancel, whether or not it was accepted."""
-    answer = await runner.run(jobs.cancel(job_id, by, reason))
-    if answer.found_in in _LIVE:
-        status = verb_rules.after_cancel(job_id, answer.found_in, answer.concerns)
-        states = verb_rules.cancelled(answer.found_in, status, reason)
-        await _keep(runner, by, "job.cancelled", job_id, answer.workspace, states)
-    return answer
+    """Cancels a job; returns the state found, whether or not the cancel was accepted."""
+    found = await runner.run(jobs.cancel(job_id, by, reason))
+    if found.found_in in _LIVE:
+        status = verb_rules.after_cancel(job_id, found.found_in, found.concerns)
+        states = verb_rules.cancelled(found.found_in, status, reason)
+        await _record(runner, by, "job.cancelled", job_id, found.workspace, states)
+    return found
 
 
 async def approve(
     runner: Runner, job_id: UUID, by: str, comment: str | None, seal: str | None
 ) -> Decided:
-    """The answer to an approval, whether or not it was accepted."""
-    answer = await runner.run(approvals.approve(job_id, by, comment, seal))
-    if answer.is_taken:
+    """Approves a job; returns the decision, whether or not it was accepted."""
+    found = await runner.run(approvals.approve(job_id, by, comment, seal))
+    if found.is_taken:
         states = verb_rules.decided(Status.APPROVED, comment)
-        await _keep(runner, by, "job.approved", job_id, answer.workspace, states)
-    return answer
+        await _record(runner, by, "job.approved", job_id, found.workspace, states)
+    return found
 
 
 async def reject(runner: Runner, job_id: UUID, by: str, reason: str) -> Decided:
-    """The answer to a rejection, whether or not it was accepted."""
-    answer = await runner.run(approvals.reject(job_id, by, reason))
-    if answer.is_taken:
+    """Rejects a job; returns the decision, whether or not it was accepted."""
+    found = await runner.run(approvals.reject(job_id, by, reason))
+    if found.is_taken:
         states = verb_rules.decided(Status.CANCELLED, reason)
-        await _keep(runner, by, "job.rejected", job_id, answer.workspace, states)
-    return answer
+        await _record(runner, by, "job.rejected", job_id, found.workspace, states)
+    return found
 
 
-async def _keep(
+async def _record(
     runner: Runner,
     by: str | None,
     action: str,
