@@ -322,7 +322,7 @@ async def test_a_worker_told_a_lane_that_is_not_there_says_so(
 
     with caplog.at_level(logging.WARNING, "laneway"):
         await shop.hire(only_lanes=frozenset({"a", "defualt"}))
-    assert "there is no lane defualt: nothing is served there; there is default" in caplog.text
+    assert "lane defualt does not exist and is not served; there is default" in caplog.text
 
 
 async def test_worker_whose_lanes_have_none_of_its_types_warns(

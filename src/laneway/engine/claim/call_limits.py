@@ -1,4 +1,4 @@
-"""Limits held for one call: who waits in this process, in order, and who asks for one."""
+"""Limits held for one call: queues the waiting calls of this process and acquires in order."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from laneway.store.call_limits import LimitGrant
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
-# A limit may be changed while a long period of its rate goes by.
+# Ask again at least this often: the limit may change during a long rate period.
 LONGEST_RATE_S = 5.0
 BUSY_S = 0.05
 
 
 class HeldCalls:
-    """How often one attempt holds each limit for a call, as far as it was told."""
+    """The number of times one attempt holds each limit for a call, as last confirmed."""
 
     __slots__ = ("counts", "lock")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        # One statement at a time: each says how many it is to be.
+        # One statement at a time: each one sets the absolute count.
         self.lock = asyncio.Lock()
 
 
 class _QueuedCall:
     """A place in the queue of one limit and lane."""
 
-    __slots__ = ("is_first", "news", "rank")
+    __slots__ = ("is_first", "rank", "retry_now")
 
-    def __init__(self, rank: int, news: asyncio.Event) -> None:
+    def __init__(self, rank: int, retry_now: asyncio.Event) -> None:
         self.rank = rank
         self.is_first = asyncio.Event()
-        self.news = news
+        self.retry_now = retry_now
 
 
 class CallLimits:
-    """Queues the calls of this process by limit and lane; only the first of each asks the ledger.
+    """Queues the calls of this process by limit and lane; only the first of each asks the store.
 
-    Within a lane higher priority goes first, then first come, first served. Between lanes and
-    processes the ledger decides whose turn it is.
+    Within a lane, order is by priority, then first come, first served. The store decides between
+    lanes and processes.
     """
 
     def __init__(self, store: AttemptStore, warnings: ThrottledWarnings) -> None:
@@ -60,67 +60,67 @@ class CallLimits:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def acquire(self, run: Run, names: Sequence[str], inside: Mapping[str, int]) -> str:
-        """Returns once the run holds all of them, or should not: granted, cancel_requested, fenced.
+        """Wait until the run holds all of them; return granted, cancel_requested or fenced.
 
-        Whoever gives up waiting leaves nothing behind. The names are sorted, as all queue for them.
-        `inside`: how often each is held around this call already.
+        A cancelled wait leaves nothing held. `names` are sorted, so that calls cannot deadlock.
+        `inside`: the number of times each is already held around this call.
         """
         if inside:
-            # Not behind those who may be waiting for what this one holds.
+            # Skip the queue: the calls in it may be waiting for what this run holds.
             grant = await self._ask(run, names, inside)
             if grant.answer not in ("full", "busy"):
                 return grant.answer
-        news = asyncio.Event()
-        turns: list[tuple[str, _QueuedCall]] = []
+        retry_now = asyncio.Event()
+        queued: list[tuple[str, _QueuedCall]] = []
         try:
             for name in names:
-                turn = _QueuedCall(run.rank, news)
-                turns.append((name, turn))
-                await self._enter((name, run.lane), turn)
-            return await self._take(run, names, inside, news)
+                call = _QueuedCall(run.rank, retry_now)
+                queued.append((name, call))
+                await self._enter((name, run.lane), call)
+            return await self._take(run, names, inside, retry_now)
         finally:
-            for name, turn in turns:
-                self._leave((name, run.lane), turn)
+            for name, call in queued:
+                self._leave((name, run.lane), call)
 
     async def release(self, run: Run, names: Sequence[str]) -> None:
-        """Gives one of each back; done even if whoever asks is cancelled meanwhile."""
-        await asyncio.shield(self._spawn(self._give(run, names, 1)))
+        """Release one of each; completes even if the caller is cancelled meanwhile."""
+        await asyncio.shield(self._spawn(self._release(run, names, 1)))
 
     def hint(self) -> None:
-        """Limits may have been given back with an attempt: the first of each queue asks at once."""
+        """Make the first call of each queue ask at once: an ended attempt may have freed limits."""
         for queue in self._queues.values():
-            queue[0].news.set()
+            queue[0].retry_now.set()
 
     async def close(self) -> None:
-        """What is still to be given back goes with its lease."""
+        """Cancel pending releases: the end of the lease releases those limits."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _enter(self, place: tuple[str, str], turn: _QueuedCall) -> None:
-        """Returns once the turn is the first of its queue; who is first stays so."""
-        queue = self._queues.setdefault(place, [])
-        insort(queue, turn, lo=min(1, len(queue)), key=lambda one: one.rank)
-        if queue[0] is not turn:
-            await turn.is_first.wait()
+    async def _enter(self, key: tuple[str, str], call: _QueuedCall) -> None:
+        """Wait until the call is first in its queue; the first call is never displaced."""
+        queue = self._queues.setdefault(key, [])
+        insort(queue, call, lo=min(1, len(queue)), key=lambda one: one.rank)
+        if queue[0] is not call:
+            await call.is_first.wait()
 
-    def _leave(self, place: tuple[str, str], turn: _QueuedCall) -> None:
-        queue = self._queues[place]
-        was_first = queue[0] is turn
-        queue.remove(turn)
+    def _leave(self, key: tuple[str, str], call: _QueuedCall) -> None:
+        queue = self._queues[key]
+        was_first = queue[0] is call
+        queue.remove(call)
         if not queue:
-            del self._queues[place]
+            del self._queues[key]
         elif was_first:
             queue[0].is_first.set()
 
     async def _take(
-        self, run: Run, names: Sequence[str], inside: Mapping[str, int], news: asyncio.Event
+        self, run: Run, names: Sequence[str], inside: Mapping[str, int], retry_now: asyncio.Event
     ) -> str:
-        """Asks until there is room: at once after a release in this process, else now and then."""
+        """Ask until there is room: at once after a release in this process, else with backoff."""
         wait_s = FIRST_S
         while True:
-            news.clear()
+            retry_now.clear()
             if run.is_finishing:
                 raise after_finish("limit")
             grant = await self._ask(run, names, inside)
@@ -135,7 +135,7 @@ class CallLimits:
                     return answer
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay_s * random.uniform(1.0, 1.2)):
-                    await news.wait()
+                    await retry_now.wait()
 
     async def _ask(self, run: Run, names: Sequence[str], inside: Mapping[str, int]) -> LimitGrant:
         held = run.held = run.held or HeldCalls()
@@ -148,7 +148,7 @@ class CallLimits:
         except DatabaseUnavailable as error:
             if isinstance(error, SchemaMismatch) or run.stop_reason is not None:
                 raise
-            # The answer may be lost though the write was not: it may be asked again.
+            # The write may have succeeded without its answer. Asking again is safe.
             self._warnings.warn("limit", error)
             return LimitGrant("full", None)
 
@@ -165,34 +165,33 @@ class CallLimits:
     async def _undo(
         self, run: Run, names: Sequence[str], asking: asyncio.Future[LimitGrant]
     ) -> None:
-        """Gives back what came too late, or may have been given though its answer was lost."""
+        """Release a grant that came too late, or one whose answer was lost."""
         await asyncio.wait({asking})
         if asking.cancelled():
             return
         is_clear = asking.exception() is None
         granted = is_clear and asking.result().answer == "granted"
         if granted or not is_clear:
-            await self._give(run, names, 1 if granted else 0)
+            await self._release(run, names, 1 if granted else 0)
 
-    async def _give(self, run: Run, names: Sequence[str], fewer: int) -> None:
+    async def _release(self, run: Run, names: Sequence[str], fewer: int) -> None:
         held = run.held
         if held is None:
             return
         async with held.lock:
             held.counts.subtract(dict.fromkeys(names, fewer))
-            # Once its end is told, or is being told in the handler's own transaction, which holds
-            # the lease, they go with the attempt.
+            # The end of the attempt releases its limits. A handler's own finish transaction locks
+            # the lease, so do not wait for it here.
             while not (run.ended or run.is_finishing):
                 keeps = {name: held.counts[name] for name in names}
-                if await self._told(run, keeps) != "busy":
+                if await self._write_release(run, keeps) != "busy":
                     break
                 await asyncio.sleep(BUSY_S)
         for (name, _), queue in self._queues.items():
             if name in names:
-                queue[0].news.set()
+                queue[0].retry_now.set()
 
-    async def _told(self, run: Run, keeps: dict[str, int]) -> str:
-        """busy: to be said again."""
+    async def _write_release(self, run: Run, keeps: dict[str, int]) -> str:
         try:
             return await self._store.release(run.claim, keeps)
         except DatabaseUnavailable as error:

@@ -1,4 +1,4 @@
-"""The room of one worker process: how many more jobs it may start, per isolation and lane."""
+"""The capacity of one worker process: how many more jobs it may start, per isolation and lane."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ MOST: Final = 1000
 
 
 class Room(Protocol):
-    """How much more may be claimed, and that it was."""
+    """The number of jobs that may be claimed now."""
 
     def free(self, lane: str, isolation: str) -> int:
-        """Room for jobs of this lane and isolation now."""
+        """Room for jobs of this lane and isolation."""
         ...
 
     def most(self, lane: str) -> int:
-        """At most so many at once, whatever their isolation."""
+        """Room for jobs of this lane in all isolations together."""
         ...
 
     def take(self, lane: str, isolation: str, count: int) -> None: ...
 
 
 class Capacity:
-    """Divides each kind of room so that every lane served can always start at least one job.
+    """Divides the room of each isolation so that every lane served can start at least one job.
 
-    A job takes room from its claim until its handler returned; a thread that ignores its
-    cancellation takes it until it really returns. `slots` bounds all kinds together and is never
-    exceeded: with fewer slots than lanes, lanes take turns. `max_jobs` bounds how many there are
-    in all.
+    A job takes room from its claim until its handler returns, even if a thread ignores its
+    cancellation. `slots` bounds all isolations together and is never exceeded: with fewer slots
+    than lanes, lanes take turns. `max_jobs` bounds the jobs that this process ever runs.
     """
 
     def __init__(
@@ -43,17 +42,17 @@ class Capacity:
         self.jobs_left = max_jobs
         self._lanes: dict[str, frozenset[str]] = {}
         self._taken: Counter[tuple[str, str]] = Counter()
-        # By isolation: places taken, and lanes that need one and have none.
+        # By isolation: room taken, and lanes that need room and have none.
         self._used: Counter[str] = Counter()
         self._idle: Counter[str] = Counter()
         self.fullness = Fullness()
-        # When each lane took room last, in claims.
+        # The number of the claim in which each lane last took room.
         self._last_taken: dict[str, int] = {}
         self._takes = 0
 
     @classmethod
     def of(cls, settings: Settings, max_jobs: int | None = None) -> Self:
-        """The room of a worker process with these settings."""
+        """The capacity that these settings give a worker process."""
         sizes = {
             "async": settings.concurrency,
             "thread": settings.threads,
@@ -62,14 +61,14 @@ class Capacity:
         return cls(sizes, settings.slots, max_jobs)
 
     def serve(self, lanes: Mapping[str, set[str]]) -> None:
-        """Says which isolations each lane served may need."""
+        """Set the lanes served and the isolations that each may need."""
         self._lanes = {lane: frozenset(kinds) for lane, kinds in lanes.items()}
         self._idle.clear()
         for lane, kinds in self._lanes.items():
             self._idle.update(kind for kind in kinds if not self._taken[lane, kind])
 
     def free(self, lane: str, isolation: str) -> int:
-        """Room for jobs of this lane now; the last place of every other lane stays reserved."""
+        """Room for jobs of this lane; each other lane without a job keeps room for one."""
         mine = self._taken[lane, isolation]
         reserved = self._idle[isolation]
         if not mine and isolation in self._lanes.get(lane, ()):
@@ -80,7 +79,7 @@ class Capacity:
         return left
 
     def published(self) -> dict[str, object]:
-        """What the database is told of it."""
+        """The usage that the worker's row in the database shows."""
         kinds = {kind: (self._used[kind], size) for kind, size in self.sizes.items()}
         if self._slots is not None:
             kinds["slots"] = (self.in_use, self._slots)
@@ -108,18 +107,18 @@ class Capacity:
             self.jobs_left = max(0, self.jobs_left - count)
 
     def in_all(self, room: int, occupied: int) -> int:
-        """So much room of all kinds, where handlers left behind occupy some of it."""
+        """Cap `room` by the slots that abandoned handlers leave free, and by the jobs left."""
         if self._slots is not None:
             room = max(0, min(room, self._slots - occupied))
         return room if self.jobs_left is None else min(room, self.jobs_left)
 
     def last_taken(self, lane: str) -> int:
-        """Lanes with the lowest have waited longest for room."""
+        """The number of the lane's last claim; the lowest has waited longest for room."""
         return self._last_taken.get(lane, 0)
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has had all the jobs that it may have."""
+        """Whether the process has claimed all the jobs that it may run."""
         return self.jobs_left == 0
 
     def release(self, lane: str, isolation: str) -> None:

@@ -1,19 +1,20 @@
-"""Where the live rows of a job type begin, so that a claim need not walk over dead entries.
+"""Floors: the seq at which the live rows of a job type begin, so that claims skip dead entries.
 
-While an old snapshot pins dead rows, a scan from the head of the index meets every job ever
-claimed. A floor per job type and rank skips them. It rises past a seq only when nothing below can
-turn up any more. What a claim may have missed below the top it saw was hidden by a transaction: one
-that had not committed it (a seq is drawn after the transaction has its number), or one that had it
-locked. All of them have lower numbers than the next claim, which begins after this one has ended. A
-claim that begins when all numbers up to that have ended, and finds nothing lower, makes that top
-the floor.
+While an old snapshot pins dead rows, a scan from the head of the index visits every job ever
+claimed. A floor per job type and rank skips them. A floor rises past a seq only when no job below
+it can appear any more.
 
-A transaction of somebody else that stays open holds that up. So after a while the claimer asks
-which transactions can hide jobs at all.
+A claim misses a job below its highest seq only if a transaction hides that job. The transaction has
+not committed the job (it draws the seq after it has its xid), or it locks the row. Its xid is lower
+than the xid of the next claim, which starts after this claim ends. So the floor rises to that seq
+after a claim that starts when all those xids have ended, and that finds nothing lower.
 
-What is left is a row that two transactions in turn gave back by failing, at the wrong moments, or a
-database restored to an earlier state. So somebody looks below the floors now and then, beside the
-claims, because that walks over all the dead rows.
+An unrelated transaction that stays open delays this. After a while the claimer therefore asks which
+transactions can hide jobs at all.
+
+Two cases remain: a row that two transactions roll back in turn at the wrong moments, and a database
+restored to an earlier state. `stray_look.py` looks below the floors for them, apart from the
+claims, because that scan visits all dead rows.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from laneway.store.leases import MAX_RANK, MIN_RANK, ClaimAnswer, Range
 
 MOST_LEVELS = 16
 MOST_PENDING = 64
-# So many claims in a row that could not raise a floor are held up by an open transaction.
+# After this many claims without a rise, an open transaction must be delaying the floor.
 HELD_UP = 8
 
 
 @dataclass(slots=True)
 class _Level:
     floor: int = 0
-    # Tops that were seen, each with the number of the claim after it, once there is one.
+    # The highest seq of each claim, with the xid of the next claim once there is one.
     pending: deque[tuple[int, int | None]] = field(default_factory=deque)
 
 
 class Floors:
-    """Floors of the job types one claimer looks at."""
+    """The floors of the job types of one claimer."""
 
     def __init__(self) -> None:
         self._levels: dict[str, dict[int, _Level]] = {}
@@ -46,28 +47,28 @@ class Floors:
         self._horizon = self._newest_xid = 0
 
     def forget(self) -> None:
-        """Looks from the start again."""
+        """Scan from the start again."""
         self._levels.clear()
         self._recent.clear()
         self._horizon = 0
 
     def forget_types(self, job_types: Iterable[str]) -> None:
-        """Looks from the start again for these."""
+        """Scan from the start again for these job types."""
         for job_type in job_types:
             self._levels.pop(job_type, None)
 
     def forget_recent(self) -> None:
-        """Counts anew how many job types are busy."""
+        """Restart the count of busy job types."""
         self._recent.clear()
 
     @property
     def busy(self) -> int | None:
-        """How many job types had fresh jobs of late; None: not known."""
+        """The number of job types that recently had fresh jobs; None if unknown."""
         return len(self._recent) or None
 
     @property
     def are_held_up(self) -> bool:
-        """Whether a transaction that stays open keeps a floor from rising."""
+        """Whether an open transaction keeps a floor from rising."""
         return any(
             len(level.pending) > HELD_UP
             for levels in self._levels.values()
@@ -75,16 +76,16 @@ class Floors:
         )
 
     def look_past(self, horizon_xid: int) -> None:
-        """From the next claim on, transactions below this number hide nothing."""
+        """From the next claim on, assume that transactions below this xid hide nothing."""
         self._horizon = max(self._horizon, horizon_xid)
 
     @property
     def job_types(self) -> set[str]:
-        """Those that have a floor."""
+        """The job types that have a floor."""
         return {job_type for job_type, _, _ in self.heights()}
 
     def heights(self) -> list[tuple[str, int, int]]:
-        """Each floor there is: job type, rank, seq."""
+        """Every floor as job type, rank and seq."""
         return [
             (job_type, rank, level.floor)
             for job_type, levels in self._levels.items()
@@ -93,7 +94,7 @@ class Floors:
         ]
 
     def ranges(self, job_type: str, group: int) -> list[Range]:
-        """The index ranges to look at: returned rows, then fresh ones from their floors."""
+        """The index ranges to scan: returned rows, then fresh rows from their floors."""
         ranges = [Range(job_type, group, False, MIN_RANK, 0, MAX_RANK)]
         lo, floor = MIN_RANK, 0
         for rank, level in sorted(self._levels.get(job_type, {}).items()):
@@ -105,14 +106,14 @@ class Floors:
     def learn(self, answer: ClaimAnswer) -> None:
         """Raises floors as far as the answer of a claim allows."""
         if answer.own_xid < self._newest_xid:
-            # Numbers only grow: this is another database, or an earlier state of it.
+            # An xid only grows: this is another database, or an earlier state of it.
             self.forget()
         self._newest_xid = answer.own_xid
         horizon = max(self._horizon, answer.horizon_xid)
         seen: dict[tuple[str, int], tuple[int, int]] = {}
         for (seq, _, _), rank, job_type, _, _, _, fresh, *_ in answer.assignments:
             if fresh:
-                # They come in the order of their seq.
+                # Assignments come in order of seq.
                 low, _ = seen.get((job_type, rank), (seq, seq))
                 seen[job_type, rank] = low, seq
         for (job_type, rank), (low, top) in seen.items():

@@ -1,4 +1,4 @@
-"""Since when a process has no room for a lane, as it is published."""
+"""The time since which a process has no room for a lane, as published."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 
 class Fullness:
-    """Remembers when room ran out, by lane and kind; asked whenever somebody wanted room."""
+    """Remembers when room ran out, by lane and isolation, noted at each attempt to claim."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], float] = {}
@@ -21,11 +21,11 @@ class Fullness:
             self.on_full()
 
     def places(self) -> set[tuple[str, str]]:
-        """Lanes and kinds without room."""
+        """The lanes and isolations without room."""
         return set(self._since)
 
     def longest_s(self) -> float:
-        """How long the lane that has waited longest has found no room; 0: none has."""
+        """Seconds without room of the lane that has waited longest; 0 if all have room."""
         return max((time.monotonic() - at for at in self._since.values()), default=0.0)
 
     def published(
@@ -34,9 +34,9 @@ class Fullness:
         needed: Mapping[str, frozenset[str]],
         left: Callable[[str, str], int],
     ) -> dict[str, object]:
-        """Places taken and all there are by kind, and where there is no room for how many seconds.
+        """Used and total room by isolation, and seconds without room by isolation and lane.
 
-        What was noted a while ago may have changed: `left` says how it is now.
+        Notes may be old: `left` returns the current room.
         """
         full: dict[str, dict[str, float]] = {}
         now = time.monotonic()

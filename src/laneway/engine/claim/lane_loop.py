@@ -1,4 +1,4 @@
-"""Claims for one lane: as many jobs as there is room for, whenever there may be some."""
+"""Claims jobs of one lane, as many as there is room for, whenever there may be work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOT_READY_S = 0.05
 
 
 class Claimable(Protocol):
-    """A job type, or the analyses of one, and which kind of room its jobs need."""
+    """A job type or its analysis, and the isolation that its jobs need."""
 
     @property
     def job_type(self) -> str: ...
@@ -42,13 +42,13 @@ class Claimable(Protocol):
 
 
 class Starter(Protocol):
-    """Whoever is given what was claimed; its room is taken already."""
+    """Starts claimed jobs, whose room is already taken."""
 
     def start(self, assignments: Sequence[Assignment], lane: str) -> None: ...
 
 
 class Renewer(Protocol):
-    """Whoever keeps the leases of what was claimed."""
+    """Renews the leases of claimed jobs."""
 
     @property
     def is_ready(self) -> bool: ...
@@ -58,7 +58,7 @@ class Renewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LaneTools:
-    """What every lane loop of a worker shares."""
+    """The objects that all lane loops of a worker share."""
 
     worker_id: UUID
     database: Database
@@ -69,7 +69,7 @@ class LaneTools:
     version: Callable[[], int]
     refresh: Callable[[], Awaitable[None]]
     wake_peers: Callable[[set[str]], None]
-    # Room is shared by the lanes: one looks and takes while no other does.
+    # Lanes share room: only one at a time reads and takes it.
     claiming: asyncio.Lock
     metrics: WorkerMetrics
     is_drained: Callable[[], bool]
@@ -77,7 +77,7 @@ class LaneTools:
 
 
 class LaneLoop(Service):
-    """One round is one claim; a round that found as much as it asked for is followed by another."""
+    """Runs one claim per round; a full claim is followed by another at once."""
 
     name: ClassVar[str] = "claimer"
 
@@ -95,9 +95,9 @@ class LaneLoop(Service):
         self._counted_since = self._looked_past_at = time.monotonic()
         self.handlers = handlers
         self._most = MOST
-        # Slots or limits are taken: worth another look when some of ours come free.
+        # Slots or limits are used up: claim again when this worker frees some.
         self.is_full = False
-        # Some kind of room is used up: worth another look when a job of ours ends.
+        # The room of some isolation is used up: claim again when a job here ends.
         self.wants_work = False
 
     @property
@@ -105,7 +105,7 @@ class LaneLoop(Service):
         return {handler.job_type for handler in self.handlers}
 
     def serve(self, handlers: Sequence[Claimable]) -> None:
-        """Takes over a changed set of handlers."""
+        """Replace the handlers of this lane."""
         if {h.job_type for h in handlers} != self.job_types:
             self.handlers = handlers
             self.floors.forget()
@@ -113,10 +113,10 @@ class LaneLoop(Service):
 
     async def run_once(self) -> float | None:
         if not self._tools.heartbeat.is_ready:
-            # Nobody would renew what is claimed now.
+            # Leases claimed now would not be renewed.
             return NOT_READY_S
         if self._tools.completer.backlog > MOST_UNSETTLED:
-            # Ended faster than it can be stored: what has ended still holds slots and leases.
+            # Jobs end faster than their outcomes are stored, and still hold slots and leases.
             return NOT_READY_S
         async with self._tools.claiming:
             if self._tools.is_drained():
@@ -136,12 +136,12 @@ class LaneLoop(Service):
         groups = {group for _, group in types}
         room = min(self._tools.capacity.most(self.lane), sum(caps[group - 1] for group in groups))
         room = min(room, self._most)
-        # As they are now: the lane may be given other handlers before the answer comes.
+        # A copy: `serve` may replace the handlers before the answer comes.
         isolations = {handler.job_type: handler.isolation for handler in self.handlers}
-        self._count_busy_anew_now_and_then()
+        self._reset_busy_count_if_old()
         await self._look_past_open_transactions()
         asked = time.monotonic()
-        answer = await self._ask(
+        answer = await self._run_claim(
             self._tools.claim(
                 self._tools.worker_id,
                 self.lane,
@@ -156,25 +156,25 @@ class LaneLoop(Service):
         )
         age_s = time.monotonic() - asked
         names = {job_type for job_type, _ in types}
-        delay = await self._follow(answer, age_s, room, names, isolations)
+        delay = await self._apply(answer, age_s, room, names, isolations)
         if delay is not None or answer.state != "ok":
             return delay if delay is not None else answer.wait_s
-        # Came up short. But of a kind of room that is used up now, no more was looked for.
+        # Fewer jobs than room. If they used up an isolation, the claim skipped its other jobs.
         taken = Counter(isolations[one.job_type] for one in answer.assignments)
         is_used_up = any(count >= caps[GROUPS.index(kind)] for kind, count in taken.items())
         return 0 if is_used_up else answer.wait_s
 
-    async def _ask(self, claim: Statement[ClaimAnswer], room: int) -> ClaimAnswer:
+    async def _run_claim(self, claim: Statement[ClaimAnswer], room: int) -> ClaimAnswer:
         try:
             answer = await self._tools.database.run(claim)
         except Exception:
-            # Fewer the next time: PostgreSQL cannot answer with a gigabyte of payloads.
+            # Claim fewer next time: PostgreSQL cannot return a gigabyte of payloads.
             self._most = max(1, room // 4)
             raise
         self._most = min(MOST, 2 * self._most)
         return answer
 
-    async def _follow(
+    async def _apply(
         self,
         answer: ClaimAnswer,
         age_s: float,
@@ -192,20 +192,20 @@ class LaneLoop(Service):
         if answer.assignments:
             self._take(answer, age_s, isolations)
             if len(answer.assignments) <= FEW:
-                # Many run while the next claim is under way; a few need not wait for it to be sent.
+                # Start a few jobs before the next claim is sent; many can start during it.
                 await asyncio.sleep(0)
         if answer.left_over and (len(answer.assignments) >= room or answer.limited):
-            # Rows we looked at and left were hidden from others meanwhile.
+            # This claim hid the rows that it locked and left from other workers.
             self._tools.wake_peers(types)
         if answer.parked > len(answer.assignments):
-            # More of the same kind may stand in the way: all at once, not a room's worth each time.
+            # Park all such jobs at once: the next ones would fill the coming claims too.
             await self._tools.database.run(park(sorted(types), MOST_PARKED))
         return 0 if answer.more else None
 
     def _take(self, answer: ClaimAnswer, age_s: float, isolations: Mapping[str, str]) -> None:
         claims = [one.claim for one in answer.assignments]
         if self._is_stopping or age_s >= answer.lease_s:
-            # Told to stop, or the answer came so late that others may have them by now.
+            # The loop stops, or the answer came so late that the leases may have lapsed.
             for one in claims:
                 self._tools.completer.add(Verdict(one, "release"))
             return
@@ -215,7 +215,7 @@ class LaneLoop(Service):
             self._tools.capacity.take(self.lane, kind, count)
         self._tools.executor.start(answer.assignments, self.lane)
 
-    def _count_busy_anew_now_and_then(self) -> None:
+    def _reset_busy_count_if_old(self) -> None:
         now = time.monotonic()
         if now - self._counted_since > BUSY_FOR_S:
             self._counted_since = now

@@ -1,4 +1,4 @@
-"""The lanes as this worker last read them, and which of its handlers run in which."""
+"""Which handlers of a worker run in which lane, by the lanes that it last read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ H = TypeVar("H", bound=Claimable)
 def served(
     state: ControlState, handlers: Iterable[H], only: frozenset[str] | None
 ) -> dict[str, list[H]]:
-    """Lane → the handlers this worker runs in it; `only` narrows to the lanes named.
+    """The handlers of this worker by lane; `only` restricts them to the named lanes.
 
-    Who serves the lane of a type serves its analyses too, whether or not it names their lane.
+    A worker that serves the lane of a job type serves its analyses too, whatever their lane.
     """
     lanes: dict[str, list[H]] = {}
     for handler in handlers:
@@ -54,7 +54,7 @@ def announce_lanes(
 
 
 def warn_of_missing(only: frozenset[str] | None, state: ControlState) -> None:
-    """Log lanes that a worker is to serve and that do not exist."""
+    """Log the lanes that a worker should serve but that do not exist."""
     for lane in sorted((only or frozenset()) - state.lanes.keys()):
         nearest = hint("lane", lane, state.lanes)
-        log.warning("there is no lane %s: nothing is served there; %s", lane, nearest)
+        log.warning("lane %s does not exist and is not served; %s", lane, nearest)

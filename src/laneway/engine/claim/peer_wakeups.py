@@ -1,4 +1,4 @@
-"""Workers elsewhere, told of work that they may take."""
+"""Wake-ups sent to other workers about jobs that they can claim."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from laneway.errors import LanewayError
 from laneway.store.database import Database
 from laneway.store.notify import wake, wake_message
 
-# What comes meanwhile is told together.
+# Wake-ups within this time are sent as one.
 TOGETHER_S = 0.05
 
 
 class PeerWakeups:
-    """Wakes them at most once per 50 ms; a wake-up that is lost is found by their polls."""
+    """Wakes peers at most once per 50 ms; their polls find the jobs of a lost wake-up."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

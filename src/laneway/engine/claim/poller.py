@@ -13,7 +13,7 @@ from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState, Peek, peek
 
-# The soonest look after a hint, so that a stream of submits costs a few looks per second.
+# The delay of a poll after a hint, so that a stream of submits costs a few polls per second.
 HINT_S = 0.1
 SHORTEST_S = 0.005
 
@@ -50,19 +50,19 @@ class Poller(Service):
         self.stray_look.start()
 
     def hint(self) -> None:
-        """Something was submitted: it may be a delayed job that comes due before the next look."""
-        self._look_in(HINT_S)
+        """Poll soon: a submitted job may be delayed and come due before the next poll."""
+        self._wake_in(HINT_S)
 
-    def _look_in(self, delay_s: float) -> None:
-        """To the point, where the loop's own delay is spread."""
+    def _wake_in(self, delay_s: float) -> None:
+        """Wake after exactly this delay; the service's own delays are jittered."""
         loop = asyncio.get_running_loop()
         if self._alarm is not None and self._alarm.when() <= loop.time() + delay_s:
             return
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = loop.call_later(delay_s, self._ring)
+        self._alarm = loop.call_later(delay_s, self._on_alarm)
 
-    def _ring(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm = None
         self.wake()
 
@@ -89,7 +89,7 @@ class Poller(Service):
                 self._on_foreign_work(foreign)
         interval_s = self._interval_s(set(types))
         if found.next_due_s is not None and found.next_due_s < interval_s:
-            self._look_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
+            self._wake_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
         return interval_s
 
     async def _peek(self, types: list[str]) -> Peek:

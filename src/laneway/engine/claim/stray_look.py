@@ -1,4 +1,4 @@
-"""Looks for jobs below the floors of a process, where its claims do not look."""
+"""Finds strays: jobs below the floors of a process, where its claims do not look."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from laneway.engine.service import Service
 from laneway.store.database import Database
 from laneway.store.lanes import find_strays
 
-# At most a fiftieth of the time is spent here.
+# A look takes at most a fiftieth of the time.
 EVERY_S: Final = 20.0
 PAUSE_TIMES: Final = 50
-# The look walks over dead rows: one that takes longer than that is given up.
+# The scan visits dead rows and is aborted after this time.
 LONGEST_S: Final = 2.0
 
 
 class StrayLook(Service):
-    """Has claims look from the start again where a job turned up below a floor.
+    """Makes claims scan from the start again where a job appeared below a floor.
 
-    Each look has a connection that it opens and closes: progress and leadership never wait for it.
+    Each look opens a separate connection, so progress and leadership never wait for it.
     """
 
     name: ClassVar[str] = "strays"
@@ -34,7 +34,7 @@ class StrayLook(Service):
         floors: Callable[[], Iterable[Floors]],
         on_strays: Callable[[set[str]], None],
     ) -> None:
-        """`database`: where to look; its own connections are left alone."""
+        """`database` gives DSN and settings; its connections are not used."""
         super().__init__(warnings)
         self._database = database
         self._floors = floors
@@ -48,7 +48,7 @@ class StrayLook(Service):
         try:
             strays = await self._find(heights)
         except Exception as error:
-            # A look that takes too long is not repeated at once.
+            # Return a long pause instead of raising: the service would retry too soon.
             self._warnings.warn(self.name, error)
             return _pause_s(began)
         self._warnings.resolved(self.name)
@@ -64,7 +64,7 @@ class StrayLook(Service):
         settings = given.model_copy(update={"statement_timeout": bound})
         database = Database(self._database.dsn, settings, role="strays", size=1)
         try:
-            # In a transaction the bound holds behind a pooler too.
+            # A transaction applies the statement timeout behind a pooler too.
             async with database.transaction() as transaction:
                 return await transaction.run(find_strays(heights))
         finally:

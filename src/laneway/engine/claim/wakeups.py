@@ -1,4 +1,4 @@
-"""Wake-ups by notification; polling finds everything they would have said."""
+"""Wake-ups by notification; polling finds the same jobs without them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from laneway.store.notify import Listener
 
 
 class Wakeups(Service):
-    """Listens until the connection fails, then subscribes anew and looks for what was missed."""
+    """Listens until the connection fails, then listens again and looks for missed work."""
 
     name: ClassVar[str] = "listener"
 

@@ -140,7 +140,7 @@ class StreamLoop(LaneLoop):
         self._room.share = min(self._asked, self._portion.most)
         return await super()._claim()
 
-    async def _follow(
+    async def _apply(
         self,
         answer: ClaimAnswer,
         age_s: float,
@@ -152,9 +152,9 @@ class StreamLoop(LaneLoop):
         self._portion.learn(answer.assignments)
         if answer.state == "replaced":
             self._stream.give_way()
-        return await super()._follow(answer, age_s, room, types, isolations)
+        return await super()._apply(answer, age_s, room, types, isolations)
 
-    def _count_busy_anew_now_and_then(self) -> None:
+    def _reset_busy_count_if_old(self) -> None:
         now = time.monotonic()
         if now - self._lane_floors.counted_since > BUSY_FOR_S:
             self._lane_floors.counted_since = now
