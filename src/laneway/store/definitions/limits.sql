@@ -89,6 +89,8 @@ create or replace function laneway.take_limits(p_worker uuid, p_names text[], p_
 returns void language plpgsql volatile as $$
 declare
     r record;
+    v_is_new boolean;
+    v_from bigint;
 begin
     for r in select g.name, g.n from unnest(p_names, p_counts) as g (name, n) order by g.name collate "C" loop
         perform laneway.count_limits(r.name, p_worker, r.n);
@@ -99,12 +101,18 @@ begin
           join laneway.limits l on l.name = g.name and l.rate_count is not null
          order by l.name
     loop
-        -- Twice the period: a longer one may be set, and should find what was.
-        delete from laneway.limit_starts s
-         where s.limit_name = r.name and s.site = r.site and s.slice < laneway.horizon_of(p_now, 2 * r.period_s);
         insert into laneway.limit_starts as s (limit_name, site, slice, started)
         values (r.name, r.site, laneway.slice_of(p_now, r.period_s), r.n)
-        on conflict (limit_name, site, slice) do update set started = s.started + excluded.started;
+        on conflict (limit_name, site, slice) do update set started = s.started + excluded.started
+        returning s.xmax = 0 into v_is_new;
+        -- Twice the period: a longer one may be set, and should find what was. Older ones than the last few are looked for
+        -- now and then: under a held snapshot that is a walk over all there ever were.
+        if v_is_new then
+            v_from := case when random() < 0.01 then 0 else laneway.horizon_of(p_now, 10 * r.period_s) end;
+            delete from laneway.limit_starts s
+             where s.limit_name = r.name and s.site = r.site and s.slice < laneway.horizon_of(p_now, 2 * r.period_s)
+               and s.slice >= v_from;
+        end if;
     end loop;
 end $$;
 
