@@ -117,6 +117,10 @@ bench-reads: env ## Every read of every door beside 2,000,000 ended jobs: the sl
 bench-rpc: env ## Measure remote workers beside those with a database (ARGS="drain start", ARGS=--quick)
 	@$(RUN) bench.rpc.run $(ARGS)
 
+.PHONY: size
+size: env ## How large the source is, and how plain
+	@$(RUN) scripts.size $(ARGS)
+
 .PHONY: format
 format: env ## Rewrite the code in the house style
 	$(RUN) ruff check --fix-only .
