@@ -97,9 +97,9 @@ def render_metrics() -> str:
     """docs/reference/metrics.md."""
     parts = []
     for title, families in (
-        ("The cluster, told by every server", metrics.OF_THE_CLUSTER),
+        ("The cluster, served by every server", metrics.OF_THE_CLUSTER),
         (
-            "Workers, told by `--metrics-port` and by a server around one",
+            "Workers, served by `--metrics-port` and by a server with a worker",
             metrics.OF_WORKERS,
         ),
         ("Servers", metrics.OF_SERVERS),

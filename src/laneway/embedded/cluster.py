@@ -1,7 +1,7 @@
 """The files of one server: the cluster, its password, its socket directory, locks and log.
 
-In the data directory only `pgdata` and `run` are given to the account that runs the server. The
-rest stays ours, so that as root we never open a file which that account could have replaced.
+In the data directory the account that runs the server owns only `pgdata` and `run`. The rest stays
+ours, so that root never opens a file that the account could have replaced.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class Cluster:
 
     @property
     def socket_dir(self) -> Path:
-        """In the data directory, unless its path is too long or would need quoting in a DSN."""
+        """The socket directory: in the data directory unless its path is unsuitable.
+
+        A path is unsuitable if it is too long or would need quoting in a DSN.
+        """
         inside = self.home / "run"
         socket = inside / ".s.PGSQL.65535"
         is_short = len(os.fsencode(socket)) <= _SOCKET_PATH_LIMIT
@@ -53,11 +56,11 @@ class Cluster:
         return Path("/tmp") / f"laneway-{self.account.uid}-{digest[:16]}"  # noqa: S108 - checked
 
     def create(self, server_lock: int, settings: Mapping[str, str]) -> None:
-        """Make the cluster with its database, unless it is there already."""
+        """Creates the cluster with its database, unless it exists."""
         if self.pgdata.exists():
             self._require_ours()
             return
-        # What a killed process left behind; the server lock tells that its initdb has ended.
+        # Left by a killed process; its initdb has ended, because we hold the server lock.
         staging = self.home / "pgdata.new"
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(mode=0o700)
@@ -85,7 +88,7 @@ class Cluster:
     def serve(
         self, server_lock: int, settings: Mapping[str, str], port: int | None, timeout: float
     ) -> None:
-        """Start the server and wait until it answers; its processes inherit the lock."""
+        """Starts the server and waits until it answers; its processes inherit the lock."""
         _make_private(self.socket_dir, self.account)
         self._clear_lock_files()
         flags = {
@@ -109,10 +112,10 @@ class Cluster:
                 pass_fds=[server_lock],
             )
             if started.returncode != 0:
-                said = os.pread(log, 1 << 16, before).decode(errors="replace")
+                output = os.pread(log, 1 << 16, before).decode(errors="replace")
                 raise DatabaseUnavailable(
-                    f"PostgreSQL does not start in {self.home}:\n{_tail(said)}\n"
-                    f"The whole log is {self.log_path}"
+                    f"PostgreSQL does not start in {self.home}:\n{_tail(output)}\n"
+                    f"The full log is in {self.log_path}"
                 )
         finally:
             os.close(log)
@@ -122,7 +125,7 @@ class Cluster:
         return self.home / "postgres.log"
 
     def password(self) -> str:
-        """The superuser's password, made at the first call."""
+        """The superuser's password; the first call creates it."""
         path = self.home / "password"
         if not path.exists():
             staging = self.home / "password.new"
@@ -149,7 +152,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _password_file(self) -> Iterator[Path]:
-        # initdb runs as the account, which must be able to read this copy and nothing else of ours.
+        # initdb runs as the account, which may read this copy but no other file of ours.
         path = self.home / "password.initdb"
         path.unlink(missing_ok=True)
         _write_private(path, self.password())
@@ -164,15 +167,15 @@ class Cluster:
         ran = self.account.run(command, stdin=stdin, pass_fds=[server_lock])
         if ran.returncode != 0:
             raise DatabaseUnavailable(
-                f"cannot create a PostgreSQL cluster in {self.home}: {program} said\n"
+                f"cannot create a PostgreSQL cluster in {self.home}: {program} failed:\n"
                 f"{_tail(ran.stdout)}"
             )
 
     def _clear_lock_files(self) -> None:
-        """Remove the lock files of a server that is gone, where PostgreSQL would trust their pid.
+        """Removes stale lock files of a dead server, which would keep PostgreSQL from starting.
 
-        It only asks whether a process with that pid exists: after a crash that may be another
-        program, or a dead server that nobody has reaped. We hold the server lock and know better.
+        PostgreSQL only checks that a process with that pid exists: after a crash that may be
+        another program, or a zombie. Our server lock proves that the server is gone.
         """
         for path in (self.pgdata / "postmaster.pid", *self.socket_dir.glob(".s.PGSQL.*.lock")):
             with contextlib.suppress(FileNotFoundError, ValueError):
@@ -194,7 +197,7 @@ class Cluster:
 
 
 def make_home(home: Path, account: Account) -> None:
-    """Create the data directory where it is missing, such that the account can enter it."""
+    """Creates the data directory if it is missing, so that the account can enter it."""
     missing = [path for path in (home, *home.parents) if not path.exists()]
     try:
         for path in reversed(missing):
@@ -209,7 +212,7 @@ def make_home(home: Path, account: Account) -> None:
     if not account.may_enter(home):
         raise ConfigError(
             f"the account `{account.name}`, which runs PostgreSQL because root must not, cannot "
-            f"enter {home}: set LANEWAY_DATA_DIR to one that it can, such as /var/lib/laneway"
+            f"enter {home}: set LANEWAY_DATA_DIR to one that it can enter, such as /var/lib/laneway"
         )
 
 

@@ -1,9 +1,9 @@
 """The process that stops the server when its last user has gone.
 
-It holds the user's place in `users.lock` and the reading end of a pipe, by which the owner says
-goodbye. It also watches the owner's process: processes that the owner forked may hold the other end
-open after its death. Run as a plain file with the standard library alone: it must start fast, stay
-small, and not import the package it guards.
+It holds the owner's share of `users.lock` and reads a pipe, on which the owner sends the stop mode.
+It also watches the owner's process, because processes that the owner forked may keep the pipe open
+after its death. It runs as a plain file with only the standard library: it must start fast, stay
+small, and not import the package.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from pathlib import Path
 
 STOPPED, STILL_USED = 0, 3
 
-# A fast stop that takes longer than this is turned into an immediate one; the next start recovers.
-PATIENCE = 30.0
+# After this time a fast stop becomes an immediate one; the next start recovers.
+STOP_TIMEOUT = 30.0
 _POLL = 0.02
-_LOOK_MS = 1000
+_OWNER_POLL_MS = 1000
 _SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 class StillRunning(Exception):
-    """The server's processes did not go."""
+    """The server's processes did not end."""
 
 
 class Postmaster:
-    """The server process of one cluster, as its lock and its pid file tell."""
+    """The server process of one cluster, found by its lock and its pid file."""
 
     def __init__(self, home: Path) -> None:
         self.pgdata = home / "pgdata"
         self._lock = home / "server.lock"
 
     def reserve(self) -> int | None:
-        """Take the lock that the server's processes will inherit, if none of them lives."""
+        """Takes the lock that the server's processes inherit, if none of them is alive."""
         return try_lock(self._lock)
 
     @property
     def has_processes(self) -> bool:
-        """Whether any process of the cluster lives, be it only an orphan of a killed server."""
+        """Whether any process of the cluster is alive, even an orphan of a killed server."""
         lock = try_lock(self._lock, fcntl.LOCK_SH)
         if lock is not None:
             os.close(lock)
@@ -54,7 +54,7 @@ class Postmaster:
 
     @property
     def pid(self) -> int | None:
-        """The server's pid, given only when that process is the server of this very cluster."""
+        """The server's pid; None unless that process serves this cluster."""
         lines = self.pid_file()
         if not lines or not self.has_processes:
             return None
@@ -66,7 +66,10 @@ class Postmaster:
         return self.pid is not None and self.pid_file()[7:8] == ["ready"]
 
     def pid_file(self) -> list[str]:
-        """Lines of postmaster.pid: pid, directory, start, port, socket, address, memory, status."""
+        """The lines of postmaster.pid.
+
+        They are pid, directory, start time, port, socket, address, memory and status.
+        """
         try:
             lines = (self.pgdata / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
@@ -75,22 +78,22 @@ class Postmaster:
         return stripped if stripped and stripped[0].isdigit() else []
 
     def stop(self, mode: str) -> None:
-        """Stop the server and wait until its last process has gone."""
-        if not self._signal_until_gone(_SIGNALS[mode], PATIENCE) and not self._signal_until_gone(
-            signal.SIGQUIT, PATIENCE
+        """Stops the server and waits until its last process has ended."""
+        if not self._signal_until_gone(_SIGNALS[mode]) and not self._signal_until_gone(
+            signal.SIGQUIT
         ):
             raise StillRunning(f"the server in {self.pgdata} does not stop")
 
     def kill(self) -> None:
-        """Kill the server process and wait until the others have noticed."""
-        if not self._signal_until_gone(signal.SIGKILL, PATIENCE):
+        """Kills the server process and waits until its other processes have ended."""
+        if not self._signal_until_gone(signal.SIGKILL):
             raise StillRunning(f"processes of the killed server in {self.pgdata} do not end")
 
-    def _signal_until_gone(self, number: signal.Signals, patience: float) -> bool:
-        deadline = time.monotonic() + patience
+    def _signal_until_gone(self, number: signal.Signals) -> bool:
+        deadline = time.monotonic() + STOP_TIMEOUT
         signalled = None
         while self.has_processes:
-            # A server that is just being started has the lock before it has a pid.
+            # A server that is starting has the lock before it has a pid.
             if (pid := self.pid) is not None and pid != signalled:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -102,10 +105,10 @@ class Postmaster:
 
 
 def leave(home: Path, mode: str, users: int | None) -> bool:
-    """Give up a place in `users.lock` and stop the server if that was the last one."""
+    """Releases a share of `users.lock` and stops the server if it was the last one."""
     try:
         with locked(home / "start.lock"):
-            # Under the start lock, so that of two that leave together one sees the other gone.
+            # Under the start lock: if two users leave together, the second one stops the server.
             if users is not None:
                 os.close(users)
             alone = try_lock(home / "users.lock")
@@ -116,13 +119,13 @@ def leave(home: Path, mode: str, users: int | None) -> bool:
             finally:
                 os.close(alone)
     except FileNotFoundError:
-        pass  # the data directory was removed; PostgreSQL notices that by itself
+        pass  # the data directory was removed; PostgreSQL notices that and stops
     return True
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock, waiting for it."""
+    """Waits for an exclusive lock and holds it."""
     lock = open_private(path)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -132,7 +135,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def try_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
-    """Take a lock if it is free; the descriptor holds it until its last copy is closed."""
+    """Takes a lock if it is free; the descriptor holds it until its last copy is closed."""
     lock = open_private(path)
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -143,13 +146,13 @@ def try_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
 
 
 def open_private(path: Path) -> int:
-    """Open a file of ours for reading and appending; root must not follow a link put there."""
+    """Opens a file for reading and appending; refuses links, which could mislead root."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
     return os.open(path, flags, 0o600)
 
 
 def command_line(pid: int) -> str:
-    """What a process was started with; nothing for one that is dead, reaped or not."""
+    """The command line of a process; empty for a dead process or a zombie."""
     if Path("/proc/self").exists():
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -166,7 +169,7 @@ def command_line(pid: int) -> str:
 
 
 def serves(command: str, pgdata: Path) -> bool | None:
-    """Whether a process is the server of a cluster; None for a PostgreSQL that does not tell."""
+    """Whether a process is the server of a cluster; None for a PostgreSQL without a directory."""
     program, _, directory = command.partition(" -D ")
     if not re.search(r"(^|/)postgres( |$)", program):
         return False
@@ -176,7 +179,7 @@ def serves(command: str, pgdata: Path) -> bool | None:
 
 
 def exists(pid: int) -> bool:
-    """Whether the pid is taken, be it by a dead process that nobody has reaped."""
+    """Whether the pid is in use, even by a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -187,12 +190,12 @@ def exists(pid: int) -> bool:
 
 
 def wait_for(owner: int) -> str:
-    """How the owner says to stop the server; nothing when it died."""
+    """The stop mode that the owner sends; empty if it died."""
     poll = select.poll()
     poll.register(sys.stdin.fileno(), select.POLLIN)
     with contextlib.suppress(AttributeError, OSError):
         poll.register(os.pidfd_open(owner), select.POLLIN)
-    while not poll.poll(_LOOK_MS) and os.getppid() == owner:
+    while not poll.poll(_OWNER_POLL_MS) and os.getppid() == owner:
         pass
     if not any(fd == sys.stdin.fileno() for fd, _ in poll.poll(0)):
         return ""
@@ -200,7 +203,7 @@ def wait_for(owner: int) -> str:
 
 
 def main() -> int:
-    # A signal to the whole group or control group ends the owner; the pipe then tells us.
+    # A signal to the whole process group also ends the owner, and the pipe reports that.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     home, users, owner = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

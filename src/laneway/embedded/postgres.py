@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own on one data directory."""
+"""Starts and stops a PostgreSQL server on one data directory."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ SETTINGS: Mapping[str, str] = {
 }
 START_TIMEOUT = 60.0
 
-# Where root keeps data that the server's account must reach, when its own home is closed to it.
+# Root's data directory when the server's account cannot enter root's home.
 SYSTEM_DATA = Path("/var/lib/laneway")
 
-# Those that hold a place among the users; kept, so that a forgotten object stops no server in use.
+# Objects that hold a share of `users.lock`; kept, so that garbage collection stops no server.
 _started: set[EmbeddedPostgres] = set()
 
 
@@ -49,9 +49,9 @@ class EmbeddedPostgres:
         with EmbeddedPostgres() as postgres:
             psycopg.connect(postgres.dsn)
 
-    The last user to leave stops it. With `tie_to_parent` a process that dies has left; without it
-    the server outlives a process that ends without `stop`. A server that already runs is used as
-    it is: `settings` count for whoever starts it.
+    The last user to leave stops it. With `tie_to_parent` a process that dies counts as having
+    left; without it the server outlives a process that ends without `stop`. `settings` apply
+    only if this call starts the server; one that already runs is used as it is.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class EmbeddedPostgres:
         self._port = port
         self._tie_to_parent = tie_to_parent
         self._guardian: subprocess.Popen[str] | None = None
-        self._place: int | None = None
+        self._users_lock: int | None = None
         for name in self._settings:
             if not re.fullmatch(r"[A-Za-z_][\w.]*", name):
                 raise ConfigError(f"settings: {name!r} is not the name of a PostgreSQL setting")
 
     @cached_property
     def data_dir(self) -> Path:
-        """Where everything of this server lives: the cluster, its password, locks and log."""
+        """The directory of this server: the cluster, its password, locks and log."""
         if self._given_data_dir is not None:
             return self._given_data_dir.expanduser().resolve()
         name = f"postgres-{self._binaries.major}"
@@ -96,21 +96,21 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """Where to connect, in the form that libpq, psycopg and asyncpg all read."""
-        told = self._postmaster.pid_file()
-        if not self.is_running or len(told) < 5:
+        """The DSN, in the form that libpq, psycopg and asyncpg all read."""
+        lines = self._postmaster.pid_file()
+        if not self.is_running or len(lines) < 5:
             raise DatabaseUnavailable(
                 f"the embedded PostgreSQL in {self.data_dir} is not running: call start()"
             )
-        port, socket_dir = told[3:5]
+        port, socket_dir = lines[3:5]
         login = f"{SUPERUSER}:{self._cluster.password()}"
         return f"postgresql://{login}@/{DATABASE}?host={quote(socket_dir)}&port={port}"
 
     def start(self) -> str:
-        """Start the server, or join the one that runs, and return its DSN."""
+        """Starts the server, or joins the one that runs, and returns its DSN."""
         try:
             make_home(self.data_dir, cluster_account(self.data_dir / "pgdata"))
-            with self._alone():
+            with self._start_lock():
                 self._join()
                 self._launch()
                 return self.dsn
@@ -119,16 +119,16 @@ class EmbeddedPostgres:
                 self.stop()
             if isinstance(error, PermissionError):
                 raise ConfigError(
-                    f"{error.filename} may not be used by this user: choose another data directory "
+                    f"this user may not use {error.filename}: choose another data directory "
                     "with LANEWAY_DATA_DIR, or set DATABASE_URL"
                 ) from error
             raise
 
     def stop(self, mode: StopMode = "fast") -> bool:
-        """Leave, and stop the server if nobody else uses it; tells whether it is stopped."""
+        """Leaves the server; stops it and returns True if this was its last user."""
         _started.discard(self)
         process, self._guardian = self._guardian, None
-        place, self._place = self._place, None
+        users_lock, self._users_lock = self._users_lock, None
         if process is not None:
             process.communicate(f"{mode}\n")
             if process.returncode in (guardian.STOPPED, guardian.STILL_USED):
@@ -136,17 +136,17 @@ class EmbeddedPostgres:
         if not self.data_dir.is_dir():
             return True
         with self._unavailable_if_stuck():
-            return guardian.leave(self.data_dir, mode, place)
+            return guardian.leave(self.data_dir, mode, users_lock)
 
     def restart(self, mode: StopMode = "fast") -> str:
-        """Stop the server, whoever uses it, and start it again; returns the DSN."""
-        with self._alone(), self._unavailable_if_stuck():
+        """Restarts the server, even if other processes use it; returns the DSN."""
+        with self._start_lock(), self._unavailable_if_stuck():
             self._postmaster.stop(mode)
         return self.start()
 
     def kill(self) -> None:
-        """Kill the server as a crash would; the next start recovers."""
-        with self._alone(), self._unavailable_if_stuck():
+        """Kills the server as a crash would; the next start recovers."""
+        with self._start_lock(), self._unavailable_if_stuck():
             self._postmaster.kill()
 
     def __enter__(self) -> Self:
@@ -174,53 +174,53 @@ class EmbeddedPostgres:
     def _postmaster(self) -> guardian.Postmaster:
         return guardian.Postmaster(self.data_dir)
 
-    def _alone(self) -> contextlib.AbstractContextManager[None]:
+    def _start_lock(self) -> contextlib.AbstractContextManager[None]:
         return guardian.locked(self.data_dir / "start.lock")
 
     def _join(self) -> None:
-        """Take a place among the users, held by a guardian or by ourselves."""
-        if self._place is not None:
+        """Takes a share of `users.lock`, held by a guardian or by this process."""
+        if self._users_lock is not None:
             return
         if self._guardian is not None:
             if self._guardian.poll() is None:
                 return
-            self._guardian.communicate()  # somebody killed it: closes our end of its pipe
-        # Never refused: only one who leaves takes it exclusively, under the lock we hold.
-        place = guardian.try_lock(self.data_dir / "users.lock", fcntl.LOCK_SH)
-        if place is None:
+            self._guardian.communicate()  # it was killed: close our end of its pipe
+        # Laneway never blocks this: it takes the lock exclusively only under the start lock.
+        users_lock = guardian.try_lock(self.data_dir / "users.lock", fcntl.LOCK_SH)
+        if users_lock is None:
             raise DatabaseUnavailable(f"{self.data_dir}/users.lock is held by another program")
         if self._tie_to_parent:
             log = guardian.open_private(self.log_path)
-            told = [str(self.data_dir), str(place), str(os.getpid())]
+            arguments = [str(self.data_dir), str(users_lock), str(os.getpid())]
             try:
                 self._guardian = subprocess.Popen(
-                    [sys.executable, "-IS", guardian.__file__, *told],
+                    [sys.executable, "-IS", guardian.__file__, *arguments],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
                     text=True,
                     cwd="/",
-                    pass_fds=[place],
+                    pass_fds=[users_lock],
                     start_new_session=True,
                 )
             finally:
                 os.close(log)
-                os.close(place)
+                os.close(users_lock)
         else:
-            self._place = place
+            self._users_lock = users_lock
         _started.add(self)
 
     def _launch(self) -> None:
-        """See to it that the server runs and answers."""
+        """Starts the server unless it runs, and waits until it answers."""
         deadline = time.monotonic() + START_TIMEOUT
         while (server_lock := self._postmaster.reserve()) is None:
             if self._postmaster.is_ready:
                 self._require_port()
                 return
-            # Somebody's server is still starting or stopping, or its last processes are ending.
+            # The server is still starting or stopping, or its last processes are ending.
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable(
-                    f"the server in {self.data_dir} neither answers nor ends; see {self.log_path}"
+                    f"the server in {self.data_dir} neither answers nor ends: see {self.log_path}"
                 )
             time.sleep(0.02)
         try:
@@ -237,7 +237,7 @@ class EmbeddedPostgres:
         if self._port is not None and running != str(self._port):
             raise ConfigError(
                 f"port: the server in {self.data_dir} already runs with port {running}, not "
-                f"{self._port}: stop it first, or leave the port out"
+                f"{self._port}: stop it first, or do not set the port"
             )
 
     @contextlib.contextmanager
@@ -245,7 +245,7 @@ class EmbeddedPostgres:
         try:
             yield
         except guardian.StillRunning as error:
-            raise DatabaseUnavailable(f"{error}; see {self.log_path}") from error
+            raise DatabaseUnavailable(f"{error}: see {self.log_path}") from error
 
 
 def _stop_at_exit() -> None:
@@ -254,15 +254,15 @@ def _stop_at_exit() -> None:
 
 
 def _forget_after_fork() -> None:
-    # A forked child has copies of what tells the guardian that the owner lives; it is no owner.
+    # A forked child inherits the descriptors that keep the server in use, but does not own them.
     for postgres in _started:
-        if postgres._place is not None:
-            os.close(postgres._place)
-            postgres._place = None
+        if postgres._users_lock is not None:
+            os.close(postgres._users_lock)
+            postgres._users_lock = None
         if postgres._guardian is not None:
             if postgres._guardian.stdin is not None:
                 postgres._guardian.stdin.close()
-            postgres._guardian.returncode = 0  # not our child, so not ours to wait for
+            postgres._guardian.returncode = 0  # the parent's child: this process cannot wait for it
             postgres._guardian = None
     _started.clear()
 

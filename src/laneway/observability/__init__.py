@@ -1,7 +1,7 @@
 """Counters, metrics and traces.
 
-counters.py           what this process has counted
+counters.py           the counters of this process
 metrics.py            every metric: name, labels, meaning
 metrics_endpoint.py   serves the metrics of a worker process
-tracing.py            OpenTelemetry, where the application set it up
+tracing.py            OpenTelemetry spans, if the application set it up
 """

@@ -1,6 +1,6 @@
 """Counters of this process since it started.
 
-They are plain numbers that the engine and the doors add to; metrics.py exports them.
+Workers and servers add to them; metrics.py exports them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from uuid import UUID
 from weakref import WeakSet
 
 OTHER: Final = "other"
-# Names beyond these many are counted together, so that a label never grows without bound.
+# Further names are counted together as OTHER, so that a label never grows without bound.
 MOST_LANES: Final = 50
 MOST_JOB_TYPES: Final = 100
 MOST_ROUTES: Final = 200
@@ -41,7 +41,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 class Pool(Protocol):
-    """What is told of a pool of database connections."""
+    """The exported attributes of a pool of database connections."""
 
     role: str
     size: int
@@ -56,7 +56,7 @@ class Pool(Protocol):
 
 
 class Histogram:
-    """How many values fell below each bound; the last count is of those above all."""
+    """Counts of values up to each bound; the last count is of those above all bounds."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -71,7 +71,7 @@ class Histogram:
 
 
 class Names:
-    """The first names that come are kept apart; those after them are `other`."""
+    """Keeps the first `most` names and maps later ones to `other`."""
 
     __slots__ = ("_known", "_most")
 
@@ -89,7 +89,7 @@ class Names:
 
 
 class Ends:
-    """How the attempts of one job type in one lane ended, and how long they ran."""
+    """The outcomes and durations of the attempts of one job type in one lane."""
 
     __slots__ = ("_durations", "outcomes")
 
@@ -104,7 +104,7 @@ class Ends:
 
 
 class Counters:
-    """Added to by the event loop, read by any thread: each copy is made in one step."""
+    """Written by the event loop and read by any thread: readers copy each value in one step."""
 
     def __init__(self) -> None:
         self._lanes = Names(MOST_LANES)
@@ -118,15 +118,15 @@ class Counters:
         self.waits: dict[str, Histogram] = {}
         self.requests: Counter[tuple[str, ...]] = Counter()
         self.request_times: dict[tuple[str, ...], Histogram] = {}
-        # Calls of gRPC by method and status, how long they took, and its streams that are open.
+        # gRPC calls by method and status, their durations, and open streams.
         self.calls: Counter[tuple[str, ...]] = Counter()
         self.call_times: dict[str, Histogram] = {}
         self.call_streams: Counter[str] = Counter()
         self.assignments_sent = 0
-        # Who leads here, and in which epoch.
+        # The epochs of those that lead in this process.
         self.epochs: dict[UUID, int] = {}
         self.pools: WeakSet[Pool] = WeakSet()
-        # Waits cost the claim a little more, so they are asked for once somebody reads them.
+        # Measuring waits makes claims a little slower, so it begins with the first reader.
         self.is_read = False
 
     def claimed(self, lane: str, count: int) -> None:
@@ -139,7 +139,7 @@ class Counters:
         self.waits[lane].add(seconds)
 
     def ends(self, lane: str, job_type: str) -> Ends:
-        """Where the ends of such attempts are counted; whoever was claimed must end there."""
+        """The counter for the ends of such attempts; every claimed attempt must be added once."""
         key = self._lanes.fold(lane), self._job_types.fold(job_type)
         if key not in self._ends:
             durations = self.durations.setdefault(key[1], Histogram(RUN_BOUNDS))
@@ -157,14 +157,14 @@ class Counters:
 
     @property
     def running(self) -> dict[str, int]:
-        """What was claimed and has not ended, by lane."""
+        """Attempts that were claimed and have not ended, by lane."""
         left = self.claims.copy()
         for labels, count in self.outcomes.items():
             left[labels[0]] -= count
         return dict(left)
 
     def answered(self, method: str, route: str, status: int, took_s: float) -> None:
-        """A request, by the template of its route."""
+        """Counts a request, by the template of its route."""
         if method not in _METHODS:
             method = OTHER
         route = self._routes.fold(route)
@@ -174,7 +174,7 @@ class Counters:
         self.request_times[method, route].add(took_s)
 
     def called(self, method: str, status: str, took_s: float | None) -> None:
-        """A call of gRPC, by a method that is served; a stream takes as long as it likes."""
+        """Counts a gRPC call; streams have no duration (None)."""
         self.calls[method, status] += 1
         if took_s is None:
             return
@@ -183,12 +183,12 @@ class Counters:
         self.call_times[method].add(took_s)
 
     def leads(self, holder: UUID, epoch: int | None) -> None:
-        """Whether a worker of this process leads, and since which epoch."""
+        """Records the epoch in which a worker of this process leads; None: it does not lead."""
         if epoch is None:
             self.epochs.pop(holder, None)
         else:
             self.epochs[holder] = epoch
 
 
-# Prometheus asks a process, not a worker: all workers and doors of one count together.
+# Prometheus scrapes processes, not workers: all workers and servers of one process share these.
 PROCESS: Final = Counters()

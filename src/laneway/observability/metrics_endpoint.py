@@ -1,4 +1,4 @@
-"""Where a worker process serves its metrics, and what is routed beside them."""
+"""Serves the metrics of a worker process, and the routes added to them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laneway")
 
-# Makes of a program that serves metrics one that serves more.
+# Adds routes to the WSGI application that serves metrics.
 Route = Callable[["WSGIApplication"], "WSGIApplication"]
 
 
-def _guarded(told: WSGIApplication, token: str) -> WSGIApplication:
-    """The same, for those who bear the token."""
+def _with_token(metrics: WSGIApplication, token: str) -> WSGIApplication:
+    """The application behind a bearer token."""
     wanted = f"Bearer {token}".encode()
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1")
         if compare_digest(given, wanted):
-            return told(environ, start_response)
+            return metrics(environ, start_response)
         start_response("401 Unauthorized", [("WWW-Authenticate", "Bearer")])
         return [b""]
 
@@ -47,12 +47,12 @@ def _guarded(told: WSGIApplication, token: str) -> WSGIApplication:
 
 
 class _Quiet(WSGIRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Requests are not logged."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - inherited
+        """Logs nothing."""
 
 
 def _listen(port: int, host: str, app: WSGIApplication) -> WSGIServer:
-    """Not prometheus_client's own server: it answers before it has been given this application."""
+    # prometheus_client's server answers before it has this application.
     family, _, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -67,63 +67,59 @@ def _listen(port: int, host: str, app: WSGIApplication) -> WSGIServer:
 def served(
     port: int,
     host: str,
-    tally: Counters = PROCESS,
+    counters: Counters = PROCESS,
     *,
     token: str | None = None,
-    route: Route = lambda told: told,
+    route: Route = lambda app: app,
 ) -> Iterator[int]:
-    """Serves the metrics of a worker process from a thread: handlers that block do not stop it.
+    """Serves the metrics of a worker process from a thread, which blocking handlers do not stop.
 
-    With a `token` only to those who bear it; `route` may serve more. Answers the port, which is
-    another than asked for if that is 0.
+    With a `token` requests must bear it; `route` adds routes. Yields the port, which matters if
+    `port` is 0.
     """
 
-    def made() -> Iterable[Metric]:
-        return (*of_worker(tally), *of_process(tally))
+    def collect() -> Iterable[Metric]:
+        return (*of_worker(counters), *of_process(counters))
 
-    told = make_wsgi_app(MetricsSnapshot(made))
+    app = make_wsgi_app(MetricsSnapshot(collect))
     try:
-        server = _listen(port, host, route(told if token is None else _guarded(told, token)))
+        server = _listen(port, host, route(app if token is None else _with_token(app, token)))
     except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(
-            f"metrics_host, metrics_port: cannot listen on {host}:{port}: {why}"
+            f"metrics_host, metrics_port: cannot listen on {host}:{port}: {reason}"
         ) from None
     thread = Thread(target=server.serve_forever, name="laneway metrics", daemon=True)
     thread.start()
-    tally.is_read = True
-    kept = forks.Fds(server.fileno())
+    counters.is_read = True
+    fds = forks.Fds(server.fileno())
     try:
         bound = server.server_address[1]
         log.info("metrics at http://%s:%s/metrics", host, bound)
         yield int(bound)
     finally:
         server.shutdown()
-        kept.let_go()
+        fds.let_go()
         server.server_close()
         thread.join()
 
 
 def check_host(settings: Settings) -> None:
-    """Refuse to serve metrics without a token on an address other than loopback.
-
-    Also refuse a token that no request can carry.
-    """
+    """Refuses to serve metrics without a token off loopback, and tokens no request can carry."""
     token = settings.metrics_token
     if token is not None and not re.fullmatch(r"[!-~]+", token.get_secret_value()):
-        raise ConfigError("metrics_token: must be visible ASCII characters without blanks")
+        raise ConfigError("metrics_token: must be visible ASCII characters without spaces")
     if token is None and not is_loopback(settings.metrics_host):
         raise ConfigError(
-            f"metrics_host: on {settings.metrics_host} metrics are shown to those"
-            " with a token only: set LANEWAY_METRICS_TOKEN"
+            f"metrics_host: {settings.metrics_host} is not loopback: set LANEWAY_METRICS_TOKEN"
         )
 
 
 @contextmanager
 def of_settings(
-    settings: Settings, port: int, *, must_listen: bool, route: Route = lambda told: told
+    settings: Settings, port: int, *, must_listen: bool, route: Route = lambda app: app
 ) -> Iterator[None]:
-    """Serves them as the settings say; a port that is taken is only logged unless it must."""
+    """Serves metrics as configured; logs a port that is taken unless `must_listen`."""
     check_host(settings)
     token = settings.metrics_token
     secret = None if token is None else token.get_secret_value()
@@ -133,5 +129,5 @@ def of_settings(
         except ConfigError as error:
             if must_listen:
                 raise
-            log.error("%s: this process goes on without telling its metrics", error)
+            log.error("%s: this process continues without serving metrics", error)
         yield

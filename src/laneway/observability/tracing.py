@@ -1,7 +1,7 @@
-"""Traces: the only module that knows OpenTelemetry, and does nothing where nobody set it up.
+"""Traces: the only module that uses OpenTelemetry, if the application set it up.
 
 A submit is a span `send <job type>`, each attempt a span `process <job type>`. The job carries the
-W3C traceparent of its submit: the first attempt is a child of it, later ones are new traces with a
+W3C traceparent of its submit: the first attempt is its child, later attempts are new traces with a
 link to it. Names follow the messaging conventions of OpenTelemetry.
 """
 
@@ -28,16 +28,16 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16
 _LENGTH: Final = 55
 _SYSTEM: Final = "laneway"
 
-# Time between two complaints about a tracer.
-_QUIET_S: Final = 60.0
-_complained_at = float("-inf")
+# Time between two warnings about a failing tracer.
+_WARN_INTERVAL_S: Final = 60.0
+_warned_at = float("-inf")
 
-# Of the request at hand, or of the worker that a child process belongs to.
+# The traceparent of the current request, or of the worker of this child process.
 _received: ContextVar[str | None] = ContextVar("laneway traceparent", default=None)
 
 
 def is_on() -> bool:
-    """Whether the application has set up a tracer: then it has imported OpenTelemetry before us."""
+    """Whether the application has set up a tracer, and so imported OpenTelemetry."""
     api = sys.modules.get("opentelemetry.trace")
     proxy = getattr(api, "ProxyTracerProvider", None)
     return (
@@ -46,7 +46,7 @@ def is_on() -> bool:
 
 
 def read_traceparent(text: str | None) -> str | None:
-    """A W3C traceparent as jobs keep it; None for what is none."""
+    """The W3C traceparent as jobs store it; None if the text is invalid."""
     found = None if text is None else _TRACEPARENT.match(text.strip())
     if found is None or not found[1].strip("0") or not found[2].strip("0"):
         return None
@@ -56,35 +56,35 @@ def read_traceparent(text: str | None) -> str | None:
 
 
 def receive(text: str | None) -> Token[str | None] | None:
-    """What follows in this context belongs to the caller's trace; None if there is none."""
+    """Joins the caller's trace in this context; None if the text is not a traceparent."""
     given = read_traceparent(text)
     return None if given is None else _received.set(given)
 
 
 def forget(token: Token[str | None]) -> None:
-    """The request that `receive` was called for is answered."""
+    """Leaves the trace that `receive` joined, once the request is answered."""
     _received.reset(token)
 
 
 def traceparent() -> str | None:
-    """Where the code that runs now stands, for a job it submits."""
+    """The traceparent of the running code, for jobs that it submits."""
     if is_on():
         from opentelemetry import trace
 
-        here = trace.get_current_span().get_span_context()
-        if here.is_valid:
-            return _told(here)
+        current = trace.get_current_span().get_span_context()
+        if current.is_valid:
+            return _format(current)
     return _received.get()
 
 
 def trace_id() -> str | None:
-    """Of the trace that a log line belongs to."""
-    here = traceparent()
-    return None if here is None else here[3:35]
+    """The id of the current trace, for log lines."""
+    current = traceparent()
+    return None if current is None else current[3:35]
 
 
 class Sending:
-    """A submit under way."""
+    """The span of a submit in progress."""
 
     __slots__ = ("_span",)
 
@@ -92,7 +92,7 @@ class Sending:
         self._span = span
 
     def made(self, job_id: UUID, *, duplicate: bool) -> None:
-        """What became of it."""
+        """Records the job that was stored, or found as a duplicate."""
         if self._span is not None:
             self._span.set_attribute("messaging.message.id", str(job_id))
             if duplicate:
@@ -124,7 +124,7 @@ def sending(*job_types: str, count: int | None = None) -> Iterator[Sending]:
         name, attributes["messaging.destination.name"] = f"send {job_types[0]}", job_types[0]
     if count is not None:
         attributes["messaging.batch.message_count"] = count
-    with _Harmless(
+    with _SafeSpan(
         _tracer().start_as_current_span(
             name, parent, kind=trace.SpanKind.PRODUCER, attributes=attributes
         )
@@ -132,20 +132,20 @@ def sending(*job_types: str, count: int | None = None) -> Iterator[Sending]:
         yield Sending(span)
 
 
-class _Harmless:
-    """A span around code that must not fail, or be done again, because a tracer fails."""
+class _SafeSpan:
+    """A span around code that must not fail, or run twice, because a tracer fails."""
 
     def __init__(self, span: AbstractContextManager[Span]) -> None:
         self._span = span
-        self._has_begun = False
+        self._is_entered = False
 
     def __enter__(self) -> Span | None:
         try:
             span = self._span.__enter__()
         except Exception as error:
-            _complain(error)
+            _warn(error)
             return None
-        self._has_begun = True
+        self._is_entered = True
         return span
 
     def __exit__(
@@ -154,21 +154,21 @@ class _Harmless:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._has_begun:
+        if not self._is_entered:
             return
         try:
             self._span.__exit__(kind, error, trace)
         except Exception as broken:
             if broken is not error:
-                _complain(broken)
+                _warn(broken)
 
 
-def _complain(error: Exception) -> None:
-    """Says now and then that the application's tracer fails."""
-    global _complained_at
+def _warn(error: Exception) -> None:
+    """Logs that the application's tracer fails, at most once a minute."""
+    global _warned_at
     now = time.monotonic()
-    if now - _complained_at >= _QUIET_S:
-        _complained_at = now
+    if now - _warned_at >= _WARN_INTERVAL_S:
+        _warned_at = now
         log.warning("traces are not written: %r", error)
 
 
@@ -182,33 +182,33 @@ class AttemptSpan:
 
     @property
     def traceparent(self) -> str:
-        """For the child process that the handler runs in."""
-        return _told(self._span.get_span_context())
+        """The traceparent for the handler's child process."""
+        return _format(self._span.get_span_context())
 
     def end(self, outcome: str, error: str | None) -> None:
-        """`error` as it is stored: JSON with type, message and traceback."""
+        """Ends the span; `error` is the stored JSON with type, message and traceback."""
         try:
             self._end(outcome, error)
         except Exception as broken:
-            # The job has ended, whatever the tracer makes of it.
-            _complain(broken)
+            # A failing tracer must not undo the end of the job.
+            _warn(broken)
 
     def _end(self, outcome: str, error: str | None) -> None:
         from opentelemetry.trace import Status, StatusCode
 
         self._span.set_attribute("laneway.outcome", outcome)
         if error is not None:
-            told = json.loads(error)
-            self._span.set_attribute("error.type", told["type"])
+            details = json.loads(error)
+            self._span.set_attribute("error.type", details["type"])
             self._span.add_event(
                 "exception",
                 {
-                    "exception.type": told["type"],
-                    "exception.message": told["message"],
-                    "exception.stacktrace": told.get("traceback", ""),
+                    "exception.type": details["type"],
+                    "exception.message": details["message"],
+                    "exception.stacktrace": details.get("traceback", ""),
                 },
             )
-            self._span.set_status(Status(StatusCode.ERROR, told["message"]))
+            self._span.set_status(Status(StatusCode.ERROR, details["message"]))
         elif outcome == "void":
             self._span.set_status(Status(StatusCode.ERROR, "superseded"))
         self._span.end()
@@ -223,16 +223,16 @@ def begin(
     worker: str,
     origin: str | None,
 ) -> AttemptSpan | None:
-    """The span of an attempt, made current: to be called in a context that ends with the attempt.
+    """Starts the span of an attempt and makes it current; the context must end with the attempt.
 
-    `origin`: the traceparent the job carries.
+    `origin` is the traceparent of the job.
     """
     if not is_on():
         return None
     try:
         return _begin(job_type, job_id, attempt, lane=lane, worker=worker, origin=origin)
     except Exception as error:
-        _complain(error)
+        _warn(error)
         return None
 
 
@@ -270,7 +270,7 @@ def _begin(
 
 
 def adopt(text: str | None) -> None:
-    """In a child process: what runs in this context belongs to the attempt of its worker."""
+    """Joins the attempt's trace in a child process."""
     given = read_traceparent(text)
     if given is None:
         return
@@ -295,5 +295,5 @@ def _context(text: str) -> SpanContext:
     return SpanContext(int(trace, 16), int(span, 16), True, TraceFlags(int(flags, 16)))
 
 
-def _told(here: SpanContext) -> str:
-    return f"00-{here.trace_id:032x}-{here.span_id:016x}-{here.trace_flags:02x}"
+def _format(span: SpanContext) -> str:
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"

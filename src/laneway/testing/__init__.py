@@ -1,7 +1,7 @@
-"""Tools to break things on purpose, and to tell whether anything went wrong: for tests.
+"""Tools for tests: inject faults, record what happens, and check it.
 
-`faults`   kill, stop and continue real processes
-`proxy`    stand between a program and its database, and cut, swallow or delay
-`history`  what happened, written down by the test and not by Laneway
-`checker`  what must hold of every history: laws as pure functions that answer violations
+`faults`   kills, stops and continues real processes
+`proxy`    cuts, swallows or delays the connection between a program and its database
+`history`  the events of a test run, recorded by the test and not by Laneway
+`checker`  the laws of every history, as pure functions that yield violations
 """

@@ -1,6 +1,6 @@
-"""What must hold of every history, whatever was killed, stopped or cut off on the way.
+"""The laws of every history, whatever was killed, stopped or cut off during the run.
 
-Each law is a pure function that answers its violations. `check` asks all of them.
+Each law is a pure function that yields its violations. `check` applies all of them.
 
     for violation in check(history, final):
         print(violation)
@@ -16,9 +16,9 @@ from typing import NamedTuple
 from laneway.testing.history import Final, History, HistoryEvent
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
-# Ends that do not spend the retry budget.
+# Outcomes that do not spend the retry budget.
 FREE = frozenset({"released", "snoozed"})
-# Tries of an analysis, which has a budget of its own.
+# Attempts of an analysis, which has a separate budget.
 ANALYSES = 3
 
 
@@ -34,14 +34,14 @@ class Violation(NamedTuple):
 
 
 def nothing_lost(history: History, final: Final) -> Iterator[Violation]:
-    """I1: what was acknowledged is there, in exactly one place."""
+    """I1: every acknowledged job exists, in exactly one place."""
     for event in history.of("submit"):
         if event.more["phase"] == "ok" and event.job is not None:
             job = final.jobs.get(event.job)
             if job is None:
-                yield Violation("I1", event.job, "acknowledged, and in no table")
+                yield Violation("I1", event.job, "acknowledged, but in no table")
             elif job.status is None:
-                yield Violation("I1", event.job, "acknowledged, and in no state")
+                yield Violation("I1", event.job, "acknowledged, but in no state")
 
 
 def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
@@ -54,7 +54,7 @@ def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
     made = Counter(job.op for job in final.jobs.values())
     for op, count in made.items():
         if op not in phases:
-            yield Violation("I2", None, f"{count} jobs that nobody submitted: op {op}")
+            yield Violation("I2", None, f"{count} jobs without a submit: op {op}")
         elif count > 1:
             yield Violation("I2", None, f"one submit made {count} jobs: op {op}")
         elif phases[op] & {"fail"}:
@@ -73,7 +73,7 @@ def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
 
 
 def one_terminal_write(history: History, final: Final) -> Iterator[Violation]:
-    """I3: a job ends once, and nothing but a person's retry leaves a terminal state."""
+    """I3: a job ends once, and only an operator's retry leaves a terminal state."""
     for job, events in history.per_job("outcome", "reopened", "claim").items():
         ended = False
         for event in events:
@@ -83,7 +83,7 @@ def one_terminal_write(history: History, final: Final) -> Iterator[Violation]:
                 ended = True
             elif event.what == "reopened":
                 if not event.more.get("by_operator"):
-                    yield Violation("I3", job, "left a terminal state by itself")
+                    yield Violation("I3", job, "left a terminal state without an operator")
                 ended = False
             elif ended:
                 yield Violation("I3", job, f"attempt {event.attempt} claimed after the end")
@@ -98,7 +98,7 @@ def tokens_grow(history: History, final: Final) -> Iterator[Violation]:
 
 
 def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
-    """I5: no write that names an attempt changes anything of another, or of one that is over."""
+    """I5: a write changes only the attempt that it names, and only while that attempt runs."""
     named = defaultdict(set)
     for write in history.of("write"):
         named[write.tx, write.job].add(write.attempt)
@@ -110,9 +110,9 @@ def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
             continue
         given = named.get((event.tx, event.job))
         if given and attempt not in given:
-            told = ", ".join(map(str, sorted(a or 0 for a in given)))
+            names = ", ".join(map(str, sorted(a or 0 for a in given)))
             yield Violation(
-                "I5", event.job, f"a write of attempt {told} did {event.what} {attempt}"
+                "I5", event.job, f"a write of attempt {names} did {event.what} {attempt}"
             )
         elif attempt < newest.get(event.job, 0):
             yield Violation(
@@ -121,7 +121,7 @@ def writes_are_fenced(history: History, final: Final) -> Iterator[Violation]:
 
 
 def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]:
-    """I6: a claim comes after the end of the one before, and no live worker is robbed early."""
+    """I6: a claim follows the end of the previous one; live workers keep their leases."""
     deaths: dict[int, float] = {}
     for death in history.of("death"):
         deaths.setdefault(death.more["pid"], death.at)
@@ -134,7 +134,7 @@ def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]
                 if held is not None:
                     yield Violation("I6", job, f"{event.attempt} claimed while {held.attempt} runs")
                 elif event.at < _end(events, event):
-                    yield Violation("I6", job, f"{event.attempt} claimed before its time")
+                    yield Violation("I6", job, f"{event.attempt} claimed too early")
                 held = event
                 continue
             held = None
@@ -145,7 +145,7 @@ def claims_do_not_overlap(history: History, final: Final) -> Iterator[Violation]
 
 
 def _end(events: list[HistoryEvent], claim: HistoryEvent) -> float:
-    """When the attempt before this one ended, by the database's clock."""
+    """The end of the previous attempts, by the database's clock."""
     return max(
         (e.at for e in events if e.what == "end" and (e.attempt or 0) < (claim.attempt or 0)),
         default=-math.inf,
@@ -153,7 +153,7 @@ def _end(events: list[HistoryEvent], claim: HistoryEvent) -> float:
 
 
 def effects_are_fenced(history: History, final: Final) -> Iterator[Violation]:
-    """I7: a sink that compares attempts saw only growing ones."""
+    """I7: a sink that compares attempts accepts only growing ones."""
     for job, effects in history.per_job("effect").items():
         newest = 0
         for effect in effects:
@@ -165,7 +165,7 @@ def effects_are_fenced(history: History, final: Final) -> Iterator[Violation]:
 
 
 def within_budget(history: History, final: Final) -> Iterator[Violation]:
-    """I8: starts keep to the budget; each attempt starts once, after its claim, not too early."""
+    """I8: starts stay within the budget; each attempt starts once, after its claim and run_at."""
     born = {event.job: event for event in history.of("born")}
     kept = history.per_job("kept")
     reopened = history.per_job("reopened")
@@ -194,24 +194,24 @@ def within_budget(history: History, final: Final) -> Iterator[Violation]:
 
 
 def _is_free(kept: HistoryEvent) -> bool:
-    """Whether an attempt ended without charge; a loss says so."""
+    """Whether an attempt ended without charge; the message of a loss shows it."""
     error = kept.more.get("error") or {}
     return kept.more["outcome"] in FREE or "not charged" in str(error.get("message"))
 
 
 def within_slots(history: History, final: Final) -> Iterator[Violation]:
-    """I9: no lane ever runs more than its slots, and no slot is left in use by nobody."""
+    """I9: no lane ever runs more jobs than its slots, and no slot leaks."""
     for event in history.of("snapshot"):
         for lane, running in event.more["running"].items():
             limit = event.more["limits"].get(lane)
             if limit is not None and running > limit:
-                yield Violation("I9", None, f"{running} run in lane {lane} of {limit} slots")
+                yield Violation("I9", None, f"{running} jobs run in lane {lane} of {limit} slots")
     if final.slots and not any(job.status in ("running", "pending") for job in final.jobs.values()):
-        yield Violation("I9", None, f"{final.slots} slots are taken by nobody")
+        yield Violation("I9", None, f"{final.slots} slots are taken, but no job runs")
 
 
 def within_limits(history: History, final: Final) -> Iterator[Violation]:
-    """I9: no limit has more holders than it allows, no key two; when all is over, none has any."""
+    """I9: no limit has too many holders, no key has two; after the last job none has any."""
     for event in history.of("snapshot"):
         for limit, held in event.more.get("held", {}).items():
             ceiling = event.more["ceilings"].get(limit)
@@ -222,13 +222,13 @@ def within_limits(history: History, final: Final) -> Iterator[Violation]:
     if any(job.status not in TERMINAL for job in final.jobs.values()):
         return
     if final.limits:
-        yield Violation("I9", None, f"{final.limits} of limits are held by nobody")
+        yield Violation("I9", None, f"{final.limits} holds of limits leaked")
     if final.keys:
-        yield Violation("I9", None, f"{final.keys} keys are held by nobody, or waited for")
+        yield Violation("I9", None, f"{final.keys} keys are still held or waited for")
 
 
 def one_leader(history: History, final: Final) -> Iterator[Violation]:
-    """I10: leadership passes on only when it has run out, and every epoch is a new one."""
+    """I10: leadership changes only after it has expired, and every epoch is new."""
     epoch = 0
     for event in history.of("leader"):
         if event.more["epoch"] <= epoch:
@@ -240,18 +240,18 @@ def one_leader(history: History, final: Final) -> Iterator[Violation]:
 
 
 def one_job_per_slot(history: History, final: Final) -> Iterator[Violation]:
-    """I10: a slot of a schedule has one outcome and at most one job, a schedule's job one slot."""
+    """I10: a schedule's slot has one outcome and at most one job; its job has one slot."""
     slots = Counter((slot.more["schedule"], slot.more["slot"]) for slot in history.of("slot"))
     for (schedule, slot), count in slots.items():
         if count > 1:
-            yield Violation("I10", None, f"slot {slot} of schedule {schedule} came {count} times")
+            yield Violation("I10", None, f"slot {slot} of schedule {schedule} ran {count} times")
     born = {event.job for event in history.of("born")}
     named = {slot.more["made"] for slot in history.of("slot") if slot.more["made"] is not None}
     for job in sorted(named - born):
-        yield Violation("I10", job, "named by a slot, and never stored")
+        yield Violation("I10", job, "named by a slot, but never stored")
     for event in history.of("born"):
         if _is_scheduled(event) and event.job not in named:
-            yield Violation("I10", event.job, f"of {event.more['created_by']}, and of no slot")
+            yield Violation("I10", event.job, f"made by {event.more['created_by']} without a slot")
 
 
 def _is_scheduled(birth: HistoryEvent) -> bool:
@@ -259,20 +259,20 @@ def _is_scheduled(birth: HistoryEvent) -> bool:
 
 
 def cancel_holds(history: History, final: Final) -> Iterator[Violation]:
-    """I11: what was cancelled while it waited never starts; what runs cannot complete any more."""
+    """I11: a job cancelled while waiting never starts; one cancelled while running ends so."""
     for job, events in history.per_job("outcome", "cancel_requested", "claim", "reopened").items():
-        asked, waited = False, False
+        is_requested, is_cancelled = False, False
         for event in events:
             if event.what == "reopened":
-                asked, waited = False, False
+                is_requested, is_cancelled = False, False
             elif event.what == "cancel_requested":
-                asked = True
-            elif event.what == "claim" and (asked or waited):
+                is_requested = True
+            elif event.what == "claim" and (is_requested or is_cancelled):
                 yield Violation("I11", job, f"attempt {event.attempt} started after its cancel")
             elif event.what == "outcome":
-                if asked and event.more["status"] != "cancelled":
+                if is_requested and event.more["status"] != "cancelled":
                     yield Violation("I11", job, f"{event.more['status']} after its cancel")
-                waited = event.more["status"] == "cancelled" and not event.more["claimed"]
+                is_cancelled = event.more["status"] == "cancelled" and not event.more["claimed"]
     for event in history.of("cancel"):
         found = final.jobs.get(event.job or "")
         if event.more["phase"] == "ok" and (found is None or found.status != "cancelled"):
@@ -281,7 +281,7 @@ def cancel_holds(history: History, final: Final) -> Iterator[Violation]:
 
 
 def drained(history: History, final: Final) -> Iterator[Violation]:
-    """I12: when all is over every job has ended, and nobody holds a lease that has lapsed."""
+    """I12: in the end every job is terminal, and no lapsed lease is left."""
     for job in final.jobs.values():
         if job.status not in TERMINAL:
             yield Violation("I12", job.job, f"still {job.status}, attempt {job.attempt}")
@@ -290,7 +290,7 @@ def drained(history: History, final: Final) -> Iterator[Violation]:
 
 
 def decisions_are_kept(history: History, final: Final) -> Iterator[Violation]:
-    """I14: a job is decided about once, and the one who was told so is the one who did."""
+    """I14: a job is decided about once, by the principal that got the acknowledgement."""
     asked = defaultdict(set)
     for event in history.of("decide"):
         asked[event.job, event.more["who"], event.more["decision"]].add(event.more["phase"])
@@ -298,36 +298,36 @@ def decisions_are_kept(history: History, final: Final) -> Iterator[Violation]:
     people = {by for _, by, _ in asked}
     for (job, by, decision), phases in asked.items():
         if "ok" in phases and not made[job, by, decision]:
-            yield Violation("I14", job, f"{decision} by {by}, who was told so: it is lost")
+            yield Violation("I14", job, f"{decision} by {by} was acknowledged, but is lost")
         if "fail" in phases and made[job, by, decision]:
-            yield Violation("I14", job, f"{decision} by {by}, who was refused")
+            yield Violation("I14", job, f"{decision} by {by} was refused, but is stored")
     for (job, by, decision), count in made.items():
         if by in people and (job, by, decision) not in asked:
-            yield Violation("I14", job, f"{decision} by {by}, who did not ask for it")
+            yield Violation("I14", job, f"{decision} by {by} was never requested")
         elif count > 1:
             yield Violation("I14", job, f"{decision} {count} times by {by}")
     reopened = history.per_job("reopened")
     for decided, events in history.per_job("decision").items():
         if len(events) > 1 + len(reopened.get(decided, [])):
-            told = ", ".join(f"{e.more['decision']} by {e.more['who']}" for e in events)
-            yield Violation("I14", decided, f"decided {len(events)} times: {told}")
+            listed = ", ".join(f"{e.more['decision']} by {e.more['who']}" for e in events)
+            yield Violation("I14", decided, f"decided {len(events)} times: {listed}")
 
 
 def approved_before_run(history: History, final: Final) -> Iterator[Violation]:
-    """I15: where somebody must agree, nothing runs but what was agreed to."""
+    """I15: a job that needs an approval runs only with the approved payload."""
     needing = {event.job for event in history.of("born") if event.more.get("needs") == "approval"}
     started = {(event.job, event.attempt) for event in history.of("start")}
     for job, events in history.per_job("decision", "claim").items():
-        agreed: object = None
+        approved: object = None
         for event in events:
             if event.what == "decision":
-                is_yes = event.more["decision"] in ("approved", "automatic")
-                agreed = event.more["payload"] if is_yes else None
+                is_approval = event.more["decision"] in ("approved", "automatic")
+                approved = event.more["payload"] if is_approval else None
             elif job in needing and (job, event.attempt) in started:
-                if agreed is None:
+                if approved is None:
                     yield Violation("I15", job, f"attempt {event.attempt} ran without an approval")
-                elif event.more["payload"] != agreed:
-                    yield Violation("I15", job, f"attempt {event.attempt} ran something else")
+                elif event.more["payload"] != approved:
+                    yield Violation("I15", job, f"attempt {event.attempt} ran another payload")
 
 
 Law = Callable[[History, Final], Iterator[Violation]]
@@ -352,19 +352,22 @@ LAWS: tuple[Law, ...] = (
 
 
 def check(history: History, final: Final) -> list[Violation]:
-    """Every violation of every law."""
+    """All violations of all laws."""
     return [violation for law in LAWS for violation in law(history, final)]
 
 
 class Stale(NamedTuple):
-    """What became of writes that named an attempt after a newer one was claimed."""
+    """Writes that named an attempt after a newer one was claimed, by their result."""
 
     refused: list[HistoryEvent]
     accepted: list[Violation]
 
 
 def stale_writes(history: History, final: Final) -> Stale:
-    """A repeated write whose first answer was lost is answered as before; that is neither."""
+    """Refused and accepted stale writes.
+
+    A repeated write gets the answer of the first one; it is in neither list.
+    """
     newest: dict[str | None, int] = {}
     refused = []
     for event in history.of("claim", "write"):
@@ -376,7 +379,7 @@ def stale_writes(history: History, final: Final) -> Stale:
 
 
 def overlaps(history: History) -> int:
-    """Handler runs that began while an older attempt of the job still ran: allowed, and counted."""
+    """The number of handler runs that began while an older attempt still ran; this is allowed."""
     deaths = {death.more["pid"]: death.more["t"] for death in history.of("death")}
     count = 0
     for events in history.per_job("start", "stop").values():

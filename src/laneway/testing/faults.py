@@ -1,4 +1,4 @@
-"""Kill, stop and continue real processes, one or a whole tree of them."""
+"""Kills, stops and continues real processes, one or a whole tree."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def kill(*pids: int) -> None:
-    """Ends processes as a crash would; those that are gone already do not matter."""
+    """Kills processes as a crash would; ignores those that have already ended."""
     send(signal.SIGKILL, pids)
 
 
 def pause(*pids: int) -> None:
-    """Stops processes where they are: they hold everything and do nothing."""
+    """Stops processes: they keep connections and locks, but do nothing."""
     send(signal.SIGSTOP, pids)
 
 
 def resume(*pids: int) -> None:
-    """Lets stopped processes go on, unaware of the time that has passed."""
+    """Continues stopped processes."""
     send(signal.SIGCONT, pids)
 
 
@@ -39,7 +39,7 @@ def send(number: signal.Signals, pids: Iterable[int]) -> None:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all below it, parents first."""
+    """A process and its descendants, parents first."""
     children = defaultdict(list)
     for child, parent in _parents():
         children[parent].append(child)
@@ -50,12 +50,12 @@ def tree(pid: int) -> list[int]:
 
 
 def descendants() -> list[int]:
-    """All processes below this one; those of a dead child too, if `adopt_orphans` came first."""
+    """The descendants of this process; includes orphans after `adopt_orphans`."""
     return tree(os.getpid())[1:]
 
 
 def adopt_orphans() -> bool:
-    """Makes this process the parent of its descendants' orphans, so that none can hide (Linux)."""
+    """Makes this process the parent of orphaned descendants, so that none is missed (Linux)."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -63,13 +63,13 @@ def adopt_orphans() -> bool:
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The command so that it is killed when the one who starts it dies, where that can be had."""
+    """The command, changed to be killed when its parent dies, if `setpriv` is installed."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--", *command] if setpriv else list(command)
 
 
 def end_all(pids: Iterable[int], within_s: float = 5.0) -> list[int]:
-    """Kills processes, stopped ones too, and waits for them; answers those that would not go."""
+    """Kills processes, stopped ones too, and waits for them; returns those still alive."""
     left = set(pids)
     kill(*left)
     deadline = time.monotonic() + within_s
@@ -84,7 +84,7 @@ def end_all(pids: Iterable[int], within_s: float = 5.0) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs or is stopped; one that only waits to be reaped is not alive."""
+    """Whether the process runs or is stopped; a zombie is not alive."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -115,6 +115,6 @@ def _parents() -> list[tuple[int, int]]:
         if entry.isdigit():
             with contextlib.suppress(OSError):
                 text = Path(f"/proc/{entry}/stat").read_text()
-                # The name in parentheses may hold anything, spaces and parentheses too.
+                # The name in parentheses may itself contain spaces and parentheses.
                 found.append((int(entry), int(text.rpartition(")")[2].split()[1])))
     return found

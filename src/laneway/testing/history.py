@@ -1,36 +1,36 @@
-"""What happened, as seen from outside: by submitters, handlers, an observer and the database.
+"""The events of a test run, recorded by submitters, handlers, an observer and the database.
 
-A history is a list of events, kept as JSON lines. Laneway writes none of them: a program that
-misjudges its own state would misreport it too. The words for `what`, and what stands in `more`:
+A history is a list of events, stored as JSON lines. Laneway writes none of them: a program that
+misjudges its state would also misreport it. The values of `what`, with their fields in `more`:
 
 submit            a client's submit. phase: invoke, ok, fail or info (unknown: the answer was lost);
-                  op: what tells this submit from all others; unique_key
-cancel            a client's cancel. phase as above; found: the state that it met
+                  op: identifies this submit; unique_key
+cancel            a client's cancel. phase as above; found: the state of the job
 decide            a client's decision about a job. phase as above; decision: approved or rejected;
-                  who: a name that decides about each job once
+                  who: a principal that decides about each job once
 born              a job was stored. op, unique_key, run_at (seconds, None for at once), max_retries;
-                  needs: "approval" where it must not run without; created_by
-decision          a decision was kept. decision: approved, automatic, rejected or expired; who;
-                  payload: a digest of what it was about
+                  needs: "approval" if it must not run without one; created_by
+decision          a decision was stored. decision: approved, automatic, rejected or expired; who;
+                  payload: a digest of the payload decided about
 slot              a slot of a schedule was recorded. schedule, slot, outcome; made: its job
-claim             an attempt was given to a worker. lane, worker, lease_until; payload: a digest;
-                  analysis: True where it is no run yet
+claim             a worker claimed an attempt. lane, worker, lease_until; payload: a digest;
+                  analysis: True for an analysis
 renew             its lease was extended. lease_until
-cancel_requested  its cancellation was asked for
-progress, log     something was stored in its name
-end               its lease was removed. worker, lease_until (as it then was)
+cancel_requested  its cancellation was requested
+progress, log     progress or a log line of it was stored
+end               its lease was removed. worker, lease_until (at that time)
 kept              it ended, its job did not. outcome: failed, lost, stalled, released, snoozed …
-outcome           its job ended. status; claimed: False when it was cancelled while it waited
-reopened          a terminal state was left. by_operator: True when a person asked for it
+outcome           its job ended. status; claimed: False if it was cancelled while it waited
+reopened          the job left a terminal state. by_operator: True for an operator's retry
 write             a worker named this attempt in a write. verb; answer: accepted, fenced …
-worker            a worker made itself known. worker, pid
-leader            leadership changed hands. holder, epoch, held_until (of the one before)
-start, stop       a handler began or was over. pid, t (this machine's monotonic seconds), how
+worker            a worker registered. worker, pid
+leader            the leader changed. holder, epoch, held_until (of the previous leader)
+start, stop       a handler began or ended. pid, t (this machine's monotonic seconds), how
 effect            a handler used a sink that refuses old attempts. accepted
 death             a process was killed or killed itself. pid
 snapshot          the lanes at one instant. running: {lane: n}, limits: {lane: n or None};
-                  held, ceilings: the same of limits; shared: keys that several attempts hold
-fault             something was broken on purpose
+                  held, ceilings: the same for limits; shared: keys that several attempts hold
+fault             a fault was injected
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """One thing that happened; `at` is the database's clock wherever the database saw it."""
+    """One event; `at` is the database's clock if the database recorded it."""
 
     what: str
     job: str | None = None
@@ -59,7 +59,7 @@ class HistoryEvent:
 
 @dataclass(frozen=True, slots=True)
 class FinalJob:
-    """A job as the tables have it when all is over; status None: in no table, or in several."""
+    """A job in the tables at the end; status None: in no table, or in several."""
 
     job: str
     op: str | None
@@ -73,17 +73,17 @@ class FinalJob:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The tables when all is over."""
+    """The tables at the end."""
 
     jobs: dict[str, FinalJob]
-    lapsed: int = 0  # leases past their end that nobody took back
+    lapsed: int = 0  # lapsed leases that were not taken back
     slots: int = 0  # slots in use by the counters, when nothing runs
     limits: int = 0  # limits in use by the counters, when nothing runs
     keys: int = 0  # keys that are held or waited for, when nothing runs
 
 
 class History:
-    """Events, and the ways to look at them."""
+    """A list of events and its queries."""
 
     def __init__(self, events: Iterable[HistoryEvent] = ()) -> None:
         self.events = list(events)
@@ -97,16 +97,16 @@ class History:
     def add(
         self, what: str, job: str | None = None, attempt: int | None = None, **rest: Any
     ) -> None:
-        """Writes one down; what is no field of an event goes to `more`."""
+        """Adds an event; unknown fields go to `more`."""
         known = {name: rest.pop(name) for name in ("at", "n", "tx", "by") if name in rest}
         self.events.append(HistoryEvent(what, job, attempt, more=rest, **known))
 
     def of(self, *whats: str) -> list[HistoryEvent]:
-        """Those events, in the order of the database."""
+        """The events of these kinds, in the order of the database."""
         return sorted((e for e in self.events if e.what in whats), key=lambda event: event.n)
 
     def per_job(self, *whats: str) -> dict[str, list[HistoryEvent]]:
-        """Those events of each job, in the order of the database."""
+        """The events of these kinds by job, in the order of the database."""
         found: defaultdict[str, list[HistoryEvent]] = defaultdict(list)
         for event in self.of(*whats):
             if event.job is not None:
@@ -118,7 +118,7 @@ class History:
 
     @classmethod
     def load(cls, *paths: Path) -> History:
-        """All events of these files; a last line that a kill cut short is left out."""
+        """Loads all events of these files; skips a last line that a kill cut short."""
         events: list[HistoryEvent] = []
         for path in paths:
             lines = path.read_text().splitlines(keepends=True)

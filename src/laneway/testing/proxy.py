@@ -1,13 +1,13 @@
-"""A TCP proxy to put between a program and its database: it cuts, swallows or delays.
+"""A TCP proxy between a program and its database that cuts, swallows or delays.
 
 async with Proxy("127.0.0.1", 5432) as proxy:
     dsn = f"postgresql://app@{proxy.host}:{proxy.port}/app"
-    proxy.cut()                        # every connection now, as a reset
-    proxy.cut_when(b"COMMIT")          # the next time a client sends this, before it gets through
-    proxy.blackhole()                  # bytes go nowhere, connections stay open
-    proxy.swallow()                    # the same for good, on the connections there are
-    proxy.swallow_when(b"commit")      # the same on the next connection that sends this
-    proxy.delay(0.2)                   # every chunk arrives later
+    proxy.cut()                        # reset every connection now
+    proxy.cut_when(b"COMMIT")          # reset the next connection that sends this
+    proxy.blackhole()                  # hold back all bytes, connections stay open
+    proxy.swallow()                    # lose all bytes, on the existing connections
+    proxy.swallow_when(b"commit")      # lose all bytes, on the next connection that sends this
+    proxy.delay(0.2)                   # delay every chunk
     proxy.heal()
 """
 
@@ -26,7 +26,7 @@ class _Link:
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self._writers = (client, server)
-        self.is_deaf = False
+        self.is_swallowed = False
 
     def cut(self) -> None:
         for writer in self._writers:
@@ -34,7 +34,7 @@ class _Link:
 
 
 class Proxy:
-    """Passes bytes on until it is told to do something worse."""
+    """Forwards bytes until a fault is injected."""
 
     def __init__(
         self, target: str, target_port: int | None = None, *, host: str = "127.0.0.1"
@@ -77,13 +77,13 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many connections go through it now."""
+        """The number of open connections."""
         return len(self._links)
 
-    # What can go wrong ------------------------------------------------------------------------
+    # Faults -----------------------------------------------------------------------------------
 
     def cut(self) -> int:
-        """Resets every connection; new ones are let through. Answers how many there were."""
+        """Resets every connection and returns their number; new ones work."""
         links, self._links = self._links, set()
         for link in links:
             link.cut()
@@ -91,41 +91,41 @@ class Proxy:
         return len(links)
 
     def cut_when(self, needle: bytes) -> None:
-        """Resets the next connection whose client sends these bytes, before they get through."""
+        """Resets the next connection whose client sends these bytes; the server never gets them."""
         self._needle, self._is_needle_swallowed = needle, False
 
     def swallow_when(self, needle: bytes) -> None:
-        """Nothing gets through any more on the next connection whose client sends these bytes.
+        """Loses these bytes and all later ones on the next connection whose client sends them.
 
-        They are lost too; `swallowed` is set then.
+        Then sets `swallowed`.
         """
         self._needle, self._is_needle_swallowed = needle, True
         self.swallowed.clear()
 
     def blackhole(self) -> None:
-        """From now on nothing arrives, on old connections or new ones, and nobody is told."""
+        """Holds back all bytes, on old and new connections, without closing any."""
         self._is_open.clear()
 
     def swallow(self) -> int:
-        """What is sent on the connections there are is lost from now on, also that a side closes.
+        """Loses all further bytes and closes on the existing connections; new ones work.
 
-        New ones are let through. Answers how many there are.
+        Returns the number of existing connections.
         """
         for link in self._links:
-            link.is_deaf = True
+            link.is_swallowed = True
         return len(self._links)
 
     def delay(self, seconds: float) -> None:
-        """Every chunk, in both directions, arrives so much later."""
+        """Delays every chunk, in both directions."""
         self._delay_s = seconds
 
     def heal(self) -> None:
-        """Passes everything on again; what a blackhole held back arrives late, as with TCP."""
+        """Forwards everything again; bytes that a blackhole held back arrive late, as with TCP."""
         self._needle = None
         self._delay_s = 0.0
         self._is_open.set()
 
-    # Passing on -------------------------------------------------------------------------------
+    # Forwarding -------------------------------------------------------------------------------
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -152,8 +152,8 @@ class Proxy:
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            if link.is_deaf:
-                # That one side has closed is lost too.
+            if link.is_swallowed:
+                # The close of one side is lost too.
                 await asyncio.wait(pumps)
         finally:
             for pump in pumps:
@@ -173,7 +173,7 @@ class Proxy:
         tail = b""
         while data := await reader.read(_CHUNK):
             await self._is_open.wait()
-            if link.is_deaf:
+            if link.is_swallowed:
                 continue
             if self._delay_s:
                 await asyncio.sleep(self._delay_s)
@@ -182,7 +182,7 @@ class Proxy:
                 if self._needle in seen:
                     self._needle = None
                     if self._is_needle_swallowed:
-                        link.is_deaf = True
+                        link.is_swallowed = True
                         self.swallowed.set()
                         continue
                     self.cuts += 1
@@ -191,8 +191,8 @@ class Proxy:
                 tail = seen[-len(self._needle) :]
             writer.write(data)
             await writer.drain()
-        if link.is_deaf:
+        if link.is_swallowed:
             return
-        # Half-closed connections mean nothing to PostgreSQL's protocol: one end is the end.
+        # PostgreSQL's protocol does not use half-closed connections: one close ends both sides.
         with contextlib.suppress(OSError):
             writer.write_eof()
