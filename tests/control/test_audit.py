@@ -34,9 +34,10 @@ from laneway.control import (
 from laneway.control.bulk import BulkRequest, BulkVerb
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Approval
-from laneway.domain.audit import HIDDEN, AuditEntry, AuditFilter
+from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, LaneWatch
+from laneway.domain.redaction import HIDDEN_FIELD
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -541,7 +542,7 @@ async def test_secrets_in_what_changed_are_not_kept(db: Database) -> None:
     (act,) = await acts(db)
     assert act.after is not None
     assert act.after["payload"] == {
-        "url": "https://example.org", "api_key": HIDDEN, "login": {"Password": HIDDEN},
+        "url": "https://example.org", "api_key": HIDDEN_FIELD, "login": {"Password": HIDDEN_FIELD},
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from laneway.domain.approval import seconds_of
+from laneway.domain.duration import seconds_of
 from laneway.domain.retention import Retention
 from laneway.store import leases, retention
 from laneway.store.leases import LogEntry, Report, Verdict

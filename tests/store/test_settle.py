@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from laneway.domain.claim import Claim
+from laneway.domain.duration import YEAR_S
+from laneway.domain.job import MAX_RETRIES_RANGE
+from laneway.domain.retry import LARGEST_FACTOR, RetryPolicy
 from laneway.store import leases
 from laneway.store.leases import Verdict, WriteResult
 from tests.store.desk import Desk, error
@@ -291,6 +294,53 @@ def test_a_job_type_may_set_its_own_wait(desk: Desk) -> None:
         desk.one("select laneway.retry_delay('own', %s)", n).total_seconds() for n in range(1, 5)
     ]
     assert waits == [5, 15, 30, 30]
+
+
+POLICIES = [
+    RetryPolicy(),
+    RetryPolicy(base=0.05, cap=0.05, factor=1),
+    RetryPolicy(base=0, factor=LARGEST_FACTOR),
+    RetryPolicy(base=1, cap=YEAR_S, factor=1.01),
+    RetryPolicy(base=7, cap=YEAR_S, factor=1.5),
+    RetryPolicy(base=YEAR_S, cap=YEAR_S, factor=LARGEST_FACTOR),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_database_and_python_wait_equally_long_before_a_retry(
+    desk: Desk, policy: RetryPolicy
+) -> None:
+    desk.do(
+        "insert into laneway.job_types"
+        " (name, retry_base_s, retry_cap_s, retry_factor, retry_jitter)"
+        " values ('own', %s, %s, %s, 0)",
+        policy.base,
+        policy.cap,
+        policy.factor,
+    )
+    numbers = [*range(1, 80), 1000, MAX_RETRIES_RANGE[1]]
+    found = desk.rows(
+        "select extract(epoch from laneway.retry_delay('own', n))::float8"
+        "  from unnest(%s::int[]) with ordinality u(n, i) order by u.i",
+        numbers,
+    )
+    expected = [policy.delay(n, rand=0.5) for n in numbers]
+    assert [wait for (wait,) in found] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_unpublished_type_has_the_default_retry_policy(desk: Desk) -> None:
+    default = desk.rows(
+        "select column_name, column_default::float8 from information_schema.columns"
+        " where table_schema = 'laneway' and table_name = 'job_types'"
+        " and column_name like 'retry_%'"
+    )
+    policy = RetryPolicy()
+    assert dict(default) == {
+        "retry_base_s": policy.base,
+        "retry_cap_s": policy.cap,
+        "retry_factor": policy.factor,
+        "retry_jitter": policy.jitter,
+    }
 
 
 def test_a_batch_over_two_lanes_returns_each_slot_to_its_lane(desk: Desk) -> None:

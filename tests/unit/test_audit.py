@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.domain import verb_rules
-from laneway.domain.audit import DEEPEST, HIDDEN, AuditFilter, redacted
+from laneway.domain.audit import AuditFilter
+from laneway.domain.redaction import DEEPEST, HIDDEN_FIELD, redact_fields
 from laneway.errors import InvalidInput
 
 
@@ -25,20 +26,23 @@ from laneway.errors import InvalidInput
 @pytest.mark.parametrize("value", ["s3cret", 1234, ["s3cret"], {"inner": "s3cret"}])
 def test_what_sounds_secret_is_hidden_at_any_depth(name: str, value: object) -> None:
     for state in ({name: value}, {"a": {name: value}}, {"a": [{"b": ({name: value},)}]}):
-        assert HIDDEN in json.dumps(redacted(state))
-        assert "s3cret" not in json.dumps(redacted(state))
-        assert "1234" not in json.dumps(redacted(state))
+        assert HIDDEN_FIELD in json.dumps(redact_fields(state))
+        assert "s3cret" not in json.dumps(redact_fields(state))
+        assert "1234" not in json.dumps(redact_fields(state))
 
 
 def test_what_does_not_sound_secret_is_kept() -> None:
     state = {"max_slots": 3, "key": "k", "concurrency_key": "doc-1", "tags": ["password"]}
-    assert redacted(state) == state
-    assert redacted({"token": None, "has_password": True}) == {"token": None, "has_password": True}
+    assert redact_fields(state) == state
+    assert redact_fields({"token": None, "has_password": True}) == {
+        "token": None,
+        "has_password": True,
+    }
 
 
 def test_a_state_is_not_changed_by_being_kept() -> None:
     state = {"login": {"password": "p"}}
-    redacted(state)
+    redact_fields(state)
     assert state == {"login": {"password": "p"}}
 
 
@@ -48,14 +52,14 @@ VALUES = st.floats() | st.integers() | st.text() | st.none()
 @settings(max_examples=30)
 @given(VALUES, st.text())
 def test_any_state_is_json_that_postgresql_takes(value: object, name: str) -> None:
-    json.dumps(redacted({name: value, "a": [{name: value}]}), allow_nan=False)
+    json.dumps(redact_fields({name: value, "a": [{name: value}]}), allow_nan=False)
 
 
 def test_a_state_too_deep_to_walk_is_cut_off() -> None:
     state: dict[str, object] = {}
     for _ in range(100 * DEEPEST):
         state = {"a": state}
-    assert "[too deep]" in json.dumps(redacted(state))
+    assert "[too deep]" in json.dumps(redact_fields(state))
 
 
 @pytest.mark.parametrize(

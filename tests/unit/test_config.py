@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from laneway.config.settings import Settings
-from laneway.domain.dsn import redact_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.payload import PayloadLimits
+from laneway.domain.redaction import redact_dsn
 from laneway.errors import ConfigError
 
 URL = "postgresql://ann:hunter2@db.example/app"

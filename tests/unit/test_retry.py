@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.domain.retry import RetryPolicy
+from laneway.domain.retry import LARGEST_FACTOR, RetryPolicy
 from laneway.errors import InvalidInput
 
 unit = st.floats(0, 1)
@@ -44,7 +44,7 @@ def test_without_jitter_the_wait_never_shrinks(policy: RetryPolicy, n: int) -> N
 
 
 def test_a_base_of_zero_retries_at_once() -> None:
-    policy = RetryPolicy(base=0, factor=1_000_000)
+    policy = RetryPolicy(base=0, factor=LARGEST_FACTOR)
     assert policy.delay(1, 0.3) == policy.delay(10**9, 0.7) == 0
 
 
@@ -60,6 +60,7 @@ def test_a_base_of_zero_retries_at_once() -> None:
         ({"factor": 0.9}, "retry.factor"),
         ({"base": 10**400}, "retry.base"),
         ({"factor": 10**400}, "retry.factor"),
+        ({"factor": LARGEST_FACTOR + 1}, "retry.factor"),
         ({"jitter": 1.1}, "retry.jitter"),
         ({"jitter": -0.1}, "retry.jitter"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from enum import IntEnum
@@ -73,7 +72,7 @@ def _redacted(text: str) -> str:
 
 
 def _without_password(text: str) -> str:
-    from laneway.domain.dsn import redact_dsn
+    from laneway.domain.redaction import redact_urls
 
-    # Wherever it came from: the environment, a file, or the application's own code.
-    return re.sub(r"postgres(?:ql)?://[^\s'\"]+", lambda found: redact_dsn(found[0]), text)
+    # The URL may come from the environment, a file or the application's code.
+    return redact_urls(text)

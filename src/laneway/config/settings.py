@@ -42,10 +42,11 @@ from laneway.config.sources import (
     PlainVariables,
     SecretFiles,
 )
-from laneway.domain.dsn import check_dsn, redact_dsn
+from laneway.domain.dsn import check_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.missing import suggest
 from laneway.domain.payload import PayloadLimits
+from laneway.domain.redaction import redact_dsn
 from laneway.domain.text import escape_text
 from laneway.errors import ConfigError
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from laneway.control import notifications
 from laneway.control.audit import audited
-from laneway.domain.approval import seconds_of
+from laneway.domain.duration import seconds_of
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import missing

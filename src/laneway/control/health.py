@@ -13,8 +13,8 @@ from typing import Final
 from laneway.control import server_settings
 from laneway.control.audit import listing
 from laneway.domain.audit import AuditFilter
-from laneway.domain.dsn import redact_dsn
 from laneway.domain.job_type import forgetting
+from laneway.domain.redaction import redact_dsn
 from laneway.domain.text import visible
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
 from laneway.store import health, job_types, migrate, workers

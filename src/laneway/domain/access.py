@@ -11,6 +11,7 @@ from unicodedata import name as unicode_name
 from uuid import UUID
 
 from laneway.domain.bounds import GrantBounds
+from laneway.domain.duration import DAY_S, YEAR_S
 from laneway.domain.job import NAME_BYTES
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.permissions import SCOPES, Scope, check_permissions
@@ -24,8 +25,8 @@ TOKEN_NAME_BYTES: Final = 256
 MOST_LANES: Final = 100
 MOST_JOB_TYPES: Final = 1000
 
-TOKEN_LIFE_S: Final = 90 * 86400.0
-LONGEST_LIFE_S: Final = 10 * 366 * 86400.0
+TOKEN_LIFE_S: Final = 90 * DAY_S
+LONGEST_LIFE_S: Final = 10 * YEAR_S
 
 # Who submits for a schedule, and who approves by policy: no principal may pass for them.
 _LOOKALIKES: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple
 
+from laneway.domain.duration import DAY_S, check_duration, seconds_of
 from laneway.domain.states import Status
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 TOKENS: Final = "tokens"
-DAY_S: Final = 86400.0
-LONGEST_S: Final = 366 * DAY_S
 MOST_WARNINGS: Final = 100
 LARGEST_AMOUNT: Final = 1_000_000_000_000_000
 NEEDS_SUBMITTER: Final = "must be given, jobs of this type are approved by somebody else"
@@ -139,8 +137,7 @@ class Approval:
             raise InvalidInput("currency", "needs below_cost")
         if self.below_tokens is not None:
             _amount("below_tokens", self.below_tokens)
-        if not 0 < seconds_of(self.expires, "expires") <= LONGEST_S:
-            raise InvalidInput("expires", "must be more than 0 seconds and at most a year")
+        check_duration(self.expires, "expires")
 
     @property
     def policy(self) -> Policy:
@@ -190,18 +187,6 @@ def excluded(created_by: str | None) -> str:
         return "anybody, as nobody knows who submitted it"
     name = created_by.removeprefix("schedule:")
     return created_by if name == created_by else f"who wrote the schedule {name}"
-
-
-def seconds_of(duration: object, field: str = "duration") -> float:
-    """A duration in seconds; InvalidInput where it is none."""
-    if isinstance(duration, timedelta):
-        return duration.total_seconds()
-    try:
-        if isinstance(duration, (int, float)) and not isinstance(duration, bool):
-            return float(duration)
-    except OverflowError:
-        return math.inf
-    raise InvalidInput(field, "must be a number of seconds, or a timedelta")
 
 
 def check_currency(text: object, field: str) -> str:

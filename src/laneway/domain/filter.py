@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from laneway.domain.approval import LARGEST_AMOUNT
+from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.permissions import Reach
@@ -15,7 +16,7 @@ from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 QUERY_BYTES: Final = 1000
-LONGEST_AGE: Final = 100 * 366 * 86400.0
+LONGEST_AGE: Final = CENTURY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from laneway.domain.approval import Cost, cost_of
+from laneway.domain.duration import CENTURY_S
 from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
@@ -25,7 +26,7 @@ DEFAULT_MAX_RETRIES: Final = 3
 
 PRIORITY_RANGE: Final = (-32768, 32767)
 MAX_RETRIES_RANGE: Final = (0, 32767)
-LONGEST_DELAY: Final = 100 * 366 * 86400.0
+LONGEST_DELAY: Final = CENTURY_S
 MAX_TAGS: Final = 64
 TAG_BYTES: Final = 128
 NAME_BYTES: Final = 128

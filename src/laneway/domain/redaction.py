@@ -1,4 +1,6 @@
-"""Secrets struck out of text that people will read.
+"""Secrets replaced in text and JSON that people will read: the only place that decides what is one.
+
+`redact` is for free text, `redact_fields` for JSON, `redact_dsn` for a connection string.
 
 Every text is read a fixed number of times from left to right: no input takes more than linear time.
 Patterns therefore never start inside a run of characters they have already read (look-behind), and
@@ -7,8 +9,9 @@ never give characters back (possessive quantifiers).
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -16,7 +19,11 @@ from urllib.parse import unquote, urlsplit
 from laneway.domain.token import PREFIXES
 
 HIDDEN: Final = "***"
-# What is longer is cut, head and tail kept: nobody reads more, and time stays bounded.
+HIDDEN_FIELD: Final = "[redacted]"
+TOO_DEEP: Final = "[too deep]"
+# As deep as a payload may be.
+DEEPEST: Final = 64
+# A longer text is cut, head and tail kept, so that time stays bounded.
 LONGEST_TEXT: Final = 256 * 1024
 _CUT: Final = "\n… ({} characters left out) …\n"
 # Shorter ones may be part of any word.
@@ -24,12 +31,36 @@ _SHORTEST: Final = 4
 _LONGEST_WORD: Final = 16
 
 # Names whose value is secret, also as part of a longer name (PGPASSWORD, x-api-key, accessToken).
-_SECRET_NAME: Final = re.compile(
-    r"passw(?:or)?d|passphrase|\bpwd\b|_pwd\b|secret|credential|authorization|cookie"
-    r"|tokens?(?![a-z])|(?:api|access|account|private|signing|encryption|master|shared)[-_.]?key"
-    r"|signature|\bsig\b|sas[-_.]?url|conn(?:ection)?[-_.]?str(?:ing)?|webhook[-_.]?url",
-    re.IGNORECASE,
+_WORDS: Final = (
+    *("passwd", "password", "passphrase", "secret", "credential", "authorization", "cookie"),
+    "signature",
 )
+_PAIRS: Final = (
+    *((kind, "key") for kind in ("api", "access", "account", "private", "signing", "encryption")),
+    *((kind, "key") for kind in ("master", "shared")),
+    *((kind, "url") for kind in ("sas", "webhook")),
+    *((kind, end) for kind in ("conn", "connection") for end in ("str", "string")),
+)
+_JOINTS: Final = ("", "-", "_", ".", " ")
+_NAMES: Final = "|".join((*_WORDS, *(f"{first}[-_. ]?{last}" for first, last in _PAIRS)))
+_SECRET_NAME: Final = re.compile(
+    rf"{_NAMES}|\bpwd\b|_pwd\b|\bsig\b|tokens?(?![a-z])", re.IGNORECASE
+)
+# In JSON a name stands alone, so shorter parts are enough.
+_SECRET_FIELD: Final = re.compile(rf"{_NAMES}|pwd|token", re.IGNORECASE)
+# Each name that _SECRET_FIELD finds contains one of them.
+_STEMS: Final = frozenset(
+    {"pwd", "token", *_WORDS}
+    | {f"{first}{joint}{last}" for first, last in _PAIRS for joint in _JOINTS}
+)
+_DSN_SECRETS: Final = "password|sslpassword|oauth_client_secret"
+_QUERY_SECRET: Final = re.compile(rf"([?&](?:{_DSN_SECRETS})=)[^&#]*", re.IGNORECASE)
+_KEYWORD_SECRET: Final = re.compile(
+    rf"(\b(?:{_DSN_SECRETS})\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:\\.|[^\s\\])*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_POSTGRESQL_URL: Final = re.compile(r"postgres(?:ql)?://[^\s'\"]+")
 # Names that sound secret and count something: `max_tokens=4096`, `token_count: 3`.
 _COUNT_NAME: Final = re.compile(
     r"tokens\Z|tokens?[-_.]?(?:count|limit|budget|usage|type|s)\b|\A(?:max|num|n|total)[-_.]?tokens?",
@@ -127,6 +158,59 @@ def shortened(text: str, most: int) -> str:
     return first + _CUT.format(f"{len(text) - len(first) - len(last):,}") + last
 
 
+def redact_dsn(dsn: str) -> str:
+    """The connection string with every password in it replaced by `***`."""
+    scheme, _, rest = dsn.partition("://")
+    if not _URL.match(dsn):
+        return _KEYWORD_SECRET.sub(rf"\1{HIDDEN}", dsn)
+    rest = _QUERY_SECRET.sub(rf"\1{HIDDEN}", rest)
+    # The last @ of all: a password may contain an unescaped @, / or ?.
+    userinfo, at, host = rest.rpartition("@")
+    if at and ":" in userinfo:
+        rest = f"{userinfo.partition(':')[0]}:{HIDDEN}@{host}"
+    return f"{scheme}://{rest}"
+
+
+def redact_urls(text: str) -> str:
+    """The text with `redact_dsn` applied to each PostgreSQL URL in it, and nothing else changed."""
+    return _POSTGRESQL_URL.sub(lambda found: redact_dsn(found[0]), text)
+
+
+def may_have_secret_field(text: str) -> bool:
+    """Whether a JSON text, as PostgreSQL writes it, may contain a name that sounds secret.
+
+    The pattern takes 0.15 s for a megabyte; this takes milliseconds and finds more.
+    """
+    folded = text.casefold()
+    if not folded.isascii():
+        folded = folded.replace("\u0131", "i").replace("i\u0307", "i")
+    return any(stem in folded for stem in _STEMS)
+
+
+def redact_fields(state: Mapping[str, object]) -> dict[str, object]:
+    """The state as JSON values, with the values of names that sound secret replaced."""
+    return {str(name): _without_secret(name, value, 0) for name, value in state.items()}
+
+
+def _without_secret(name: object, value: object, depth: int) -> object:
+    # Whether there is a value is not a secret.
+    if _SECRET_FIELD.search(str(name)) and not isinstance(value, bool | None):
+        return HIDDEN_FIELD
+    return _without_secrets(value, depth)
+
+
+def _without_secrets(value: object, depth: int) -> object:
+    if depth > DEEPEST and isinstance(value, Mapping | list | tuple):
+        return TOO_DEEP
+    if isinstance(value, Mapping):
+        return {str(name): _without_secret(name, inner, depth + 1) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(inner, depth + 1) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
 def _without_userinfo(word: re.Match[str]) -> str:
     """A word with the password of its URL struck out, up to the last @: it may hold one itself."""
     text = word[0]
@@ -197,7 +281,7 @@ def _passwords(dsn: str) -> set[str]:
     """As they are written, and as they are meant."""
     found = set()
     for keyword in re.finditer(
-        r"(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'?|[^\s&'\"]+)", dsn, re.I
+        rf"(?:{_DSN_SECRETS})\s*=\s*('(?:[^'\\]|\\.)*'?|[^\s&'\"]+)", dsn, re.I
     ):
         found.add(keyword[1].strip("'"))
     with suppress(ValueError):

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from laneway.domain.approval import seconds_of
+from laneway.domain.duration import CENTURY_S, seconds_of
 from laneway.errors import InvalidInput
 
 WEEK: Final = timedelta(days=7)
 MONTH: Final = timedelta(days=30)
-LONGEST_S: Final = 100 * 366 * 86400.0
 
 Age = float | timedelta | None
 
@@ -32,7 +31,7 @@ class Retention:
         for field in ("completed", "cancelled", "failed"):
             age = getattr(self, field)
             name = f"retention.{field}"
-            if age is not None and not 0 <= seconds_of(age, name) <= LONGEST_S:
+            if age is not None and not 0 <= seconds_of(age, name) <= CENTURY_S:
                 raise InvalidInput(name, "must be from 0 seconds to 100 years")
         if self.count is not None and (
             type(self.count) is not int or not 0 <= self.count <= 2**31 - 1

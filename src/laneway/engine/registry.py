@@ -12,16 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from laneway.domain.approval import (
-    LONGEST_S,
-    Analysis,
-    Approval,
-    analysis_of,
-    as_approval,
-    is_analysis,
-    seconds_of,
-)
+from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
 from laneway.domain.arguments import Arguments, check_schema
+from laneway.domain.duration import check_duration, seconds_of
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.retention import Retention
@@ -144,8 +137,8 @@ def _checked(
     if priority is not None:
         _whole("priority", priority, *PRIORITY_RANGE)
     _whole("max_retries", max_retries, *MAX_RETRIES_RANGE)
-    if timeout is not None and not 0 < timeout <= 31_536_000:
-        raise InvalidInput("timeout", "must be more than 0 seconds and at most a year")
+    if timeout is not None:
+        check_duration(timeout, "timeout")
     is_async = inspect.iscoroutinefunction(fn)
     chosen = isolation or ("async" if is_async else "thread")
     if chosen not in ("async", "thread", "process"):
@@ -166,8 +159,8 @@ def _checked(
         check_lane_name(name, "limits")
     if len(set(limits)) < len(limits):
         raise InvalidInput("limits", "each name may stand there once")
-    if max_age is not None and not 0 < seconds_of(max_age, "max_age") <= LONGEST_S:
-        raise InvalidInput("max_age", "must be more than 0 seconds and at most a year")
+    if max_age is not None:
+        check_duration(max_age, "max_age")
     if retention is not None and not isinstance(retention, Retention):
         raise InvalidInput("retention", "must be a Retention")
     return Handler(
@@ -178,7 +171,7 @@ def _checked(
         lane=lane,
         priority=priority,
         max_retries=max_retries,
-        timeout=timeout,
+        timeout=None if timeout is None else seconds_of(timeout),
         retry=retry or RetryPolicy(),
         stale=cast(Stale, stale),
         memory_mb=memory_mb,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from laneway.domain.approval import seconds_of
 from laneway.domain.bulk import BulkRequest
+from laneway.domain.duration import seconds_of
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from laneway.domain.approval import LONGEST_S, Approval, seconds_of
+from laneway.domain.approval import Approval
 from laneway.domain.arguments import check_schema
+from laneway.domain.duration import check_duration, seconds_of
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.json_place import without_value
 from laneway.domain.lane import check_lane_name
@@ -228,12 +229,7 @@ def _whole(value: object, field: str, low: int, high: int) -> int:
 
 
 def _duration(value: object, field: str) -> float | None:
-    if value is None:
-        return None
-    seconds = seconds_of(value, field)
-    if not 0 < seconds <= LONGEST_S:
-        raise InvalidInput(field, "must be more than 0 seconds and at most a year")
-    return seconds
+    return None if value is None else check_duration(value, field)
 
 
 def _limits(value: object, field: str) -> tuple[str, ...]:

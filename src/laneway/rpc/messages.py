@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from laneway.domain.approval import LONGEST_S, Analysis
+from laneway.domain.approval import Analysis
 from laneway.domain.claim import Claim
+from laneway.domain.duration import YEAR_S
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.redaction import redact
@@ -116,7 +117,7 @@ def check_results(results: Sequence[pb.Result]) -> None:
         outcome = one.WhichOneof("outcome")
         if outcome is None:
             raise InvalidInput(f"results[{i}].outcome", "must be set")
-        _milliseconds(one.ran_ms, f"results[{i}].ran_ms", LONGEST_S)
+        _milliseconds(one.ran_ms, f"results[{i}].ran_ms", YEAR_S)
         if outcome == "fail" and one.fail.HasField("retry_after_ms"):
             _milliseconds(
                 one.fail.retry_after_ms, f"results[{i}].fail.retry_after_ms", LONGEST_DELAY
@@ -250,14 +251,14 @@ def _line(line: pb.LogLine, claim: Claim, field: str) -> LogEntry:
     text = escape_text(redact(line.message))
     if len(text) > LONGEST_LINE:
         text = text[:LONGEST_LINE] + " …"
-    age_s = _milliseconds(line.age_ms, f"{field}.age_ms", LONGEST_S)
+    age_s = _milliseconds(line.age_ms, f"{field}.age_ms", YEAR_S)
     return LogEntry(claim, line.number, line.level, text, age_s)
 
 
 def _step(step: pb.Step, claim: Claim, field: str, limits: PayloadLimits) -> StepResult:
     name = check_text(step.name, f"{field}.name", max_bytes=STEP_NAME_BYTES)
     result = read_json(step.result or "null", f"{field}.result", limits, limits.step_bytes)
-    took_s = _milliseconds(step.took_ms, f"{field}.took_ms", LONGEST_S)
+    took_s = _milliseconds(step.took_ms, f"{field}.took_ms", YEAR_S)
     return StepResult(claim, name, result, took_s)
 
 

@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from laneway.domain.actor import Actor
-from laneway.domain.audit import AuditEntry, AuditFilter, Outcome, may_hold_secret, redacted
+from laneway.domain.audit import AuditEntry, AuditFilter, Outcome
+from laneway.domain.redaction import may_have_secret_field, redact_fields
 from laneway.domain.stored_json import StoredJson
 from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
@@ -54,9 +55,9 @@ def _json(state: Mapping[str, object] | StoredJson | None) -> str | None:
     if state is None:
         return None
     if not isinstance(state, StoredJson):
-        return json.dumps(redacted(state), default=str)
+        return json.dumps(redact_fields(state), default=str)
     text = state.text.decode()
-    return json.dumps(redacted(json.loads(text))) if may_hold_secret(text) else text
+    return json.dumps(redact_fields(json.loads(text))) if may_have_secret_field(text) else text
 
 
 def _act(row: Row, *, as_text: bool) -> AuditEntry:

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from laneway.domain.approval import Approval, seconds_of
+from laneway.domain.approval import Approval
+from laneway.domain.duration import seconds_of
 from laneway.domain.overview import RoomUse, Transport, WorkerRow
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy

@@ -1,0 +1,34 @@
+"""Durations in seconds, and the longest ones that settings accept."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Final
+
+from laneway.errors import InvalidInput
+
+DAY_S: Final = 86400.0
+# Leap years fit. The functions of the schema have the same figures.
+YEAR_S: Final = 366 * DAY_S
+CENTURY_S: Final = 100 * YEAR_S
+
+
+def seconds_of(duration: object, field: str = "duration") -> float:
+    """A number of seconds or a timedelta in seconds; InvalidInput for anything else."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    try:
+        if isinstance(duration, (int, float)) and not isinstance(duration, bool):
+            return float(duration)
+    except OverflowError:
+        return math.inf
+    raise InvalidInput(field, "must be a number of seconds, or a timedelta")
+
+
+def check_duration(duration: object, field: str) -> float:
+    """The seconds of a timeout, an expiry or a maximum age: more than 0, at most a year."""
+    seconds = seconds_of(duration, field)
+    if not 0 < seconds <= YEAR_S:
+        raise InvalidInput(field, "must be more than 0 seconds and at most a year")
+    return seconds
