@@ -222,6 +222,15 @@ def test_explain_names_codes(run: Run, scene: Scene) -> None:
     assert "  no_worker: no worker is alive" in run("jobs", "explain", job_id).stdout
 
 
+def test_job_without_approval_is_shown_as_queued(run: Run, scene: Scene) -> None:
+    job_id = scene.submit()
+    assert " queued " in run("jobs", "ls", "--status", "approved").stdout
+    assert "queued (approved)" in run("jobs", "show", job_id).stdout
+    assert run("jobs", "explain", job_id).stdout.splitlines()[0].endswith(": queued")
+    shown = json.loads(run("jobs", "show", job_id, "--json").stdout)
+    assert (shown["status"], shown["label"]) == ("approved", "queued")
+
+
 def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(run: Run, scene: Scene) -> None:
     for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json"), ("counts",)):
         found = run("jobs", *args, "--lane", "typo")

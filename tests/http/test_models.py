@@ -46,8 +46,8 @@ def told(
 
 
 SCHEMAS: dict[str, Told] = {
-    "JobOut": told(Job, own="attempts"),
-    "JobDetailOut": told(Job, Review, own="job"),
+    "JobOut": told(Job, made="label", own="attempts"),
+    "JobDetailOut": told(Job, Review, made="label", own="job"),
     "AttemptOut": told(Attempt),
     "ErrorOut": told(JobError, own="is_public"),
     "LogLineOut": told(LogLine),

@@ -26,6 +26,7 @@ CONTRACT_FIELDS = [
     "job_type",
     "lane",
     "status",
+    "label",
     "priority",
     "payload",
     "result",
@@ -76,6 +77,25 @@ def a_job(**fields: Any) -> Job:
 
 def test_a_job_is_shown_under_the_contracts_names_and_no_others() -> None:
     assert list(a_job().to_dict()) == CONTRACT_FIELDS
+
+
+@pytest.mark.parametrize(
+    "status, approved_by, label",
+    [
+        ("approved", None, "queued"),
+        ("approved", "ann", "approved"),
+        ("approved", "policy", "approved"),
+        ("pending", None, "analysing"),
+        ("awaiting_approval", None, "awaiting_approval"),
+        ("running", None, "running"),
+        ("completed", "ann", "completed"),
+    ],
+)
+def test_label_claims_no_approval_that_was_not_asked_for(
+    status: str, approved_by: str | None, label: str
+) -> None:
+    shown = a_job(status=Status(status), approved_by=approved_by).to_dict()
+    assert (shown["status"], shown["label"]) == (status, label)
 
 
 def test_a_shown_job_is_json_ready() -> None:

@@ -221,13 +221,13 @@ def _show_preview(found: Preview, said: str, json: bool) -> None:
         return
     line(f"{found.count} {_jobs(found.matched)} would be {said}")
     for job in found.sample:
-        line(f"  {job.id} {visible(job.job_type)} {job.status}")
+        line(f"  {job.id} {visible(job.job_type)} {job.label}")
 
 
 def _say_sample(found: Preview) -> None:
     if is_interactive():
         for job in found.sample:
-            note(f"  {job.id} {visible(job.job_type)} {job.status}")
+            note(f"  {job.id} {visible(job.job_type)} {job.label}")
 
 
 def _show_tally(tally: BulkProgress | None, verb: str, said: str, json: bool) -> ExitCode:

@@ -224,7 +224,7 @@ def explain(job_id: JobId, json: Json = False) -> None:
     if json:
         show_json(told.to_dict())
         return
-    line(f"{told.id} {visible(told.job_type)} in {told.lane}: {told.status.value}")
+    line(f"{told.id} {visible(told.job_type)} in {told.lane}: {told.label or told.status.value}")
     for reason in told.reasons:
         line(f"  {reason.code}: {visible(reason.message)}")
     from laneway.domain.states import TERMINAL

@@ -43,8 +43,9 @@ def columns(*names: str, right: Sequence[str] = ()) -> Table:
     return table
 
 
-def _status(status: str) -> Text:
-    return Text(status, STYLES.get(status, ""))
+def _label_and_status(job: Job) -> Text:
+    status, label = job.status.value, job.label
+    return Text(label if label == status else f"{label} ({status})", STYLES.get(status, ""))
 
 
 def _ago(at: datetime | None) -> str:
@@ -70,7 +71,7 @@ def jobs(items: Iterable[Job]) -> Table:
             str(job.id),
             visible(job.job_type),
             job.lane,
-            _status(job.status.value),
+            Text(job.label, STYLES.get(job.status.value, "")),
             str(job.priority),
             str(job.tries),
             _ago(job.created_at),
@@ -92,12 +93,12 @@ def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
     """One job, field by field, what was said and decided about it, then its attempts."""
     grid = fields()
     for name, value in shown.to_dict().items():
-        if name in ("attempts", "error") or value in (None, [], ""):
+        if name in ("attempts", "error", "label") or value in (None, [], ""):
             continue
         if name == "analysis" and approval is not None:
             continue
         if name == "status":
-            grid.add_row(name, _status(str(value)))
+            grid.add_row(name, _label_and_status(shown))
         elif name == "progress":
             # A report without values only says that the work moves.
             if words := _progress(shown.progress):

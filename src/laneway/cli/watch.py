@@ -69,7 +69,7 @@ async def follow_with_bar(backend: Backend, job_id: UUID, interval: float) -> Jo
             words = (told.stage, told.message) if told else ()
             bar.update(
                 task,
-                description=f"{visible(job.job_type)} {job.status.value}",
+                description=f"{visible(job.job_type)} {job.label}",
                 total=told.total if told else None,
                 completed=(told.done or 0) if told else 0,
                 message=visible(" ".join(word for word in words if word)),

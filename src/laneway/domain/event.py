@@ -12,7 +12,7 @@ from uuid import UUID
 from laneway.domain.job import Job, json_time
 from laneway.domain.job_error import PRIVATE_MESSAGE
 from laneway.domain.lane import check_job_type, check_lane_name
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.errors import InvalidInput
 
 # Watched in place of the number of a job.
@@ -64,6 +64,7 @@ def shown(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
     told |= event.state
     told["error"] = _error(event, debug=debug)
     told |= {name: _time(event.state.get(name)) for name in _TIMES}
+    told["label"] = label_of(Status(event.state["status"]), event.state["approved_by"])
     told["lane"] = event.lane
     if not (is_as_now and event.state["status"] == Status.RUNNING):
         told["lease_until"] = None

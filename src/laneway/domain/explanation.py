@@ -24,7 +24,8 @@ class Reason:
 class Explanation:
     """A job and the reasons for where it stands, the most decisive first.
 
-    `runs_for_s` is how long jobs of its type ran of late; None where none has.
+    `runs_for_s` is how long jobs of its type ran recently; None if none did. `label` is the
+    status for people; servers of older versions do not send it.
     """
 
     id: UUID
@@ -34,6 +35,7 @@ class Explanation:
     reasons: list[Reason]
     starts_in_s: float | None = None
     runs_for_s: float | None = None
+    label: str | None = None
 
     @classmethod
     def of(
@@ -43,7 +45,10 @@ class Explanation:
         starts_in_s: float | None = None,
         runs_for_s: float | None = None,
     ) -> Explanation:
-        return cls(job.id, job.job_type, job.lane, job.status, reasons, starts_in_s, runs_for_s)
+        return cls(
+            *(job.id, job.job_type, job.lane, job.status, reasons, starts_in_s, runs_for_s),
+            label=job.label,
+        )
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -51,6 +56,7 @@ class Explanation:
             "job_type": self.job_type,
             "lane": self.lane,
             "status": self.status.value,
+            "label": self.label,
             "reasons": [reason.to_dict() for reason in self.reasons],
             "starts_in_s": self.starts_in_s,
             "runs_for_s": self.runs_for_s,

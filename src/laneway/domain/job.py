@@ -17,7 +17,7 @@ from laneway.domain.duration import CENTURY_S
 from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.domain.text import check_name, check_text
 from laneway.errors import InvalidInput
 
@@ -158,6 +158,11 @@ class Job:
     duplicate: bool = False
 
     @property
+    def label(self) -> str:
+        """The status for people."""
+        return label_of(self.status, self.approved_by)
+
+    @property
     def cost(self) -> Cost | None:
         """What its analysis says it costs."""
         return cost_of(self.analysis)
@@ -192,6 +197,7 @@ class Job:
             "job_type": self.job_type,
             "lane": self.lane,
             "status": self.status.value,
+            "label": self.label,
             "priority": self.priority,
             "payload": self.payload,
             "result": self.result,

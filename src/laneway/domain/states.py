@@ -191,6 +191,13 @@ _MEANING: Final[dict[Status, str]] = {
 }
 
 
+def label_of(status: Status, approved_by: str | None) -> str:
+    """The status for people: `approved` would claim a decision where none was asked for."""
+    if status is _APPROVED and approved_by is None:
+        return "queued"
+    return "analysing" if status is _PENDING else status.value
+
+
 def can(status: Status | None, verb: Verb | str) -> bool:
     """Whether the verb has any row in the table for this status (None: not submitted yet)."""
     return (status, verb) in _ALLOWED
@@ -201,6 +208,13 @@ def next_statuses(status: Status | None, verb: Verb | str | None = None) -> froz
     return frozenset(
         row.after for row in TRANSITIONS if row.before is status and verb in (None, row.verb)
     )
+
+
+def _labels(status: Status) -> str:
+    never, decided = label_of(status, None), label_of(status, "policy")
+    if never == decided:
+        return f"`{never}`"
+    return f"`{never}`; `{decided}` once a person or a policy approved it"
 
 
 def render_markdown() -> str:
@@ -222,9 +236,11 @@ def render_markdown() -> str:
         f"    {before} --> {after}: {', '.join(verbs)}" for (before, after), verbs in edges.items()
     ]
     lines += [f"    {status} --> [*]" for status in Status if status in TERMINAL]
-    lines += ["```", "", "## Statuses", "", "| status | meaning |", "| --- | --- |"]
-    lines += [f"| `{status}` | {meaning} |" for status, meaning in _MEANING.items()]
+    lines += ["```", "", "## Statuses", "", "| status | label | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{status}` | {_labels(status)} | {text} |" for status, text in _MEANING.items()]
     lines += [
+        "",
+        "Filters, events and `status` use the status. Tables of the command line show the `label`.",
         "",
         "## Transitions",
         "",

@@ -143,6 +143,10 @@ class JobOut(BaseModel):
     job_type: str
     lane: str
     status: Status
+    label: str = Field(
+        description="The status for people: `queued` for an approved job that needed no approval,"
+        " `analysing` for a pending one"
+    )
     priority: int
     payload: Any
     result: Any
@@ -235,6 +239,7 @@ class ExplanationOut(BaseModel):
     job_type: str
     lane: str
     status: Status
+    label: str = Field(description="The status for people, as in a job")
     reasons: list[ReasonOut]
     starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
     runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
