@@ -18,9 +18,9 @@ Change = Callable[[Client, Desk], Awaitable[object]]
 def rings() -> Iterator[list[str]]:
     heard: list[str] = []
     who = object()
-    local_notify.wait(who, lambda: heard.append("ring"))
+    local_notify.subscribe(who, lambda: heard.append("ring"))
     yield heard
-    local_notify.leave(who)
+    local_notify.unsubscribe(who)
 
 
 async def _submit(client: Client, desk: Desk) -> object:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("patient")
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is still to be told is waited for, however slow the machine."""
-    monkeypatch.setattr("laneway.store.waker.LAST_WORDS_S", 60.0)
+    monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 60.0)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
 async def test_a_wake_up_comes_at_once_when_it_was_quiet(
     client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.store.waker.LAST_WORDS_S", 0.05)
+    monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 0.05)
     async with Ear(dsn) as ear:
         await client.submit("t")
         assert await ear.next() == "wake t"
@@ -145,7 +145,7 @@ async def test_a_wake_up_that_cannot_be_sent_is_dropped_and_said_once(
         waker.wake([f"t{n}"])
         await waker.close()
     assert [record.getMessage() for record in caplog.records] == [
-        "wake-ups cannot be sent, workers poll: down"
+        "cannot send wake-ups, jobs start at the next poll: down"
     ]
 
 
@@ -155,7 +155,7 @@ async def test_closing_does_not_wait_for_a_database_that_hangs(
     async def hanging(self: Database, statement: Any) -> Any:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("laneway.store.waker.LAST_WORDS_S", 0.05)
+    monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 0.05)
     monkeypatch.setattr(Database, "run", hanging)
     waker = Waker(client.database)
     waker.wake(["t"])

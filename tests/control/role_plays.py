@@ -207,7 +207,7 @@ def play_worker(cast: Cast, _: None) -> None:
         [silent.seq],
     )
     assert cast.run(leases.watch(cast.worker_id, 10.0)).reclaimed == 1
-    assert cast.run(leases.bury(cast.worker_id, "gone", hung=True, culprit=held.seq)) > 0
+    assert cast.run(leases.fail_worker(cast.worker_id, "gone", hung=True, culprit=held.seq)) > 0
     cast.run(leases.resign(cast.worker_id))
     cast.run(workers.stop(cast.worker_id))
     cast.run(workers.sweep(cast.worker_id))
@@ -270,7 +270,7 @@ def play_scheduler(cast: Cast) -> None:
     found = {due.name: due for due in cast.run(schedules.find_due(holder, ["is_full"])).due}
     checked, plain = found["full"], found["hourly"]
     cast.run(schedules.find_ahead())
-    assert cast.run(schedules.places())
+    assert cast.run(schedules.scopes())
     cast.run(schedules.replan(plain, long_ago))
     entry = SlotEntry(long_ago, "submitted")
     assert cast.run(schedules.fire(plain, [entry], long_ago, holder, epoch)).taken == 1
@@ -407,7 +407,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(job_types.listing(["x"], limit=10))
     cast.run(job_types.publishers(limit=10))
     cast.run(health.measure_tables())
-    cast.run(migrate.standing())
+    cast.run(migrate.read_status())
 
 
 def prepare_control(cast: Cast) -> None:
@@ -451,7 +451,7 @@ def play_control(cast: Cast) -> None:
 
 def play_schedules(cast: Cast) -> None:
     assert cast.run(schedules.change("hourly", {"cron": "1 * * * *"}, "me", DEFAULT_LIMITS))
-    cast.run(schedules.places())
+    cast.run(schedules.scopes())
     assert cast.run(schedules.run_now("hourly", "me", check=False))
     cast.run(schedules.run_now("broken", "me", check=False))
     assert cast.run(schedules.run_now("full", "me", check=True))
@@ -478,7 +478,7 @@ def play_requests(cast: Cast) -> None:
     for _ in range(2):
         cast.run(idempotency.keep(who, "k", answer))
     assert cast.run(idempotency.read(who, "k")) == answer
-    cast.run(idempotency.await_turn(who, "k"))
+    cast.run(idempotency.wait_for_lock(who, "k"))
     cast.run(idempotency.forget(who, "k"))
     run = cast.run(bulk.begin(uuid4(), who, "me", "cancel"))
     cast.run(bulk.report(run.id, "done", 1, {}))
@@ -489,7 +489,7 @@ def play_requests(cast: Cast) -> None:
     quota = quotas.Quota(who, USUAL)
     mine = Actor("me", principal_id=who)
     assert [job.id for job in cast.run(grouped_submit.submit([(new, mine, quota)]))] == [new.id]
-    cast.run(quotas.check(quota, [quotas.Asked("default", "greet", "k")]))
+    cast.run(quotas.check(quota, [quotas.RequestedJob("default", "greet", "k")]))
     cast.run(quotas.charge(quota, [new.id]))
     assert cast.run(quotas.sweep(who)) == 0
 
@@ -538,8 +538,8 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(lanes.move_type("system", "c", "me"))
     play_control(cast)
     play_schedules(cast)
-    assert cast.run(audit.listing(AuditFilter(actor="me"))).acts
-    cast.run(history.own("limit"))
+    assert cast.run(audit.listing(AuditFilter(actor="me"))).entries
+    cast.run(history.own_changes("limit"))
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())
@@ -553,8 +553,8 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     # As servers of earlier versions call it.
     cast.conn.execute("select laneway.end_lost(1)")
     cast.run(health.recount_usage())
-    assert cast.run(row_security.are_bound())
-    cast.run(row_security.narrow(["nowhere"]))
+    assert cast.run(row_security.applies())
+    cast.run(row_security.restrict(["nowhere"]))
     assert cast.run(jobs.count(JobFilter(), limit=9)).matched == 0
 
 

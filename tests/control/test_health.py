@@ -229,7 +229,7 @@ async def test_notifications_lost_in_a_pooler_are_told(
     pooled_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "PROBE_S", 0.2)
-    assert not await probes.hears_notifications(pooled_dsn, 5)
+    assert not await probes.receives_notifications(pooled_dsn, 5)
 
 
 async def test_waiting_jobs_that_no_worker_handles_are_told(db: Database, scene: Scene) -> None:

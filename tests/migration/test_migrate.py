@@ -120,7 +120,7 @@ def test_the_status_tells_applied_pending_unknown_and_changed(empty_dsn: str) ->
 def test_a_migration_changed_after_it_was_applied_is_refused(empty_dsn: str) -> None:
     migrate(empty_dsn)
     run(empty_dsn, "update laneway.migrations set checksum = 'x' where number = 1")
-    with pytest.raises(SchemaMismatch, match=f"{NAMES[0]} was changed after it was applied"):
+    with pytest.raises(SchemaMismatch, match=f"{NAMES[0]} changed after it was applied"):
         migrate(empty_dsn)
 
 

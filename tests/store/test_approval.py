@@ -268,7 +268,7 @@ def test_the_analyses_of_a_dead_worker_are_charged(desk: Desk) -> None:
     publish(desk, analysis=True)
     seq = desk.submit()
     analyzing(desk)
-    assert desk.run(leases.bury(desk.worker, "hung", hung=True, culprit=None)) == 1
+    assert desk.run(leases.fail_worker(desk.worker, "hung", hung=True, culprit=None)) == 1
     assert view(desk, seq, "status, retries") == ("pending", 1)
 
 
@@ -540,7 +540,7 @@ def test_what_changed_after_its_approval_is_told_at_the_claim(
         approve(desk, seq)
     desk.do(change, seq)
     (found,) = desk.claim().assignments
-    assert found.forged
+    assert found.changed_since_approval
     assert desk.settle(found.claim, "giveup", error=error("NotAsApproved")) is not None
     # Asked again from the start: what the analysis said may be of another payload.
     assert desk.retry(seq).concerns == analysis_of("t")
@@ -551,7 +551,7 @@ def test_what_changed_after_its_approval_is_told_at_the_claim(
     if by == "person":
         approve(desk, seq, "bob")
     (again,) = desk.claim().assignments
-    assert not again.forged
+    assert not again.changed_since_approval
     assert [one.decision for one in desk.run(approvals.decisions(desk.id_of(seq)))] == [
         "approved" if by == "person" else "automatic"
     ] * 2
@@ -565,7 +565,7 @@ def test_the_seal_is_looked_at_before_every_attempt(desk: Desk) -> None:
     desk.settle(claim, "fail", error=error(), delay_s=0.0)
     desk.do(NEW_PAYLOAD, seq)
     (found,) = desk.claim().assignments
-    assert (found.claim.attempt, found.forged) == (2, True)
+    assert (found.claim.attempt, found.changed_since_approval) == (2, True)
     desk.settle(found.claim, "giveup", error=error("NotAsApproved"))
     desk.retry(seq)
     assert status(desk, seq) == "awaiting_approval"
@@ -579,7 +579,7 @@ def test_sealed_job_needs_a_decision_that_lets_it_run(desk: Desk, decision: str 
     approve(desk, seq)
     desk.do("update laneway.approvals set decision = %s where seq = %s", decision, seq)
     (found,) = desk.claim().assignments
-    assert found.forged
+    assert found.changed_since_approval
 
 
 def test_an_unchanged_job_is_not_forged_however_odd_its_payload(desk: Desk) -> None:
@@ -588,14 +588,14 @@ def test_an_unchanged_job_is_not_forged_however_odd_its_payload(desk: Desk) -> N
         seq = desk.submit(payload=payload)
         approve(desk, seq)
         (found,) = desk.claim().assignments
-        assert (found.claim.seq, found.forged) == (seq, False)
+        assert (found.claim.seq, found.changed_since_approval) == (seq, False)
 
 
 def test_jobs_nobody_had_to_approve_have_no_seal(desk: Desk) -> None:
     seq = desk.submit()
     desk.do(NEW_PAYLOAD, seq)
     (found,) = desk.claim().assignments
-    assert not found.forged
+    assert not found.changed_since_approval
 
 
 def test_a_sealed_job_keeps_its_seal_while_it_waits_for_a_key(desk: Desk) -> None:
@@ -609,7 +609,7 @@ def test_a_sealed_job_keeps_its_seal_while_it_waits_for_a_key(desk: Desk) -> Non
     desk.do(NEW_PAYLOAD, second)
     desk.run(leases.settle([leases.Verdict(claim, "finish")]))
     (found,) = desk.claim().assignments
-    assert (found.claim.seq, found.forged) == (second, True)
+    assert (found.claim.seq, found.changed_since_approval) == (second, True)
 
 
 # -- retry --------------------------------------------------------------------------------------
@@ -652,7 +652,7 @@ def test_an_approved_job_that_failed_or_was_cancelled_runs_again_by_the_same_app
     assert retried(desk, seq) == "approved"
     assert view(desk, seq, "approved_by") == "ann"
     (found,) = desk.claim().assignments
-    assert not found.forged
+    assert not found.changed_since_approval
     assert desk.one("select count(*) from laneway.decisions") == 1
 
 

@@ -107,7 +107,7 @@ def test_jobs_without_policy_run_beside_those_sent_back(desk: Desk) -> None:
     publish(desk, approval=ALWAYS)
     answer = desk.claim(types=["t", "free"])
     assert [one.claim.seq for one in answer.assignments] == [free]
-    assert (answer.left_over, answer.assignments[0].forged) == (0, False)
+    assert (answer.left_over, answer.assignments[0].changed_since_approval) == (0, False)
     assert status(desk, held) == "awaiting_approval"
     assert desk.slots_agree()
 

@@ -180,7 +180,7 @@ def test_a_lapse_and_a_burial_hand_the_key_on(desk: Desk) -> None:
     desk.do("update laneway.lease set lease_until = '-infinity'")
     assert desk.run(leases.watch(desk.worker, 10)).reclaimed == 1
     assert [c.seq for c in desk.claimed()] == [second]
-    assert desk.run(leases.bury(desk.worker, "gone", hung=False, culprit=None)) == 1
+    assert desk.run(leases.fail_worker(desk.worker, "gone", hung=False, culprit=None)) == 1
     assert [c.seq for c in desk.claimed()] == [third]
 
 

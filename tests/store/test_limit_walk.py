@@ -132,7 +132,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 1))
     def bury(self, who: int) -> None:
-        self.desk.run(leases.bury(self.workers[who], "gone", hung=True, culprit=-1))
+        self.desk.run(leases.fail_worker(self.workers[who], "gone", hung=True, culprit=-1))
 
     @rule(one=ONE, whom=WHOM)
     def cancel(self, one: int, whom: str) -> None:

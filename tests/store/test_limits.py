@@ -110,7 +110,7 @@ def test_a_lapse_and_a_burial_give_the_limit_back(desk: Desk) -> None:
     answer = desk.run(leases.watch(desk.worker, 10))
     assert (answer.reclaimed, set(answer.job_types or [])) == (1, {"t"})
     desk.running(max_retries=0)
-    assert desk.run(leases.bury(desk.worker, "gone", hung=False, culprit=None)) == 1
+    assert desk.run(leases.fail_worker(desk.worker, "gone", hung=False, culprit=None)) == 1
     assert desk.claim().state == "ok"
     assert desk.limits_agree()
 

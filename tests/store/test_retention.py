@@ -57,10 +57,10 @@ def walk(desk: Desk, mandate: LeaderTerm, **bounds: int) -> int:
         step = desk.run(retention.remove_ended(mandate, place, **bounds))
         assert step is not None
         removed += step.removed
-        if step.place is None:
+        if step.position is None:
             return removed
-        assert step.place.before < place.before
-        place = step.place
+        assert step.position.before < place.before
+        place = step.position
     raise AssertionError("the walk does not end")
 
 

@@ -227,13 +227,13 @@ async def test_doctor_gives_a_next_step_for_a_read_only_role(postgres: Server, d
     with role_with(postgres, dsn, "default_transaction_read_only = on") as odd_dsn:
         step = await next_step(odd_dsn)
     assert step is not None
-    assert re.match(r"`alter role odd_\w+ set default_transaction_read_only = off`", step)
+    assert re.match(r"run `alter role odd_\w+ set default_transaction_read_only = off`", step)
 
 
 async def test_doctor_gives_a_next_step_for_an_encoding(postgres: Server) -> None:
     with database_in(postgres, "SQL_ASCII") as (_, dsn):
         step = await next_step(dsn)
-    assert step == "use one made with `create database … encoding 'UTF8' template template0`"
+    assert step == "use one created with `create database … encoding 'UTF8' template template0`"
 
 
 async def test_worker_of_a_read_only_role_ends_instead_of_retrying(

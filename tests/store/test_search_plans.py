@@ -212,7 +212,7 @@ def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
             while True:
                 wanted = AuditFilter(workspace=None, newer_than=None, door="http", name="17999")
                 page = desk.run(audit.listing(wanted, limit=5, before=before, look=LOOK))
-                found += page.acts
+                found += page.entries
                 pages += 1
                 if page.stopped_at is None:
                     break

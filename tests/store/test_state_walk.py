@@ -193,8 +193,8 @@ class Walk(RuleBasedStateMachine):
             self._move(job, Verb.CLAIM, Status.RUNNING)
             job.attempt, job.is_leased = job.attempt + 1, True
             assert one.claim.attempt == job.attempt
-            assert one.forged == job.is_changed
-            if one.forged:
+            assert one.changed_since_approval == job.is_changed
+            if one.changed_since_approval:
                 self.desk.settle(one.claim, "giveup", error=error("NotAsApproved"))
                 self._end(job, Verb.FAIL, "giveup")
 
@@ -341,7 +341,7 @@ class Walk(RuleBasedStateMachine):
         running = sorted(job.seq for job in self._leased())
         culprit = running[0] if running else -1
         assert self.desk.run(
-            leases.bury(self.desk.worker, "worker lost", hung=True, culprit=culprit)
+            leases.fail_worker(self.desk.worker, "worker lost", hung=True, culprit=culprit)
         ) == len(running)
         self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for seq in running:

@@ -37,7 +37,7 @@ def reclaim(desk: Desk) -> None:
 
 def bury(desk: Desk, culprit: Claim | None = None, **more: Any) -> int:
     return desk.run(
-        leases.bury(
+        leases.fail_worker(
             desk.worker,
             "worker lost: gone",
             hung=more.pop("hung", False),

@@ -226,7 +226,9 @@ def test_a_buried_worker_is_charged_for_the_culprit_and_nothing_else(
     culprit = claims[1].seq
     assert (
         desk.run(
-            leases.bury(desk.worker, "worker lost: killed by signal 9", hung=True, culprit=culprit)
+            leases.fail_worker(
+                desk.worker, "worker lost: killed by signal 9", hung=True, culprit=culprit
+            )
         )
         == 3
     )
@@ -246,9 +248,9 @@ def test_worker_buried_without_known_culprit_charges_none_of_several(desk: Desk)
     for _ in range(3):
         desk.submit()
     claims = desk.claimed()
-    assert desk.run(leases.bury(desk.worker, "worker lost", hung=False, culprit=None)) == 3
+    assert desk.run(leases.fail_worker(desk.worker, "worker lost", hung=False, culprit=None)) == 3
     assert all(desk.row("delayed", c.seq)["retries"] == 0 for c in claims)
-    assert desk.run(leases.bury(desk.worker, "worker lost", hung=False, culprit=None)) == 0
+    assert desk.run(leases.fail_worker(desk.worker, "worker lost", hung=False, culprit=None)) == 0
 
 
 def test_counters_of_workers_that_stopped_are_swept_only_when_empty(
@@ -313,6 +315,7 @@ def test_a_hung_process_without_a_known_culprit_is_charged_for_its_threads_only(
     desk.submit()
     desk.submit(job_type="th")
     on_loop, in_thread = desk.claimed(types=("t", "th"))
-    assert desk.run(leases.bury(desk.worker, "worker lost: hung", hung=True, culprit=None)) == 2
+    dead = leases.fail_worker(desk.worker, "worker lost: hung", hung=True, culprit=None)
+    assert desk.run(dead) == 2
     assert desk.row("ready", on_loop.seq)["retries"] == 0
     assert desk.row("delayed", in_thread.seq)["retries"] == 1

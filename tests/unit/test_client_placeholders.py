@@ -43,7 +43,7 @@ def test_classes_are_told_apart_by_library_and_name() -> None:
     class Connection:
         """Some other library's."""
 
-    with pytest.raises(TypeError, match="Connection; it takes"):
+    with pytest.raises(TypeError, match="Connection; accepted"):
         borrow(Connection())
     Connection.__module__ = "asyncpg.connection"
     assert borrow(Connection()).is_async

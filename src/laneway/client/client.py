@@ -195,7 +195,7 @@ class Client(LimitHolder):
             if conn is None:
                 batch = Batch(len(requests), job_types, is_keyed, entries)
                 made = await self._connected(lambda own: submit_batch(own, batch, self.settings))
-                local_notify.ring()
+                local_notify.publish()
             else:
                 # Make all entries first: an invalid one must not break the caller's transaction.
                 own = borrow(conn)
@@ -344,7 +344,7 @@ class Client(LimitHolder):
 
     async def _run(self, statement: Statement[T]) -> T:
         result = await self._connected(lambda conn: run_on(conn, statement))
-        local_notify.ring(statement.name)
+        local_notify.publish(statement.name)
         return result
 
     async def _connected(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T:

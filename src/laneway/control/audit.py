@@ -46,11 +46,11 @@ class AuditedChange:
 
     async def changes(self, kind: str) -> list[Change]:
         """What this deed has changed of a kind, as the triggers of the history saw it."""
-        return await self.run(history.own(kind))
+        return await self.run(history.own_changes(kind))
 
     async def compare(self, kind: str, name: str, asked: State) -> None:
         """Takes before and after from the history; what was so already is both."""
-        made = await self.run(history.own(kind, as_text=True))
+        made = await self.run(history.own_changes(kind, as_text=True))
         for change in reversed(made):
             if change.name == name:
                 self.before, self.after = change.before, change.after
@@ -130,5 +130,5 @@ async def listing(
     before = verb_rules.position(cursor)
     newest = history.NEWEST if before is None else before
     found = await db.run(store.listing(asked, limit=limit, before=newest, as_text=as_text))
-    last = found.acts[-1].id if len(found.acts) == limit else found.stopped_at
-    return Page(found.acts, None if last is None else str(last))
+    last = found.entries[-1].id if len(found.entries) == limit else found.stopped_at
+    return Page(found.entries, None if last is None else str(last))

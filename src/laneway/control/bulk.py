@@ -262,7 +262,7 @@ async def outranks(db: Database, job: Job, bounds: Bounds) -> bool:
 
 async def _retry(db: Database, job: Job, quota: Quota) -> store.FoundState:
     job_id = job.id
-    asked = quotas.Asked(job.workspace, job.job_type, None)
+    asked = quotas.RequestedJob(job.workspace, job.job_type, None)
     async with db.transaction() as transaction:
         if job.status in STATUSES[BulkVerb.RETRY]:
             await transaction.run(quotas.check(quota, [asked]))

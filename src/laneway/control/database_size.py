@@ -9,7 +9,7 @@ from laneway.store.database import Database
 
 async def describe(db: Database) -> Storage:
     """Versions, sizes and the oldest transaction of somebody else; nothing that opens a door."""
-    schema = await db.run(migrate.standing())
+    schema = await db.run(migrate.read_status())
     sizes = await db.run(health.measure_tables())
     # The functions have no number of their own.
     applied = [name for name in schema.applied if name != migrate.definitions().name]

@@ -185,7 +185,7 @@ def _gates(found: Facts) -> list[Reason]:
 def _limits(found: Facts) -> list[Reason]:
     told = []
     for limit in found.limits:
-        if not limit.is_in_the_way:
+        if not limit.is_blocking:
             continue
         held = ", ".join(str(holder) for holder in limit.holders)
         if limit.max_concurrent == 0:
@@ -254,7 +254,7 @@ def _unavailable(found: Facts) -> list[Reason]:
         if one.is_silent
     ]
     full = [
-        f"{one.name} ({one.place}, since {_moment(one.full_since)})"
+        f"{one.name} ({one.capacity}, since {_moment(one.full_since)})"
         for one in found.candidates
         if one.is_full and one.full_since is not None
     ]

@@ -201,7 +201,7 @@ async def check_listen(db: Database) -> HealthCheck:
     if not settings.can_listen or (settings.pooler is None and await _is_shared(db)):
         return _ok(name, "off: workers poll at their lanes' intervals")
     dsn = settings.listen_dsn or db.dsn
-    if await health.hears_notifications(dsn, settings.connect_timeout):
+    if await health.receives_notifications(dsn, settings.connect_timeout):
         return _ok(name, "notifications arrive: jobs start at once")
     step = "LANEWAY_LISTEN_DSN=<a direct connection>, or LANEWAY_LISTEN=false"
     return _warn(name, "notifications do not arrive: jobs start at the next poll", step)

@@ -54,7 +54,7 @@ async def listing(db: Database) -> list[Schedule]:
 
 async def places(db: Database) -> list[ScheduleScope]:
     """Every schedule by name, as far as it decides who sees it."""
-    return await db.run(store.places())
+    return await db.run(store.scopes())
 
 
 async def read(db: Database, names: Sequence[str]) -> list[Schedule]:
@@ -168,7 +168,7 @@ async def run_now(
     async with audited(db, by, "schedule.ran", "schedule", name) as deed:
         if quota is not None:
             found = (await _read(deed, name)).schedule
-            asked = quotas.Asked(found.workspace, found.job_type, None)
+            asked = quotas.RequestedJob(found.workspace, found.job_type, None)
             await deed.run(quotas.check(quota, [asked]))
         ran = await deed.run(store.run_now(name, by, check=check))
         if ran is None:

@@ -131,7 +131,7 @@ class Registrar(Service):
         """Creates missing schedules; one that exists is its row's, whatever the code says."""
         if not registry.schedules:
             return
-        known = {each.name for each in await self._database.run(schedules.places())}
+        known = {each.name for each in await self._database.run(schedules.scopes())}
         for schedule in registry.schedules.values():
             handler = registry.get(schedule.job_type)
             try:

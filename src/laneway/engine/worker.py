@@ -375,7 +375,9 @@ class Worker:
         self._metrics.settled(verdicts, answers)
         if any(answer.status in ("approved", "pending") for answer in answers):
             self.poller.wake()
-        if any(one.answer == "freed" for one in answers) or any(one.apart for one in verdicts):
+        if any(one.answer == "freed" for one in answers) or any(
+            one.may_be_finished for one in verdicts
+        ):
             self._requests.limits.hint()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Granted(NamedTuple):
-    """A grant, and the bounds that it had before if it was there."""
+    """A grant, and its previous bounds if the principal already had it."""
 
     grant: RoleGrant
     was: GrantBounds | None
@@ -54,17 +54,17 @@ def _grant(row: Row) -> RoleGrant:
 
 
 def _token(row: Row) -> Token:
-    *known, job_types = row
-    number, principal, name, hint, permissions, lanes, *rest = known
-    made = Token(number, principal, name, hint, _names(permissions), _names(lanes), *rest)
-    return made if job_types is None else replace(made, job_types=_names(job_types))
+    *columns, job_types = row
+    number, principal, name, hint, permissions, lanes, *rest = columns
+    token = Token(number, principal, name, hint, _names(permissions), _names(lanes), *rest)
+    return token if job_types is None else replace(token, job_types=_names(job_types))
 
 
-# -- who asks ---------------------------------------------------------------------------------
+# -- authentication ---------------------------------------------------------------------------
 
 
 def authenticate(digest: bytes) -> Statement[Access | None]:
-    """Whom a token belongs to, and what it may do."""
+    """The principal of a token and its permissions; None for an invalid token."""
     return Statement("access/authenticate_token", _by_token, {"digest": digest})
 
 
@@ -84,7 +84,7 @@ def _by_token(rows: list[Row]) -> Access | None:
 
 
 def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, Access]]:
-    """What the tokens and sessions of these digests may do; those without power are left out."""
+    """The access of each valid token or session; invalid digests are left out."""
 
     def decode(rows: list[Row]) -> dict[bytes, Access]:
         by_digest: dict[bytes, list[Row]] = {}
@@ -98,7 +98,7 @@ def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, A
 
 
 def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
-    """The grants that stand from this column on; a row of nulls is none."""
+    """The grants in the columns from `start` on; a row of nulls holds none."""
     found = (row[start : start + 8] for row in rows)
     return tuple(
         Grant(
@@ -117,7 +117,7 @@ def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
 
 
 def create_principal(name: str, kind: Kind, by: str) -> Statement[Principal | None]:
-    """Creates a principal; None when there is one of that name."""
+    """Creates a principal; None when the name is taken."""
     params = {"id": new_job_id(), "name": name, "kind": kind, "by": by}
     return Statement("access/create_principal", _first(_principal), params)
 
@@ -128,20 +128,20 @@ def _is_last(rows: list[Row]) -> bool:
 
 
 def lock_admins() -> Statement[None]:
-    """Waits until nobody else changes who is platform_admin."""
+    """Locks out other changes of platform_admin until the transaction ends."""
     return Statement("access/lock_admins", nothing)
 
 
 def loses_last_admin(
     *, principal: UUID | None = None, grant: UUID | None = None
 ) -> Statement[bool]:
-    """Whether nobody could do everything without them; exact behind `lock_admins`."""
+    """Whether no platform_admin would be left without them; exact after `lock_admins`."""
     params = {"principal": principal, "grant": grant}
     return Statement("access/count_admins", _is_last, params)
 
 
 def create_first(name: str, by: str) -> Statement[Principal | None]:
-    """Creates a person where there is no principal at all; None where there is."""
+    """Creates the first person; None when any principal exists."""
     params = {"id": new_job_id(), "name": name, "by": by}
     return Statement("access/create_first", _first(_principal), params)
 
@@ -152,12 +152,12 @@ def list_principals(limit: int, after: str | None = None) -> Statement[list[Prin
 
 
 def lock_principal(name: str) -> Statement[Principal | None]:
-    """A principal that stays as it is until the transaction ends."""
+    """Reads a principal and locks it until the transaction ends."""
     return Statement("access/lock_principal", _first(_principal), {"name": name})
 
 
 def switch_principal(principal_id: UUID, *, enabled: bool) -> Statement[Principal]:
-    """Disables or enables a principal, which is locked."""
+    """Disables or enables a locked principal."""
     params = {"id": principal_id, "enabled": enabled}
     return Statement("access/switch_principal", _only(_principal), params)
 
@@ -166,7 +166,7 @@ def switch_principal(principal_id: UUID, *, enabled: bool) -> Statement[Principa
 
 
 def create_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role | None]:
-    """Creates a role; None when there is one of that name."""
+    """Creates a role; None when the name is taken."""
     params = {"name": name, "permissions": list(permissions), "by": by}
     return Statement("access/create_role", _first(_role), params)
 
@@ -177,17 +177,17 @@ def list_roles(limit: int, after: str | None = None) -> Statement[list[Role]]:
 
 
 def lock_role(name: str) -> Statement[Role | None]:
-    """A role that nobody else grants, changes or deletes until the transaction ends."""
+    """Reads a role and blocks its grant, change and deletion until the transaction ends."""
     return Statement("access/lock_role", _first(_role), {"name": name})
 
 
 def hold_role(name: str) -> Statement[bool]:
-    """Whether there is a role; it is not deleted until the transaction ends."""
+    """Whether a role exists; it cannot be deleted until the transaction ends."""
     return Statement("access/hold_role", bool, {"name": name})
 
 
 def change_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role]:
-    """Gives a role, which is locked and not seeded, other permissions."""
+    """Replaces the permissions of a locked role that is not seeded."""
     params = {"name": name, "permissions": list(permissions), "by": by}
     return Statement("access/change_role", _only(_role), params)
 
@@ -209,13 +209,13 @@ def grant_role(
     by: str,
     bounds: BoundsChange = NO_CHANGE,
 ) -> Statement[Granted | None]:
-    """Gives a principal a role, or a role that it has there other bounds; None: it has the same."""
+    """Grants a role or changes the bounds of an existing grant; None when nothing changes."""
 
     def decode(rows: list[Row]) -> Granted | None:
         if not rows:
             return None
-        *made, was = rows[0]
-        return Granted(_grant(made), None if was is None else GrantBounds(*was))
+        *columns, was = rows[0]
+        return Granted(_grant(columns), None if was is None else GrantBounds(*was))
 
     params = {
         "id": new_job_id(),
@@ -238,13 +238,13 @@ def list_grants(
     role: str | None = None,
     after: UUID | None = None,
 ) -> Statement[list[RoleGrant]]:
-    """Who has which role where, oldest first."""
+    """Grants, oldest first."""
     params = {"limit": limit, "principal": principal, "role": role, "after": after}
     return Statement("access/list_grants", _every(_grant), params)
 
 
 def revoke_grant(grant_id: UUID) -> Statement[RoleGrant | None]:
-    """Takes a role away; None when there was no such grant."""
+    """Revokes a grant; None when it does not exist."""
     return Statement("access/revoke_grant", _first(_grant), {"id": grant_id})
 
 
@@ -262,7 +262,7 @@ def create_token(
     by: str,
     job_types: Sequence[str] | None = None,
 ) -> Statement[Token]:
-    """Keeps a new token."""
+    """Stores a new token."""
     params = {
         "id": new_job_id(),
         "principal": principal_id,
@@ -287,10 +287,10 @@ def list_tokens(
 
 
 def lock_token(token_id: UUID) -> Statement[Token | None]:
-    """A token that stays as it is until the transaction ends."""
+    """Reads a token and locks it until the transaction ends."""
     return Statement("access/lock_token", _first(_token), {"id": token_id})
 
 
 def revoke_token(token_id: UUID, by: str) -> Statement[Token | None]:
-    """Ends a token's power; None when it has none already."""
+    """Revokes a token; None when it is already invalid."""
     return Statement("access/revoke_token", _first(_token), {"id": token_id, "by": by})

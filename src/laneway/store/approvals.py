@@ -1,4 +1,4 @@
-"""Decisions about jobs that wait for one, as statements."""
+"""Approval decisions, as statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from laneway.store.statement import Row, Statement
 
 
 class Decided(NamedTuple):
-    """The state a decision met (None: no such job), and why it was not taken where it was not."""
+    """The state a decision found (None: unknown job), and why it was refused if it was."""
 
     found_in: str | None
     refusal: str | None = None
@@ -29,23 +29,28 @@ def _decided(rows: list[Row]) -> Decided:
 
 
 def approve(job_id: UUID, by: str, comment: str | None, seal: str | None) -> Statement[Decided]:
-    """Lets a job run; with a seal, only if it is still what the approver was shown."""
-    return _decide(job_id, by, comment, seal, is_yes=True)
+    """Approves a job; with a seal, only if the job is unchanged since the approver saw it."""
+    return _decide(job_id, by, comment, seal, is_approval=True)
 
 
 def reject(job_id: UUID, by: str, reason: str) -> Statement[Decided]:
-    """Cancels a job that waits for an approval."""
-    return _decide(job_id, by, reason, None, is_yes=False)
+    """Cancels a job that awaits approval."""
+    return _decide(job_id, by, reason, None, is_approval=False)
 
 
 def _decide(
-    job_id: UUID, by: str, comment: str | None, seal: str | None, *, is_yes: bool
+    job_id: UUID, by: str, comment: str | None, seal: str | None, *, is_approval: bool
 ) -> Statement[Decided]:
-    said = comment and redact(comment)
     return Statement(
         "approvals/decide_job",
         _decided,
-        {"id": job_id, "approve": is_yes, "by": by, "comment": said, "seal": seal},
+        {
+            "id": job_id,
+            "approve": is_approval,
+            "by": by,
+            "comment": comment and redact(comment),
+            "seal": seal,
+        },
     )
 
 
@@ -53,7 +58,7 @@ def decisions(job_id: UUID) -> Statement[list[Decision]]:
     """Every decision about a job, oldest first."""
 
     def decode(rows: list[Row]) -> list[Decision]:
-        # A comment that SQL has written was not redacted.
+        # Comments written by SQL functions are not redacted yet.
         found = [Decision(*row) for row in rows]
         return [replace(one, comment=one.comment and redact(one.comment)) for one in found]
 
@@ -61,9 +66,9 @@ def decisions(job_id: UUID) -> Statement[list[Decision]]:
 
 
 class Sealed(NamedTuple):
-    """The fingerprint of a job as it is now, and whether its submitter may not approve it.
+    """The fingerprint of a job now, and whether another person than its submitter must approve.
 
-    `traceparent` is the span that submitted it, where one did.
+    `traceparent` is the span that submitted the job, if any.
     """
 
     seal: str

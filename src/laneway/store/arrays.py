@@ -1,4 +1,4 @@
-"""PostgreSQL arrays as text: a third of the driver's own cost, and ints and floats may mix."""
+"""PostgreSQL arrays as text: a third of the driver's cost, and ints and floats may be mixed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 def array_of_numbers(values: Sequence[float | None]) -> str | None:
-    """`{1,NULL,2.5}`; None when there is nothing but nulls, which unnest fills up by itself."""
+    """`{1,NULL,2.5}`; None when all values are null, because unnest pads with nulls."""
     if not any(value is not None for value in values):
         return None
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
 def array_of_texts(values: Sequence[str | None]) -> str | None:
-    """`{"a",NULL}`, quoted; None when there is nothing but nulls."""
+    """`{"a",NULL}`, quoted; None when all values are null."""
     if not any(value is not None for value in values):
         return None
     return "{" + ",".join(["NULL" if value is None else _quoted(value) for value in values]) + "}"

@@ -1,4 +1,4 @@
-"""The audit as statements: acts are added and read, never changed."""
+"""The audit log, as statements: entries are added and read, never changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laneway.domain.stored_json import StoredJson
 from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
 
-# How many acts one search looks at.
+# How many entries one search reads.
 LOOK = 50_000
 
 
@@ -29,7 +29,7 @@ def record(
     before: Mapping[str, object] | StoredJson | None = None,
     after: Mapping[str, object] | StoredJson | None = None,
 ) -> Statement[None]:
-    """Keeps an act, without what sounds like a secret."""
+    """Adds an entry, with likely secrets redacted."""
     actor = Actor.of(by)
     return Statement(
         "audit/record_act",
@@ -60,16 +60,16 @@ def _json(state: Mapping[str, object] | StoredJson | None) -> str | None:
     return json.dumps(redact_fields(json.loads(text))) if may_have_secret_field(text) else text
 
 
-def _act(row: Row, *, as_text: bool) -> AuditEntry:
+def _entry(row: Row, *, as_text: bool) -> AuditEntry:
     values = list(row)
     values[10:12] = (state_of(text, as_text=as_text) for text in row[10:12])
     return AuditEntry(*values)
 
 
 class FoundEntries(NamedTuple):
-    """Acts, newest first; `stopped_at` is where a search ended before the page was full."""
+    """Entries, newest first; `stopped_at` is where a search ended before the page was full."""
 
-    acts: list[AuditEntry]
+    entries: list[AuditEntry]
     stopped_at: int | None
 
 
@@ -81,15 +81,15 @@ def listing(
     look: int | None = None,
     as_text: bool = False,
 ) -> Statement[FoundEntries]:
-    """Acts with ids under `before`, newest first, among as many as one search looks at.
+    """Entries with ids below `before`, newest first, within the reach of one search.
 
     With `as_text`, large states are `StoredJson`.
     """
     params = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
 
     def decode(rows: list[Row]) -> FoundEntries:
-        acts = [_act(row[:-1], as_text=as_text) for row in rows if not row[-1]]
-        return FoundEntries(acts, rows[-1][0] if len(acts) < len(rows) else None)
+        entries = [_entry(row[:-1], as_text=as_text) for row in rows if not row[-1]]
+        return FoundEntries(entries, rows[-1][0] if len(entries) < len(rows) else None)
 
     return Statement(
         "audit/list_acts",

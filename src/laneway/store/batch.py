@@ -1,7 +1,7 @@
-"""Many new jobs in one transaction: by COPY where driver and role may, else by one call.
+"""Many new jobs in one transaction: by COPY where driver and role can, else by one call.
 
-Roles that may not write the tables call `laneway.submit_batch`, which decides what waits for an
-approval itself.
+Roles without write access to the tables call `laneway.submit_batch`, which also decides which jobs
+need an approval.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from laneway.store.statement import Row, Statement
 
 Key = tuple[str, str, str]
 
-# Small enough that the server stores one part while the next is made.
-_PART: Final = 250
-# As laneway.submit has it.
+# Small enough that the server stores one chunk while the next is built.
+_CHUNK: Final = 250
+# The same bounds as in laneway.submit.
 _EARLIEST: Final = timedelta(days=-36_524)
 _LATEST: Final = timedelta(days=36_889)
 _APPROVED: Final = Status.APPROVED.value
-# What a call says of jobs that are alike.
-_SAID: Final = (
+# Fields that jobs of one kind share in a call.
+_SHARED: Final = (
     "job_type", "workspace", "priority", "max_retries", "delay", "unique_key", "created_by",
     "traceparent", "concurrency_key", "needs", "max_age",
 )  # fmt: skip
 
 
-# One job of a batch: its id and payload, all else like a job that many may share. Plain tuples
-# here, because a thousand of anything else costs as much as storing them.
+# One job of a batch: its id, its payload, and a template that many jobs may share. Plain tuples,
+# because a thousand of anything else cost as much as storing them.
 Entry: TypeAlias = tuple[UUID, str, NewJob]
-# Id, status and whether it is a duplicate, as in jobs.Submitted.
+# Id, status and whether it is a duplicate, as in jobs.SubmitResult.
 Answer: TypeAlias = tuple[UUID, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Jobs to store together. `entries` may be made while they are stored, unless one is keyed."""
+    """Jobs to store together. `entries` may be a generator unless a job has a unique key."""
 
     count: int
     job_types: frozenset[str]
@@ -58,40 +58,42 @@ class Batch:
 
 
 class TypeDefaults(NamedTuple):
-    """What a job type says of its new jobs."""
+    """Defaults and rules of a job type for its new jobs."""
 
     priority: int = 0
     max_retries: int = DEFAULT_MAX_RETRIES
-    # An analysis or an approval comes first.
+    # Needs an analysis or an approval first.
     is_gated: bool = False
     is_aged: bool = False
     two_person: bool = False
 
 
-_NONE: Final = TypeDefaults()
+_UNPUBLISHED: Final = TypeDefaults()
 
 
 class Opening(NamedTuple):
-    """What a batch starts from: the clock, numbers, and what its job types say."""
+    """The starting point of a batch: the clock, sequence numbers and job type defaults."""
 
     now: str
-    # None: the role or the driver cannot COPY.
+    # None: the role or the driver cannot use COPY.
     seqs: list[int] | None
     types: dict[str, TypeDefaults]
-    # Somebody watches all jobs.
+    # A client watches all jobs.
     is_watched: bool = False
 
-    def demands(self, job: NewJob) -> TypeDefaults:
-        return self.types.get(job.job_type, _NONE)
+    def defaults_of(self, job: NewJob) -> TypeDefaults:
+        return self.types.get(job.job_type, _UNPUBLISHED)
 
 
 def open_batch(batch: Batch, *, can_copy: bool = True) -> Statement[Opening]:
-    """Numbers for the jobs, the clock, and the defaults of their types."""
+    """Reads sequence numbers, the clock and the defaults of the job types."""
 
     def decode(rows: list[Row]) -> Opening:
         now, seqs, types, is_watched = rows[0]
-        said = json.loads(types or "{}").items()
-        return Opening(now, seqs, {name: TypeDefaults(*one) for name, one in said}, is_watched)
+        defaults = {
+            name: TypeDefaults(*values) for name, values in json.loads(types or "{}").items()
+        }
+        return Opening(now, seqs, defaults, is_watched)
 
     return Statement(
         "jobs/open_batch",
@@ -101,15 +103,15 @@ def open_batch(batch: Batch, *, can_copy: bool = True) -> Statement[Opening]:
 
 
 async def submit_batch(conn: AsyncConn, batch: Batch, settings: Settings) -> list[Answer]:
-    """Stores jobs in a transaction of our own: all of them or none."""
+    """Stores jobs in a new transaction: all of them or none."""
     async with bounded_transaction(conn, settings):
         return await store_batch(borrow(conn), batch)
 
 
 async def store_batch(conn: CallerConnection, batch: Batch) -> list[Answer]:
-    """Stores jobs in the transaction of the connection; answers in the order given.
+    """Stores jobs in the transaction of the connection; results in the order given.
 
-    When making an entry fails, that error is raised and the transaction is to be rolled back.
+    When building an entry fails, that error is raised and the caller must roll back.
     """
     opening = await conn.run(open_batch(batch, can_copy=conn.can_copy))
     if opening.seqs is None:
@@ -118,7 +120,7 @@ async def store_batch(conn: CallerConnection, batch: Batch) -> list[Answer]:
         return await _store(conn, batch.entries, opening, opening.seqs)
     entries = list(batch.entries)
     for i, (_, _, like) in enumerate(entries):
-        if like.created_by is None and opening.demands(like).two_person:
+        if like.created_by is None and opening.defaults_of(like).two_person:
             raise InvalidInput(f"jobs[{i}].created_by", NEEDS_SUBMITTER)
     holders = await _take_keys(conn, entries, opening.seqs)
     chosen = [i for i in range(len(entries)) if i not in holders]
@@ -126,17 +128,19 @@ async def store_batch(conn: CallerConnection, batch: Batch) -> list[Answer]:
     if chosen:
         seqs = [opening.seqs[i] for i in chosen]
         stored = await _store(conn, [entries[i] for i in chosen], opening, seqs)
-    # A repeated key was answered before its first job was placed: it stands where that one does.
+    # A repeated key got its answer before its first job was placed: use the status of that job.
     placed = {job_id: status for job_id, status, _ in stored}
-    holders = {i: (who, placed.get(who, status), True) for i, (who, status, _) in holders.items()}
-    made = holders | dict(zip(chosen, stored, strict=True))
-    return [made[i] for i in range(len(entries))]
+    holders = {
+        i: (job_id, placed.get(job_id, status), True) for i, (job_id, status, _) in holders.items()
+    }
+    answers = holders | dict(zip(chosen, stored, strict=True))
+    return [answers[i] for i in range(len(entries))]
 
 
 async def _take_keys(
     conn: CallerConnection, entries: Sequence[Entry], seqs: Sequence[int]
 ) -> dict[int, Answer]:
-    """Takes the unique keys; answers, for each job that missed its own, the one that has it."""
+    """Takes the unique keys; returns the current holder for each job that did not get its key."""
     first: dict[Key, int] = {}
     repeated: dict[int, Key] = {}
     for i, (_, _, job) in enumerate(entries):
@@ -155,11 +159,11 @@ async def _take_keys(
         if missing:
             found = await conn.run(_find_keys([entries[i][2] for i in missing.values()]))
             holders |= {i: found[key] for key, i in missing.items() if key in found}
-            # A holder that ended in between has left its key free again.
+            # A holder that ended in between has freed its key.
             missing = {key: i for key, i in missing.items() if key not in found}
     for i, key in repeated.items():
-        mine = (entries[first[key]][0], _APPROVED, True)
-        holders[i] = holders.get(first[key], mine)
+        in_batch = (entries[first[key]][0], _APPROVED, True)
+        holders[i] = holders.get(first[key], in_batch)
     return holders
 
 
@@ -171,7 +175,7 @@ def _find_keys(new: Sequence[NewJob]) -> Statement[dict[Key, Answer]]:
 
 
 class _Shape:
-    """What laneway.submit would decide for all entries like one job, and its columns."""
+    """The columns shared by all entries of one template, as laneway.submit would store them."""
 
     __slots__ = (
         "due", "head", "is_aged", "is_gated", "job", "max_retries", "priority", "problem", "run_at",
@@ -179,15 +183,15 @@ class _Shape:
     )  # fmt: skip
 
     def __init__(self, job: NewJob, opening: Opening) -> None:
-        its = opening.demands(job)
+        defaults = opening.defaults_of(job)
         self.problem: tuple[str, str] | None = None
-        if its.two_person and job.created_by is None:
+        if defaults.two_person and job.created_by is None:
             self.problem = "created_by", NEEDS_SUBMITTER
-        self.is_gated = its.is_gated or job.needs is not None
-        self.is_aged = its.is_aged or job.max_age is not None
+        self.is_gated = defaults.is_gated or job.needs is not None
+        self.is_aged = defaults.is_aged or job.max_age is not None
         self.job = job
-        self.priority = its.priority if job.priority is None else job.priority
-        self.max_retries = its.max_retries if job.max_retries is None else job.max_retries
+        self.priority = defaults.priority if job.priority is None else job.priority
+        self.max_retries = defaults.max_retries if job.max_retries is None else job.max_retries
         self.run_at: str | None = None
         self.due: str | None = None
         if job.run_at is not None or job.delay is not None:
@@ -209,7 +213,7 @@ class _Shape:
 
 
 class _Writer:
-    """The rows of a batch, made from its entries one after the other."""
+    """Builds the rows of a batch from its entries, one by one."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
@@ -224,37 +228,37 @@ class _Writer:
         self.problem: InvalidInput | None = None
 
     def shape(self, like: NewJob) -> _Shape:
-        # By identity, which stays its own as long as the shape holds on to it.
+        # By identity, which is unique because the shape keeps the template alive.
         shape = self._shapes.get(id(like))
         if shape is None:
             shape = self._shapes[id(like)] = _Shape(like, self._opening)
         return shape
 
     def jobs(self, entries: Iterable[Entry], seqs: Sequence[int]) -> Iterator[bytes]:
-        """The data of a COPY into jobs; the lines for ready and delayed are kept meanwhile."""
+        """Yields the data of a COPY into jobs; collects the lines for ready and delayed."""
         lines: list[str] = []
         shape = self.shape
         try:
             for seq, (job_id, payload, like) in zip(seqs, entries, strict=True):
-                its = shape(like)
-                if its.problem is not None:
-                    field, rule = its.problem
+                row = shape(like)
+                if row.problem is not None:
+                    field, rule = row.problem
                     raise InvalidInput(f"jobs[{len(self.answers)}].{field}", rule)
-                lines.append(f"{seq}\t{job_id.int:032x}{its.head}{escape(payload)}{its.tail}")
-                if its.is_gated:
+                lines.append(f"{seq}\t{job_id.int:032x}{row.head}{escape(payload)}{row.tail}")
+                if row.is_gated:
                     self.gated.append(seq)
                     self.needs.append(like.needs)
                 else:
-                    (self.ready if its.due is None else self.delayed).append(f"{seq}{its.waiting}")
-                if its.is_aged:
+                    (self.ready if row.due is None else self.delayed).append(f"{seq}{row.waiting}")
+                if row.is_aged:
                     self.aged.append(seq)
                     self.max_ages.append(like.max_age)
                 self.answers.append((job_id, _APPROVED, False))
-                if len(lines) == _PART:
+                if len(lines) == _CHUNK:
                     yield "".join(lines).encode()
                     lines.clear()
         except InvalidInput as problem:
-            # The COPY is ended in order: what a caller got wrong is no error to the server.
+            # End the COPY normally: invalid input of the caller is not an error of the server.
             self.problem = problem
         yield "".join(lines).encode()
 
@@ -262,7 +266,7 @@ class _Writer:
 async def _store(
     conn: CallerConnection, entries: Iterable[Entry], opening: Opening, seqs: Sequence[int]
 ) -> list[Answer]:
-    """Stores jobs by COPY under these numbers."""
+    """Stores jobs by COPY under these sequence numbers."""
     writer = _Writer(opening)
     await conn.copy(copytext.JOBS, writer.jobs(entries, seqs))
     if writer.problem is not None:
@@ -270,19 +274,19 @@ async def _store(
     for text, lines in ((copytext.READY, writer.ready), (copytext.DELAYED, writer.delayed)):
         if lines:
             await conn.copy(text, ["".join(lines).encode()])
-    placed = await _placed(conn, writer, opening, seqs)
+    placed = await _place(conn, writer, opening, seqs)
     if opening.is_watched:
         await conn.run(events.emit(seqs, "submitted"))
     return placed
 
 
-async def _placed(
+async def _place(
     conn: CallerConnection, writer: _Writer, opening: Opening, seqs: Sequence[int]
 ) -> list[Answer]:
-    """What no COPY can decide: who waits for an analysis or approval, and who may grow how old."""
+    """Places jobs that need an analysis or approval, and stores deadlines, as COPY cannot."""
     if not writer.gated and not writer.aged:
         return writer.answers
-    placed = await conn.run(
+    statuses = await conn.run(
         Statement(
             "jobs/place_batch",
             lambda rows: {row[0]: row[1] for row in rows},
@@ -296,22 +300,22 @@ async def _placed(
         )
     )
     return [
-        (job_id, placed.get(seq, status), is_duplicate)
+        (job_id, statuses.get(seq, status), is_duplicate)
         for seq, (job_id, status, is_duplicate) in zip(seqs, writer.answers, strict=False)
     ]
 
 
 async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Opening) -> list[Answer]:
-    """Stores jobs by one call. Texts, because lists of a thousand cost every driver more."""
-    kinds: dict[int, int] = {}
-    told: list[dict[str, object]] = []
+    """Stores jobs by one call. Sends texts, because lists of a thousand cost every driver more."""
+    kind_of: dict[int, int] = {}
+    kinds: list[dict[str, object]] = []
     for i, (_, _, like) in enumerate(entries):
-        if id(like) not in kinds:
+        if id(like) not in kind_of:
             problem = _Shape(like, opening).problem
             if problem is not None:
                 raise InvalidInput(f"jobs[{i}].{problem[0]}", problem[1])
-            kinds[id(like)] = len(told)
-            told.append(_kind(like))
+            kind_of[id(like)] = len(kinds)
+            kinds.append(_kind(like))
     return await conn.run(
         Statement(
             "jobs/submit_batch",
@@ -319,15 +323,15 @@ async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Openi
             {
                 "ids": ",".join([entry[0].hex for entry in entries]),
                 "payloads": f"[{','.join([entry[1] for entry in entries])}]",
-                "kind_of": ",".join([str(kinds[id(entry[2])]) for entry in entries]),
-                "kinds": json.dumps(told),
+                "kind_of": ",".join([str(kind_of[id(entry[2])]) for entry in entries]),
+                "kinds": json.dumps(kinds),
             },
         )
     )
 
 
 def _kind(like: NewJob) -> dict[str, object]:
-    told = {name: getattr(like, name) for name in _SAID}
-    told["run_at"] = like.run_at and like.run_at.isoformat()
-    told["tags"] = list(like.tags) or None
-    return {name: value for name, value in told.items() if value is not None}
+    fields = {name: getattr(like, name) for name in _SHARED}
+    fields["run_at"] = like.run_at and like.run_at.isoformat()
+    fields["tags"] = list(like.tags) or None
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""How long the server waits for a client of ours that fell silent, so that no lock outlives it.
+"""Timeouts that make the server drop silent clients, so that their locks are released.
 
 A session that waits for its client keeps every lock of its transaction. TCP alone gives up after
 minutes, and only where the client's machine is gone.
@@ -18,8 +18,8 @@ from psycopg.pq import TransactionStatus
 if TYPE_CHECKING:
     from laneway.config.settings import Settings
 
-# Settings of the server's end of a connection: it probes an idle client after 2 s and gives up on
-# one that acknowledges nothing for 4 s, also in the middle of a result.
+# Settings for the server's side of a connection: it probes an idle client after 2 s and drops a
+# client that acknowledges nothing for 4 s, also in the middle of a result.
 DEAD_CLIENT: Final[Mapping[str, str]] = {
     "tcp_keepalives_idle": "2",
     "tcp_keepalives_interval": "1",
@@ -30,7 +30,7 @@ _CAN_ROLL_BACK: Final = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 
 def session_bounds(settings: Settings) -> dict[str, str]:
-    """Settings for the start of a session, where no pooler swallows them."""
+    """Settings for the start of a session without a pooler, which would ignore them."""
     return {**DEAD_CLIENT, **_transaction_bounds(settings)}
 
 
@@ -45,9 +45,9 @@ def _transaction_bounds(settings: Settings) -> dict[str, str]:
 async def bounded_transaction(
     conn: AsyncConnection[Any], settings: Settings
 ) -> AsyncIterator[None]:
-    """A transaction that bounds itself in the message that begins it; inside another a savepoint.
+    """A transaction with timeouts set in its first message; a savepoint inside another transaction.
 
-    So the bounds hold behind poolers too, which swallow or share the settings of a session.
+    The timeouts also hold behind poolers, which ignore or share the settings of a session.
     """
     if _status_of(conn) != TransactionStatus.IDLE:
         async with conn.transaction():
@@ -60,7 +60,7 @@ async def bounded_transaction(
         yield
     except BaseException:
         if _status_of(conn) in _CAN_ROLL_BACK:
-            # Where that fails, the connection is closed, and the server rolls back.
+            # If this fails, the connection is closed and the server rolls back.
             with contextlib.suppress(psycopg.Error):
                 await conn.execute("rollback", prepare=False)
         raise
@@ -72,5 +72,5 @@ def _status_of(conn: AsyncConnection[Any]) -> TransactionStatus:
 
 
 def _ms(seconds: float) -> str:
-    # 0 would mean no limit.
+    # PostgreSQL reads 0 as no limit.
     return str(max(1, int(seconds * 1000)))

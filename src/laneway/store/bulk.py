@@ -1,4 +1,4 @@
-"""How far verbs on many jobs have come that a server runs in the background."""
+"""Progress of bulk actions that a server runs in the background, as statements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laneway.store.statement import Row, Statement, nothing
 
 @dataclass(frozen=True, slots=True)
 class StoredBulkRun:
-    """One run: running, done, failed, or interrupted because its server is gone."""
+    """One run: running, done, failed, or interrupted because its server stopped."""
 
     id: UUID
     principal_id: UUID

@@ -1,4 +1,4 @@
-"""Limits that an attempt holds for one call: as many as it says, so that it may say it twice."""
+"""Limits that an attempt holds for one call. Requests give totals, so repeating one is safe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from laneway.store.statement import Row, Statement, scalar
 
 
 class LimitGrant(NamedTuple):
-    """granted, full (with the seconds until a rate has room), cancel_requested, fenced or busy."""
+    """Whether limits were granted: granted, full, cancel_requested, fenced or busy.
+
+    `wait_s`: when full, the seconds until a rate has room.
+    """
 
     answer: str
     wait_s: float | None
@@ -20,26 +23,26 @@ class LimitGrant(NamedTuple):
 def acquire(
     claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int] | None = None
 ) -> Statement[LimitGrant]:
-    """Lets the attempt hold each limit as often as wanted, all or none.
+    """Acquires limits for an attempt up to the totals in `wants`, all or none.
 
-    `inside`: how often it holds each around this call; a limit filled by that alone is refused.
+    `inside`: how often enclosing calls hold each; a limit that they alone fill is refused.
     """
-    return Statement("limits/acquire_limit", _granted, _asked(claim, wants, inside))
+    return Statement("limits/acquire_limit", _granted, _params(claim, wants, inside))
 
 
 def acquire_for_remote(
     claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int], longest_s: float
 ) -> Statement[LimitGrant]:
-    """As `acquire`, but each is given back for the attempt after `longest_s`."""
-    asked = _asked(claim, wants, inside)
-    return Statement("limits/acquire_for_remote", _granted, {**asked, "longest": longest_s})
+    """Like `acquire`, but the server releases each limit after `longest_s`."""
+    params = _params(claim, wants, inside)
+    return Statement("limits/acquire_for_remote", _granted, {**params, "longest": longest_s})
 
 
 def _granted(rows: Sequence[Row]) -> LimitGrant:
     return LimitGrant(*rows[0])
 
 
-def _asked(
+def _params(
     claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int] | None
 ) -> dict[str, object]:
     return {
@@ -52,7 +55,7 @@ def _asked(
 
 
 def release(claim: Claim, keeps: Mapping[str, int]) -> Statement[str]:
-    """Gives back what the attempt holds beyond that; answers given, fenced or busy."""
+    """Releases what the attempt holds beyond `keeps`; returns given, fenced or busy."""
     return Statement(
         "limits/release_limit",
         scalar,
@@ -66,7 +69,7 @@ def release(claim: Claim, keeps: Mapping[str, int]) -> Statement[str]:
 
 
 class EndedHold(NamedTuple):
-    """A job with the limits given back for it, if any; and when the next hold is due."""
+    """A job and its released limits, if any, and the seconds until the next hold expires."""
 
     job_id: UUID | None
     names: list[str] | None
@@ -74,5 +77,5 @@ class EndedHold(NamedTuple):
 
 
 def end_holds() -> Statement[EndedHold]:
-    """Gives back what one remote attempt has held for longer than it may."""
+    """Releases the expired limits of one remote attempt."""
     return Statement("limits/end_call_holds", lambda rows: EndedHold(*rows[0]), {})

@@ -1,8 +1,8 @@
-"""Statements on a connection the caller owns: inside its transaction, never committing.
+"""Statements on the caller's connection: inside its transaction, never committing.
 
-One class per library, told apart by the names of the connection's classes, so that none of the
-libraries is imported here. On a sync connection `run` and `copy` never suspend: they may be driven
-without an event loop (`run_now`), in the thread the connection belongs to.
+One class per library, chosen by the names of the connection's classes, so that no library is
+imported here. On a sync connection `run` and `copy` never suspend: `run_now` drives them without an
+event loop, in the thread of the connection.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLACEHOLDER: Final = re.compile(r"%(?:\((\w+)\)s|%)")
 
 
 class CallerConnection(ABC):
-    """A connection of the caller."""
+    """A connection that the caller opened and commits."""
 
     is_async: ClassVar[bool]
 
@@ -42,21 +42,21 @@ class CallerConnection(ABC):
     async def run(self, statement: Statement[T]) -> T:
         """Runs a statement in the caller's transaction.
 
-        What the caller's own library says of the connection or the transaction passes as it is:
-        whoever owns the transaction knows how to retry it.
+        Connection and transaction errors of the caller's library pass unchanged: the owner of the
+        transaction knows how to retry it.
         """
         try:
             rows = await self._rows(statement)
         except Exception as error:
-            told = _told(error)
-            if told is None:
+            translated = _translate(error)
+            if translated is None:
                 raise
-            raise told from error
+            raise translated from error
         return statement.decode([[_plain(value) for value in row] for row in rows])
 
     @property
     def can_copy(self) -> bool:
-        """Whether `copy` works."""
+        """Whether `copy` can be called."""
         return False
 
     async def copy(self, text: str, data: Iterable[bytes]) -> None:
@@ -70,7 +70,7 @@ class CallerConnection(ABC):
 class _Psycopg(CallerConnection):
     is_async = False
 
-    # Not conn.cursor(): the caller may have set a factory with other placeholders.
+    # Not conn.cursor(): the caller may have set a cursor factory with other placeholders.
     async def _rows(self, statement: Statement[Any]) -> Iterable[Row]:
         with psycopg.Cursor(self._conn, row_factory=tuple_row) as cursor:
             cursor.execute(statement.text, statement.params, binary=True)
@@ -81,7 +81,7 @@ class _Psycopg(CallerConnection):
 
     @property
     def can_copy(self) -> bool:
-        # In a pipeline there is no COPY, and answers come only with a sync.
+        # A pipeline does not support COPY, and returns results only after a sync.
         return bool(self._conn.pgconn.pipeline_status == PipelineStatus.OFF)
 
     async def copy(self, text: str, data: Iterable[bytes]) -> None:
@@ -150,7 +150,7 @@ class _Django(CallerConnection):
     is_async = False
 
     def __init__(self, conn: Any) -> None:
-        # Django's caches hide behind the same proxy class.
+        # Django's caches use the same proxy class.
         _check_postgresql(getattr(conn, "vendor", type(conn).__name__))
         super().__init__(conn)
 
@@ -177,33 +177,28 @@ _KINDS: Final[Mapping[tuple[str, str], type[CallerConnection]]] = {
 
 
 def borrow(conn: object) -> CallerConnection:
-    """The caller's connection, ready to run statements; TypeError when it is none we know."""
+    """Wraps the caller's connection; raises TypeError for an unsupported class."""
     for cls in type(conn).__mro__:
         kind = _KINDS.get((cls.__module__.partition(".")[0], cls.__name__))
         if kind is not None:
             return kind(conn)
     found = f"{type(conn).__module__}.{type(conn).__qualname__}"
-    raise TypeError(f"conn cannot be a {found}; it takes: {ACCEPTED}")
-
-
-async def run_foreign(conn: object, statement: Statement[T]) -> T:
-    """Runs a statement on a connection of the caller, in its transaction."""
-    return await borrow(conn).run(statement)
+    raise TypeError(f"conn: unsupported type {found}; accepted: {ACCEPTED}")
 
 
 def run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Runs what never suspends, without an event loop and in this thread."""
+    """Runs a coroutine that never suspends, in this thread and without an event loop."""
     try:
         work.send(None)
     except StopIteration as done:
         return cast("T", done.value)
     work.close()
-    raise RuntimeError("work on a sync connection was about to wait for an event loop")
+    raise RuntimeError("work on a sync connection tried to wait for an event loop")
 
 
 @cache
 def numbered(name: str) -> tuple[str, tuple[str, ...]]:
-    """The text with $1, $2 …, and the parameters in that order."""
+    """The SQL with $1, $2 …, and the parameter names in that order."""
     names: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
@@ -212,35 +207,37 @@ def numbered(name: str) -> tuple[str, tuple[str, ...]]:
         return f"${names.setdefault(found[1], len(names) + 1)}"
 
     text = _PLACEHOLDER.sub(number, sql(name))
-    # By way of text: callers often teach their connection to encode jsonb itself.
+    # Cast through text: callers often register a jsonb codec on their connection.
     return re.sub(r"(\$\d+)::jsonb", r"\1::text::jsonb", text), tuple(names)
 
 
 @cache
 def clause(name: str) -> Any:
-    from sqlalchemy import text  # only ever reached with a connection of SQLAlchemy's at hand
+    from sqlalchemy import text  # only called with a SQLAlchemy connection
 
-    # In parentheses: SQLAlchemy does not see a parameter that `::type` follows directly.
+    # In parentheses: SQLAlchemy does not recognize a parameter directly before `::type`.
     return text(_PLACEHOLDER.sub(lambda m: f"(:{m[1]})" if m[1] else "%", sql(name)))
 
 
 def _check_postgresql(vendor: str) -> None:
     if vendor != "postgresql":
-        raise TypeError(f"conn must be connected to PostgreSQL, not {vendor}; it takes: {ACCEPTED}")
+        raise TypeError(
+            f"conn: must be connected to PostgreSQL, not {vendor}; accepted: {ACCEPTED}"
+        )
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
-        # Text, in a session whose client_encoding is SQL_ASCII; none of these reads bytea.
+        # Text from a session with client_encoding SQL_ASCII; none of these statements reads bytea.
         return value.decode()
     if isinstance(value, list):
         return [_plain(part) for part in value]
-    # asyncpg has a UUID class of its own.
+    # asyncpg has its own UUID class.
     return UUID(int=value.int) if isinstance(value, UUID) else value
 
 
-def _told(error: BaseException) -> LanewayError | None:
-    """Our error for what the schema refuses or lacks, whichever library wrapped it."""
+def _translate(error: BaseException) -> LanewayError | None:
+    """The Laneway error for a database error, whichever library wrapped it."""
     inner: Any = None
     seen: Any = error
     while seen is not None:

@@ -1,4 +1,4 @@
-"""What a handler's own transaction says about its attempt; run on the handler's connection."""
+"""Statements that a handler runs in its own transaction: guard and finish its attempt."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from laneway.store.statement import Statement, scalar
 
 
 class GuardResult(NamedTuple):
-    """What a guard found: held, cancel_requested or fenced; and the transaction it is in."""
+    """The result of a guard (held, cancel_requested or fenced) and its transaction id."""
 
     answer: str
     xid: str
 
 
 def guard(claim: Claim) -> Statement[GuardResult]:
-    """Holds the attempt until the transaction ends."""
+    """Keeps the attempt from being reclaimed until the transaction ends."""
     return Statement(
         "leases/guard_attempt",
         lambda rows: GuardResult(*rows[0]),
@@ -25,12 +25,12 @@ def guard(claim: Claim) -> Statement[GuardResult]:
 
 
 def is_still_in(xid: str) -> Statement[bool]:
-    """Whether the connection is still in the transaction named."""
+    """Whether the connection is still in this transaction."""
     return Statement("leases/prove_transaction", scalar, {"xid": xid})
 
 
 def finish(claim: Claim, result: str, ran_s: float) -> Statement[str]:
-    """Completes the job; answers finished, cancel_requested or fenced."""
+    """Completes the job; returns finished, cancel_requested or fenced."""
     return Statement(
         "leases/finish_attempt",
         scalar,

@@ -9,7 +9,7 @@ from laneway.errors import DatabaseUnavailable
 
 
 class ConnectionSlots(asyncio.Semaphore):
-    """Counts the callers that have or want a connection, and bounds how long they wait."""
+    """Counts the callers that have or want a connection, and limits how long they wait."""
 
     asked = 0
 
@@ -29,7 +29,7 @@ class ConnectionSlots(asyncio.Semaphore):
             raise
 
     async def _acquire_within(self, longest_s: float) -> Literal[True]:
-        # Not by asyncio.timeout: the first steps of a request are outside of a task.
+        # Not asyncio.timeout: a request starts outside of a task.
         acquiring = asyncio.ensure_future(super().acquire())
         try:
             await asyncio.wait({acquiring}, timeout=longest_s)

@@ -8,7 +8,7 @@ from typing import Final
 NULL: Final = "\\N"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
-# The data is UTF-8 whatever encoding the connection of a caller has.
+# The data is UTF-8, whatever the encoding of the caller's connection.
 JOBS: Final = (
     "copy laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, "
     "unique_key, tags, created_at, created_by, traceparent, concurrency_key) "
@@ -19,19 +19,19 @@ DELAYED: Final = "copy laneway.delayed (seq, job_type, rank, run_at) from stdin 
 
 
 def escape(text: str) -> str:
-    """A text as a column."""
+    """Escapes a text for a column."""
     if "\\" in text or "\n" in text or "\t" in text or "\r" in text:
         return text.translate(_ESCAPES)
     return text
 
 
 def column(value: str | int | None) -> str:
-    """A value or null as a column."""
+    """Encodes a value or null for a column."""
     return NULL if value is None else escape(str(value))
 
 
 def array_literal(texts: Sequence[str]) -> str | None:
-    """PostgreSQL's text form of a text[]; None for no texts, as laneway.submit stores it."""
+    """PostgreSQL's text form of a text[]; None for no texts, as in laneway.submit."""
     if not texts:
         return None
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)

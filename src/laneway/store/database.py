@@ -25,31 +25,31 @@ from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.connection_slots import ConnectionSlots
 from laneway.store.failures import field_of, reading, translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
-from laneway.store.silence import Watch
+from laneway.store.silence import SilenceWatch
 from laneway.store.statement import Row, Statement
 
 if TYPE_CHECKING:
     # The heartbeat process starts in half the time without it.
     from laneway.config.settings import Settings
 
-# Text of an answer that is read in a thread.
+# Size from which a result is decoded in a thread, in characters.
 _LARGE: Final = 256 * 1024
 
 T = TypeVar("T")
 AsyncConn = AsyncConnection[tuple[Any, ...]]
-SILENT: Final = "the connection to the database went silent and was given up"
+SILENT: Final = "the connection to the database stopped responding and was closed"
 
 
 def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any]:
-    """Options of every connection Laneway opens: a name, a deadline, detection of dead peers.
+    """Options of every connection Laneway opens: a name, a timeout, detection of dead peers.
 
-    What the DSN says itself wins; its `options` are kept beside ours.
+    Settings in the DSN win; its `options` are kept besides ours.
     """
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
-        # Its message repeats what it stumbled over, which may be a password.
-        raise ConfigError("database_url: is neither a URL nor key=value pairs") from None
+        # The driver's message quotes the DSN, which may hold a password.
+        raise ConfigError("database_url: must be a URL or key=value pairs") from None
     options: dict[str, Any] = {
         "application_name": f"laneway {role}",
         "connect_timeout": settings.connect_timeout,
@@ -74,25 +74,25 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
 
 
 async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
-    """A connection of ours, which does without a session where a pooler is met."""
+    """Opens a connection; behind a pooler it does not rely on session state."""
     was_pooled = pooler.is_pooled(dsn, settings)
     options = connection_options(dsn, settings, role)
     conn = await pooler.connect(dsn, options, may_ask=settings.pooler is None)
     if pooler.is_pooled(dsn, settings) and not was_pooled:
-        # The first that met it: now with a name by which its session can be found.
+        # This one found the pooler: reconnect with a unique name, to find its server session.
         await conn.close()
         conn = await connect(dsn, settings, role)
     return cast(AsyncConn, conn)
 
 
 class Database:
-    """A bounded pool: a connection per statement, opened when needed, dropped when it fails.
+    """A bounded pool: a connection per statement, opened when needed, closed when it fails.
 
-    It never waits for a server that is down: the caller hears of it at once and decides when to
-    try again, so that work goes on as soon as the server is back.
+    It never waits for a server that is down: it raises at once and the caller decides when to
+    retry, so that work continues as soon as the server is back.
     """
 
-    # Whether its statements are part of a transaction that somebody else ends.
+    # Whether its statements are part of a transaction that the caller ends.
     is_joined: ClassVar[bool] = False
 
     def __init__(
@@ -104,34 +104,34 @@ class Database:
         size: int | None = None,
         longest_wait_s: float | None = None,
     ) -> None:
-        """`longest_wait_s`: how long a caller waits for a connection that others use."""
+        """`longest_wait_s`: how long a caller waits for a free connection."""
         self._given_dsn = dsn
         self.settings = settings
         self.role = role
         self.size = size or settings.pool_size
         self._free = ConnectionSlots(self.size, longest_wait_s)
-        # With the time at which each was last known to work.
+        # Each with the time at which it last worked.
         self._idle: list[tuple[float, AsyncConn]] = []
-        self._made: weakref.WeakSet[AsyncConn] = weakref.WeakSet()
+        self._opened: weakref.WeakSet[AsyncConn] = weakref.WeakSet()
         forks.own(self)
-        self._is_bound: bool | None = None
+        self._is_restricted: bool | None = None
         self.is_closed = False
 
     @cached_property
     def dsn(self) -> str:
-        """What it connects to; finding out may take a while when it was given as a function."""
+        """The connection string; resolving it may take a while when it was given as a function."""
         dsn = self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
         redact.remember([dsn, self.settings.listen_dsn])
         return dsn
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a pooler stands between, as far as is known."""
+        """Whether a pooler is known to be in front of PostgreSQL."""
         return pooler.is_pooled(self.dsn, self.settings)
 
     @property
     def idle(self) -> int:
-        """Connections that are open and in nobody's hands."""
+        """Open connections that are not in use."""
         return len(self._idle)
 
     @property
@@ -140,12 +140,12 @@ class Database:
 
     @property
     def waiting(self) -> int:
-        """Who waits for a connection."""
+        """Callers that wait for a connection."""
         return self._free.asked - self.in_use
 
     def fds(self) -> Iterable[int]:
         """The sockets of its connections."""
-        return [conn.fileno() for conn in self._made if not conn.closed]
+        return [conn.fileno() for conn in self._opened if not conn.closed]
 
     async def close(self) -> None:
         self.is_closed = True
@@ -153,26 +153,26 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:
-        """A connection of the pool, for several statements or a transaction of ours."""
+        """A connection of the pool, for several statements or a transaction."""
         with translated():
             async with self._free:
-                conn = await self._take()
-                watch = Watch(conn, self.settings, self._probe, is_pooled=self.is_pooled)
+                conn = await self._acquire()
+                watch = SilenceWatch(conn, self.settings, self._probe, is_pooled=self.is_pooled)
                 try:
                     yield conn
                 except BaseException as error:
-                    if self.settings.pooler is None and _shows_pooler(error):
-                        pooler.note(self.dsn)
-                    # Half-read answers, open transactions, demoted servers: none is worth keeping.
-                    await self._give_back(conn, is_sound=_is_refusal(error))
+                    if self.settings.pooler is None and _is_pooler_error(error):
+                        pooler.mark_pooled(self.dsn)
+                    # Close on half-read results, open transactions and demoted servers.
+                    await self._release(conn, is_sound=_is_refusal(error))
                     if watch.is_silent:
-                        silence.note(self.dsn, watch.began)
+                        silence.mark_silent(self.dsn, watch.began)
                         await self._drop_idle()
                         raise DatabaseUnavailable(SILENT) from error
                     raise
                 finally:
                     watch.end()
-                await self._give_back(conn, is_sound=True)
+                await self._release(conn, is_sound=True)
 
     async def _probe(self) -> AsyncConn:
         return await connect(self.dsn, self.settings, "probe")
@@ -181,70 +181,70 @@ class Database:
         while self._idle:
             await self._idle.pop()[1].close()
 
-    async def _give_back(self, conn: AsyncConn, *, is_sound: bool) -> None:
+    async def _release(self, conn: AsyncConn, *, is_sound: bool) -> None:
         is_idle = conn.info.transaction_status == TransactionStatus.IDLE
         if is_sound and is_idle and not self.is_closed:
             self._idle.append((time.monotonic(), conn))
         else:
             await conn.close()
 
-    async def _take(self) -> AsyncConn:
+    async def _acquire(self) -> AsyncConn:
         if self.is_closed:
-            raise DatabaseUnavailable("this Laneway is closed")
+            raise DatabaseUnavailable("this Laneway instance is closed")
         while self._idle:
             proven_at, conn = self._idle.pop()
             is_dead = conn.closed or silence.is_suspect(self.dsn, proven_at)
-            if not is_dead and not _was_hung_up(conn):
+            if not is_dead and not _has_input(conn):
                 return conn
             await conn.close()
         if "dsn" not in self.__dict__:
             await asyncio.to_thread(lambda: self.dsn)
-        made = await connect(self.dsn, self.settings, self.role)
-        self._made.add(made)
-        return made
+        conn = await connect(self.dsn, self.settings, self.role)
+        self._opened.add(conn)
+        return conn
 
     async def run(self, statement: Statement[T]) -> T:
         async with self.connection() as conn:
-            answer = await run_on(conn, statement)
-        local_notify.ring(statement.name)
-        return answer
+            result = await run_on(conn, statement)
+        local_notify.publish(statement.name)
+        return result
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Several statements that are committed together, or not at all."""
+        """A transaction for several statements: all are committed or none."""
         async with self.connection() as conn, bounded_transaction(conn, self.settings):
             yield Transaction(conn)
-        local_notify.ring()
+        local_notify.publish()
 
     @asynccontextmanager
     async def joined(self) -> AsyncIterator[Database]:
-        """A database whose verbs are committed together, or not at all."""
+        """A database whose operations share one transaction: all are committed or none."""
         async with self.connection() as conn, bounded_transaction(conn, self.settings):
             yield _Joined(self, conn)
-        local_notify.ring()
+        local_notify.publish()
 
     async def within(self, workspaces: Collection[str] | None) -> Database:
-        """What of it somebody sees who reaches only into these workspaces; None: all of it.
+        """This database, restricted to these workspaces; None: unrestricted.
 
-        Only a role that row-level security binds sees less by it: see `laneway db grants`.
+        It restricts only roles that row-level security applies to: see `laneway db grants`.
         """
         if workspaces is None:
             return self
-        if self._is_bound is None:
-            self._is_bound = await self.run(row_security.are_bound())
-        return _Within(self, workspaces) if self._is_bound else self
+        if self._is_restricted is None:
+            self._is_restricted = await self.run(row_security.applies())
+        return _Restricted(self, workspaces) if self._is_restricted else self
 
 
 class _Joined(Database):
-    """All its statements run one after the other on one connection.
+    """Runs all statements one by one on one connection.
 
-    Its transactions are parts of the one it is; `joined` again is a part that can fail by itself.
+    Its transactions join the open one; a nested `joined` is a savepoint.
     """
 
     is_joined = True
 
-    def __init__(self, of: Database, conn: AsyncConn) -> None:
-        super().__init__(lambda: of.dsn, of.settings, size=1)
+    def __init__(self, parent: Database, conn: AsyncConn) -> None:
+        super().__init__(lambda: parent.dsn, parent.settings, size=1)
         self._conn = conn
 
     @asynccontextmanager
@@ -258,31 +258,31 @@ class _Joined(Database):
             yield Transaction(conn)
 
 
-class _Within(Database):
-    """Every statement is in a transaction that says first which workspaces it may see.
+class _Restricted(Database):
+    """Runs every statement in a transaction that first sets the visible workspaces.
 
-    For that transaction only: behind a pooler the next one may be somebody else's.
+    The setting is local to the transaction: behind a pooler the session serves other clients too.
     """
 
-    def __init__(self, of: Database, workspaces: Collection[str]) -> None:
-        super().__init__(lambda: of.dsn, of.settings, size=1)
-        self._of = of
-        self._narrow = row_security.narrow(workspaces)
+    def __init__(self, parent: Database, workspaces: Collection[str]) -> None:
+        super().__init__(lambda: parent.dsn, parent.settings, size=1)
+        self._parent = parent
+        self._restrict = row_security.restrict(workspaces)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:
-        async with self._of.connection() as conn, bounded_transaction(conn, self.settings):
-            await run_on(conn, self._narrow)
+        async with self._parent.connection() as conn, bounded_transaction(conn, self.settings):
+            await run_on(conn, self._restrict)
             yield conn
 
     async def run(self, statement: Statement[T]) -> T:
-        async with self._of.connection() as conn:
-            # What a pipeline sends before it waits is one transaction.
+        async with self._parent.connection() as conn:
+            # Statements that a pipeline sends before it waits form one transaction.
             async with conn.pipeline():
-                narrowing = await _sent(conn, self._narrow)
-                cursor = await _sent(conn, statement)
-            await narrowing.close()
-            return await _answer(cursor, statement)
+                restriction = await _send(conn, self._restrict)
+                cursor = await _send(conn, statement)
+            await restriction.close()
+            return await _read(cursor, statement)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -296,13 +296,13 @@ class _Within(Database):
 
 
 class Runner(Protocol):
-    """Whatever runs a Statement: a database, or one transaction of it."""
+    """Runs a Statement: a database, or one of its transactions."""
 
     async def run(self, statement: Statement[T]) -> T: ...
 
 
 class Transaction:
-    """Runs statements on one connection; `Database.transaction` makes it and ends it."""
+    """Runs statements on one connection; `Database.transaction` begins and ends it."""
 
     def __init__(self, conn: AsyncConn) -> None:
         self._conn = conn
@@ -312,32 +312,32 @@ class Transaction:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Whether it says no more of the connection than that it was asked for something wrong."""
+    """Whether only the request was wrong, so that the connection can be used again."""
     if not isinstance(error, LanewayError):
         known = translate(error) if isinstance(error, psycopg.Error) else None
         return known is not None and _is_refusal(known)
     return not isinstance(error, DatabaseUnavailable)
 
 
-def _shows_pooler(error: BaseException) -> bool:
+def _is_pooler_error(error: BaseException) -> bool:
     cause = error.__cause__
-    return pooler.shows(error) or (cause is not None and pooler.shows(cause))
+    return pooler.is_pooler_error(error) or (cause is not None and pooler.is_pooler_error(cause))
 
 
-def _was_hung_up(conn: AsyncConn) -> bool:
-    """Whether the server has said something to an idle connection: then it was goodbye."""
+def _has_input(conn: AsyncConn) -> bool:
+    """Whether an idle connection has input: the server only writes to it when it closes it."""
     poll = select.poll()
     poll.register(conn.fileno(), select.POLLIN)
     return bool(poll.poll(0))
 
 
 async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
-    """Runs a statement on an async connection, ours or the caller's."""
+    """Runs a statement on an async connection, Laneway's or the caller's."""
     with translated(field_of(statement.params), conn):
-        return await _answer(await _sent(conn, statement), statement)
+        return await _read(await _send(conn, statement), statement)
 
 
-async def _sent(
+async def _send(
     conn: AsyncConnection[Any], statement: Statement[Any]
 ) -> AsyncCursor[tuple[Any, ...]]:
     cursor = conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row)
@@ -345,14 +345,14 @@ async def _sent(
     return cursor
 
 
-async def _answer(cursor: AsyncCursor[tuple[Any, ...]], statement: Statement[T]) -> T:
+async def _read(cursor: AsyncCursor[tuple[Any, ...]], statement: Statement[T]) -> T:
     with reading(statement.name):
         rows = await cursor.fetchall() if _has_rows(cursor.pgresult) else []
     await cursor.close()
-    found = cast("list[Row]", rows)
-    if statement.may_be_large and _is_large(found):
-        return await asyncio.to_thread(statement.decode, found)
-    return statement.decode(found)
+    result = cast("list[Row]", rows)
+    if statement.may_be_large and _is_large(result):
+        return await asyncio.to_thread(statement.decode, result)
+    return statement.decode(result)
 
 
 def _is_large(rows: list[Row]) -> bool:
@@ -360,12 +360,12 @@ def _is_large(rows: list[Row]) -> bool:
 
 
 def _has_rows(result: PGresult | None) -> bool:
-    # Not by `description`: that describes every column, a third of what a claim costs here.
+    # Not `description`: it describes every column, a third of the cost of a claim here.
     return result is not None and result.nfields > 0
 
 
 def run_sync(conn: Connection[Any], statement: Statement[T]) -> T:
-    """Runs a statement on a sync connection of the caller."""
+    """Runs a statement on a sync connection."""
     with (
         translated(field_of(statement.params), conn),
         conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor,

@@ -1,4 +1,7 @@
-"""The log of what changed, and who watches, as statements."""
+"""The event log and its watches, as statements.
+
+A watch makes changes of one job be logged while a client reads its events.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ ENDS: Final = frozenset(f"job.{status}" for status in TERMINAL)
 
 
 def emit(seqs: Sequence[int], change: str) -> Statement[None]:
-    """Logs a change of these jobs where somebody watches them; last in its transaction."""
+    """Logs a change of those jobs that are watched; last in its transaction."""
     return Statement("events/emit_jobs", nothing, {"seqs": list(seqs), "change": change})
 
 
 def open_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
-    """Begins or prolongs watches; answers those that must be reconciled, in a transaction after."""
+    """Opens or extends watches; returns those to reconcile in a later transaction."""
     return Statement(
         "events/open_watches",
         lambda rows: {seq for seq, is_settled in rows if not is_settled},
@@ -34,7 +37,7 @@ def open_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
 
 
 def keep_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
-    """Prolongs watches; answers those there are."""
+    """Extends watches; returns those that exist."""
     return Statement(
         "events/keep_watches",
         lambda rows: {row[0] for row in rows},
@@ -43,14 +46,14 @@ def keep_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
 
 
 def reconcile(seqs: Collection[int]) -> Statement[set[int]]:
-    """Logs what was changed by who did not see these watches; answers those that are settled."""
+    """Logs changes by transactions that did not see these watches; returns the settled ones."""
     return Statement(
         "events/reconcile_watches", lambda rows: {row[0] for row in rows}, {"seqs": sorted(seqs)}
     )
 
 
 class Span(NamedTuple):
-    """Events by id, the snapshot up to which they were visible, and which log has them."""
+    """Events by id, the snapshot up to which they were visible, and the identity of the log."""
 
     next: str
     log: str
@@ -60,7 +63,7 @@ class Span(NamedTuple):
 def between(
     prev: str, following: str | None = None, *, after: int = 0, limit: int = PAGE
 ) -> Statement[Span]:
-    """What became visible after one snapshot, up to another or to now."""
+    """Events that became visible after one snapshot, up to another or to now."""
     return Statement(
         "events/read_between",
         lambda rows: Span(rows[0][0], rows[0][1], [_event(row[2:]) for row in rows[1:]]),
@@ -71,15 +74,18 @@ def between(
 def _event(row: Row) -> Event:
     number, seq, name, workspace, lane, job_type, created_by, text = row
     state = json.loads(text)
-    # As in jobs.read_job: SQL has not redacted what it wrote.
+    # As in jobs.read_job: reasons written by SQL are not redacted yet.
     if state.get("cancel_reason"):
         state["cancel_reason"] = redact(state["cancel_reason"])
     return Event(number, seq, name, workspace, lane, job_type, created_by, state)
 
 
 class JobLog(NamedTuple):
-    """Events of one job. `is_known`: they are those after the one asked for, and none is missing;
-    else there is the newest alone. `newest` and `name` are those of the last; `log`: which log."""
+    """Events of one job.
+
+    `is_known`: all events after the requested one; else only the newest. `newest` and `name`: id
+    and name of the last event. `log`: the identity of the log.
+    """
 
     is_known: bool
     newest: int | None
@@ -89,14 +95,14 @@ class JobLog(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether whoever asked has had the end of the job already."""
+        """Whether the reader already has the terminal event."""
         return self.is_known and not self.events and self.name in ENDS
 
 
 def of_job(
     seq: int, after: int | None, limit: int = PAGE, *, log: str | None = None
 ) -> Statement[JobLog]:
-    """The events of a job after one, or the newest. `log`: the log that one was read from."""
+    """The events of a job after one, or the newest. `log`: the log that `after` belongs to."""
 
     def decode(rows: list[Row]) -> JobLog:
         events = [_event(row[4:]) for row in rows if row[4] is not None]
@@ -108,30 +114,30 @@ def of_job(
 
 
 def can_resume(seqs: Collection[int], since: str, log: str | None = None) -> Statement[bool]:
-    """Whether the log has all that these watches logged since a snapshot of `log`."""
+    """Whether the log still has all events of these watches since a snapshot of `log`."""
     params = {"seqs": sorted(seqs), "since": since, "log": log}
     return Statement("events/check_resume", scalar, params)
 
 
 def snapshot() -> Statement[str]:
-    """What of the log is visible now."""
+    """The current snapshot of the log."""
     return Statement("events/take_snapshot", scalar)
 
 
-def place() -> Statement[tuple[str, str]]:
-    """What of the log is visible now, and which log it is."""
+def position() -> Statement[tuple[str, str]]:
+    """The current snapshot of the log, and the identity of the log."""
     return Statement("events/take_snapshot", lambda rows: (rows[0][0], rows[0][1]))
 
 
 def numbers(job_ids: Collection[UUID]) -> Statement[dict[UUID, int]]:
-    """The numbers of jobs, of those there are."""
+    """The sequence numbers of the jobs that exist."""
     return Statement(
         "events/find_numbers", lambda rows: {row[0]: row[1] for row in rows}, {"ids": list(job_ids)}
     )
 
 
 def jobs(seqs: Collection[int], *, values: bool = True) -> Statement[dict[int, Job]]:
-    """Jobs by their numbers, of those there are; `values`: with payload, result, checkpoint."""
+    """The jobs that exist, by sequence number; `values`: with payload, result, checkpoint."""
     return Statement(
         "events/read_jobs" if values else "events/read_jobs_without_values",
         lambda rows: {row[0]: read_job(row) for row in rows},

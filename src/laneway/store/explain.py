@@ -1,4 +1,4 @@
-"""What decides whether a job can start, as one statement."""
+"""Facts that decide whether a job can start, as one statement."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from laneway.store.statement import Row, Statement
 
 
 class LimitFacts(NamedTuple):
-    """A limit of the job's type: its room now, who needs it before, and jobs that hold it.
+    """A limit of the job's type: its free capacity, how many need it earlier, and its holders.
 
-    `next_lane` has the next turn, for a job or call of `next_priority`; None: nobody waits.
+    `next_lane` has the next turn, for a job or call of `next_priority`; None: none waits.
     """
 
     name: str
@@ -26,14 +26,14 @@ class LimitFacts(NamedTuple):
     next_priority: int | None = None
 
     @property
-    def is_in_the_way(self) -> bool:
+    def is_blocking(self) -> bool:
         return self.room is not None and self.room <= self.before
 
 
 class Candidate(NamedTuple):
     """A live worker that serves the job's lane and type, and was not drained by an operator.
 
-    `full_since`: it has had no room for the lane since then; `place` names the room it lacks.
+    `full_since`: without a free slot for the lane since then; `capacity` names what is used up.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
     unseen_s: float
     is_stopping: bool
     full_since: datetime | None
-    place: str
+    capacity: str
 
     @property
     def is_silent(self) -> bool:
@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
 
 
 class LastSeen(NamedTuple):
-    """A worker that would have run the job, and died; `stopped_at`: its stream or process ended."""
+    """The last worker that could run the job; `stopped_at`: when its stream or process ended."""
 
     name: str
     seen_at: datetime
@@ -63,15 +63,18 @@ class LastSeen(NamedTuple):
 class Facts(NamedTuple):
     """Everything around one job that can keep it from starting.
 
-    `ahead` is None unless the job is due, `can_run` counts those of them that no limit holds up,
-    `passed` counts jobs besides them that claims pass, because no live worker handles their type;
-    `due_in_s` is None unless it is delayed, what is said of a lease unless it runs: `lapsed_s` is
-    below 0 while it lasts. `key_holder` has its key or goes first for it; `key_ahead` wait for it
-    before this one. `sent_back_to`: the next claim moves it to this state, because its type now
-    asks for more than the job has. Workers are counted `live`, of those `knowing` its type, of
-    those `serving` its lane, of those `drained` one by one; the others are `candidates`.
-    `last_seen` is the last worker that served it, where none lives. `per_s` is how many
-    jobs of the lane ended per second of late, `run_s` how long those of the type ran.
+    - `ahead`: due jobs before it, None unless it is due; `can_run`: those that no limit delays;
+      `passed`: further jobs that claims skip, because no live worker handles their type.
+    - `due_in_s`: None unless it is delayed. Lease fields: None unless it runs; `lapsed_s` is
+      negative while the lease lasts.
+    - `key_holder`: the job that holds or first gets its key; `key_ahead`: jobs that wait for the
+      key before it.
+    - `sent_back_to`: the state to which the next claim moves it, because its type now needs an
+      analysis or approval that the job lacks.
+    - `live` workers; `knowing`: those with its type; `serving`: of these, those of its lane;
+      `drained`: of these, those drained one by one; `candidates`: the rest of these.
+    - `last_seen`: the last worker that served it, if none is live.
+    - `per_s`: recent ends per second in the lane; `run_s`: recent run time of the type.
     """
 
     job_type: str
@@ -114,9 +117,9 @@ def _facts(rows: list[Row]) -> Facts | None:
     held = json.loads(limit_holders or "{}")
     *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:]
     if passed:
-        # Limits hold up none of the unlimited, so that they were counted.
+        # The skipped jobs without limits were counted in can_run.
         ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
-    known = [_candidate(one) for one in json.loads(candidates or "[]")]
+    workers = [_candidate(one) for one in json.loads(candidates or "[]")]
     last_seen = None if name is None else LastSeen(name, seen_at, stopped_at)
     wanted = [
         LimitFacts(
@@ -130,7 +133,7 @@ def _facts(rows: list[Row]) -> Facts | None:
         for one in json.loads(limits or "[]")
     ]
     return Facts._make(
-        [*head, ahead, can_run, wanted, key_holder, *tail, known, last_seen, passed or 0]
+        [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0]
     )
 
 
@@ -142,27 +145,27 @@ def _candidate(read: dict[str, Any]) -> Candidate:
         read["unseen_s"],
         read["is_stopping"],
         None if since is None else datetime.fromisoformat(since),
-        "" if since is None else _place(read["kind"], read["place"], read["slots"]),
+        "" if since is None else _capacity(read["kind"], read["place"], read["slots"]),
     )
 
 
-def _place(kind: str, place: dict[str, int] | None, slots: dict[str, int] | None) -> str:
-    """The room that is used up: that of the isolation, or the worker's slots."""
-    if place is None or (slots is not None and _left(slots) <= _left(place)):
-        kind, place = "slots", slots
-    return f"{kind} {place['used']} of {place['total']}" if place else kind
+def _capacity(kind: str, used: dict[str, int] | None, slots: dict[str, int] | None) -> str:
+    """The capacity that is used up: that of the isolation kind, or the worker's slots."""
+    if used is None or (slots is not None and _free(slots) <= _free(used)):
+        kind, used = "slots", slots
+    return f"{kind} {used['used']} of {used['total']}" if used else kind
 
 
-def _left(use: dict[str, int]) -> int:
+def _free(use: dict[str, int]) -> int:
     return use["total"] - use["used"]
 
 
 def facts(job_id: UUID, *, bound: int = 10_000, holders: int = 5) -> Statement[Facts | None]:
-    """Reads the facts; more than `bound` jobs ahead count as bound + 1."""
+    """Reads the facts about a job; more than `bound` jobs ahead count as bound + 1."""
     return Statement("jobs/explain_job", _facts, {"id": job_id, "bound": bound, "holders": holders})
 
 
 def own_ahead(job_id: UUID, owner: str, limit: int = 5) -> Statement[list[UUID]]:
-    """The first jobs of one submitter that wait before this one in its lane."""
+    """The first jobs of one submitter that wait before this job in its lane."""
     params = {"id": job_id, "owner": owner, "limit": limit}
     return Statement("jobs/find_own_ahead", lambda rows: [row[0] for row in rows], params)

@@ -1,4 +1,4 @@
-"""What PostgreSQL and its driver raise, told in Laneway's words."""
+"""Translation of PostgreSQL and driver errors into Laneway errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from laneway.errors import (
 from laneway.store import pooler
 from laneway.store.login import RefusedLogin
 
-# The server is there but this session or moment cannot serve: try again on another connection.
+# Temporary failures of the session or server: retry on another connection.
 TRANSIENT = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
@@ -34,22 +34,22 @@ TRANSIENT = (
     pg.DuplicatePreparedStatement,
     pg.InvalidSqlStatementName,
 )
-# When there may be room again for a principal at its bound.
+# When a principal at its quota should try again.
 QUOTA_PAUSE_S = 5.0
 MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
 
 CURE_LOGIN: Final = "correct the user, password or database name in LANEWAY_DATABASE_URL"
 CURE_POLICY: Final = (
-    "use a workspace that the row-level security of laneway.jobs opens to this database role,"
+    "use a workspace that the row-level security of laneway.jobs allows this database role,"
     " or change the policy"
 )
 
-# Parameters of statements that hold JSON of the caller.
+# Parameters with JSON of the caller.
 _PAYLOADS = frozenset({"payload", "payloads", "requests"})
 
 
 def field_of(params: Mapping[str, object]) -> str:
-    """The field to name where PostgreSQL refuses a value of a statement."""
+    """The field to name when PostgreSQL refuses a value."""
     return "value" if _PAYLOADS.isdisjoint(params) else "payload"
 
 
@@ -58,9 +58,9 @@ def translate(
     field: str = "payload",
     conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None,
 ) -> LanewayError | None:
-    """The Laneway error for a driver error; None when it is a defect of ours.
+    """The Laneway error for a driver error; None for a defect in Laneway.
 
-    `conn` is the connection that raised it, where it is known.
+    `conn` is the connection that raised it, if known.
     """
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW001":
         message = error.diag.message_primary or str(error)
@@ -79,7 +79,7 @@ def translate(
     if isinstance(error, MISSING_SCHEMA):
         return SchemaMismatch(
             f"the schema laneway is missing or of another version "
-            f"({(error.diag.message_primary or 'unknown')}): run `laneway db migrate`"
+            f"({error.diag.message_primary or 'unknown'}): run `laneway db migrate`"
         )
     if isinstance(error, RefusedLogin):
         return UnsuitableDatabase(_first_line(error), CURE_LOGIN)
@@ -98,23 +98,23 @@ def _refused_right(
     message = _first_line(error)
     if error.diag.source_function == "ExecWithCheckOptions" or "row-level security" in message:
         return UnsuitableDatabase(message, CURE_POLICY)
-    # The heartbeat process starts sooner without it.
+    # Imported late: the heartbeat process starts faster without it.
     from laneway.store.grants import roles_with
 
-    # In every language the message ends with the name.
+    # The message ends with the object's name in every language.
     roles = roles_with(message.split()[-1].strip('"'))
     login = "NAME" if conn is None or conn.closed else Identifier(conn.info.user).as_string(None)
-    with_it = f"roles that use it: {', '.join(roles)}; " if roles else ""
+    users = f"roles that use it: {', '.join(roles)}; " if roles else ""
     return MissingRight(
         message,
         f"as the schema's owner, run the SQL of `laneway db grants --role ROLE --to {login}`"
-        f" ({with_it}repeat --role to keep its other roles)",
+        f" ({users}repeat --role to keep its other roles)",
     )
 
 
 def _cause(error: Exception) -> str:
-    """What to look at, where the driver's words name the effect alone."""
-    if pooler.shows(error):
+    """A hint for errors whose message does not name the cause."""
+    if pooler.is_pooler_error(error):
         return f": {pooler.CURE}"
     if "session is read-only" in str(error):
         return " (is it a standby, or does the role set default_transaction_read_only?)"
@@ -128,12 +128,12 @@ def _first_line(error: Exception) -> str:
 
 @contextmanager
 def reading(statement: str) -> Iterator[None]:
-    """Names the statement whose rows the driver cannot read."""
+    """Adds the statement's name to an error about rows that the driver cannot read."""
     try:
         yield
     except psycopg.DataError as error:
         raise UnreadableValue(
-            f"{statement}: a stored value cannot be read ({_first_line(error)}): correct it by SQL"
+            f"{statement}: cannot read a stored value ({_first_line(error)}): correct it with SQL"
         ) from error
 
 
@@ -141,13 +141,13 @@ def reading(statement: str) -> Iterator[None]:
 def translated(
     field: str = "payload", conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None
 ) -> Iterator[None]:
-    """Raises driver errors as Laneway errors; `field` is named for a value that is refused."""
+    """Raises driver errors as Laneway errors; `field`: the name for a refused value."""
     try:
         yield
     except LanewayError:
         raise
     except Exception as error:
-        known = translate(error, field, conn)
-        if known is None:
+        translation = translate(error, field, conn)
+        if translation is None:
             raise
-        raise known from error
+        raise translation from error

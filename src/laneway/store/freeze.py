@@ -12,12 +12,12 @@ from laneway.store.statement import Row, Statement, scalar
 
 
 def freeze(lanes: Sequence[str] | None, by: str) -> Statement[list[str]]:
-    """Drains lanes (None: all that are enabled) and remembers what each was; answers which."""
+    """Drains lanes (None: all enabled ones) and stores their state; returns their names."""
     return Statement("freeze/freeze_lanes", scalar, {"lanes": _names(lanes), "by": by})
 
 
 def thaw(lanes: Sequence[str] | None, by: str) -> Statement[list[Thawed]]:
-    """Makes frozen lanes (None: all) again what they were."""
+    """Restores the state of frozen lanes (None: all)."""
     return Statement(
         "freeze/thaw_lanes",
         lambda rows: [Thawed(*row) for row in rows],
@@ -26,7 +26,7 @@ def thaw(lanes: Sequence[str] | None, by: str) -> Statement[list[Thawed]]:
 
 
 class FrozenLane(NamedTuple):
-    """What a freeze remembers of a lane."""
+    """The stored state of a frozen lane."""
 
     lane: str
     was_enabled: bool
@@ -39,7 +39,7 @@ def frozen() -> Statement[list[FrozenLane]]:
 
 
 def watch(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:
-    """The lanes by name, each with up to `most` of the jobs that run in it."""
+    """The lanes by name, each with up to `most` of its running jobs."""
 
     def decode(rows: list[Row]) -> list[LaneWatch]:
         return [

@@ -1,8 +1,8 @@
-"""What each function of the schema touches, because functions run with the rights of their caller.
+"""Rights that each SQL function needs, because functions run with the rights of their caller.
 
-`execute on f` brings along what f touches. A function with an empty line touches nothing, or is a
-`security definer`: it runs with its owner's rights, so that its callers need no others. Submit,
-cancel, decide and finish are such functions: who calls them cannot write what they check.
+`execute on f` includes what f needs. A function with an empty tuple touches no table, or is a
+`security definer`: it runs with its owner's rights and its callers need no others. Submit, cancel,
+decide and finish are such functions, so that callers cannot write what they check.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
-# What the triggers of schedules write.
+# The triggers of schedules write this.
 SCHEDULE_CHANGE: Final = ("select update on schedule_state",)
 
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -75,7 +75,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge",
         "execute on check_queue",
     ),
-    # These run with their owner's rights, and call the others of quotas.sql with them.
+    # These run with their owner's rights, and so do the functions of quotas.sql that they call.
     "charge": (),
     "check_queue": (),
     "recount_queued": (),
@@ -295,7 +295,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
         "select delete on schedule_jobs",
     ),
-    # Those who call it change a job; what it reads and writes is not theirs.
+    # Definer: its callers change jobs but have no rights on events and watches.
     "emit": (),
     "emit_removal": (),
     "log_changes": (
@@ -318,7 +318,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "forget_foreign_events": (
         "select delete on events", "select update on event_log", "select update on watches",
     ),
-    # These two run with their owner's rights: a worker removes by policy, not by wish.
+    # These two run with their owner's rights: workers delete only what the policy expires.
     "retain": (),
     "prune_records": (),
     "expire_overaged": (
@@ -383,7 +383,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "take_slot": (
         "select insert update on schedule_slots", "execute on submit", "execute on keep_writers",
     ),
-    # With its owner's rights, because it checks itself that the caller leads or holds the check.
+    # With its owner's rights: it checks that the caller is leader or holds the check.
     "fire": (),
     "run_schedule": (
         "select update on schedules", "select update on schedule_state",

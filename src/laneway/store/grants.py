@@ -1,7 +1,7 @@
-"""Which privileges each database role needs: exactly those of the statements it runs.
+"""The privileges of each database role: exactly those that its statements need.
 
-What statements and functions touch stands in rights.py and function_rights.py. Tests run every
-role's statements with these grants and with none of them missing one at a time.
+rights.py and function_rights.py list what statements and functions need. Tests run the statements
+of every role with these grants, and again with one of them missing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from laneway.store.rights import (
 
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
-# Functions that code of this version calls where the version before did without.
+# Functions that this version calls in addition to one that the previous version called.
 _SUCCESSORS: Final = {"submit": "submit_batch", "measure": "binds"}
-# A database role that may call all of these was given the Laneway role, by any version: no other
-# Laneway role may call them all. Workers and servers of a new version start before the grants are
-# run again, so `migrate` gives them what they need now.
+# A database role that may call all of these has the Laneway role, granted by any version: no other
+# Laneway role may call them all. Workers and servers of a new version start before the grants run
+# again, so `migrate` grants them what they need now.
 _MARKS: Final = {
     "server": frozenset({
         "adopt_type", "bury", "cancel", "claim", "heartbeat", "lane_of", "lead", "measure",
@@ -52,14 +52,14 @@ class Privilege(NamedTuple):
 
 
 def privileges(role: str) -> frozenset[Privilege]:
-    """Everything a role holds besides the use of the schema."""
+    """All privileges of a role besides usage of the schema."""
     lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
     lines += [*EVERYONE, *(PUBLIC_VIEW if "jobs/list_jobs" in ROLES[role] else ())]
     return frozenset(expand(lines))
 
 
 def needed(role: str) -> frozenset[Privilege]:
-    """What programs of this version need of it: without what only the version before needs."""
+    """The privileges that this version needs, without those only for the previous version."""
     lines = [line for name in ROLES[role] for line in STATEMENTS[name] if line not in EARLIER]
     return frozenset(expand([*lines, *EVERYONE]))
 
@@ -76,26 +76,28 @@ def expand(lines: Iterable[str]) -> Iterable[Privilege]:
 
 
 def roles_with(name: str) -> list[str]:
-    """The Laneway roles that hold a right on the table, sequence or function of this name."""
+    """The Laneway roles with a right on the table, sequence or function of this name."""
     every = name == "laneway"
     return [role for role in ROLES if every or any(p.name == name for p in privileges(role))]
 
 
 def grants_script(roles: Sequence[str], to: str, owner: str) -> str:
-    """The SQL of `grants` in one transaction: programs at work never meet a part of it."""
+    """The SQL of `grants` in one transaction: running programs never see half of it."""
     return f"begin;\n{grants(roles, to, owner)}commit;\n"
 
 
 def grants(roles: Sequence[str], to: str, owner: str) -> str:
-    """SQL that gives a database role what the named Laneway roles need, and nothing else."""
+    """SQL that grants a database role what these Laneway roles need, and nothing else."""
     for role in roles:
         if role not in ALL_ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ALL_ROLES)}, not {role!r}")
         if role in OWNING_ROLES and len(roles) > 1:
-            raise InvalidInput("role", f"{role} stands alone: give it its own database role")
+            raise InvalidInput(
+                "role", f"{role} needs a separate database role, without other roles"
+            )
     for field, name in (("to", to), ("owner", owner)):
         check_text(name, field, max_bytes=NAME_BYTES)
-        # The name of the role stands inside a dollar-quoted block and a comment ends at a line.
+        # The name appears in a dollar-quoted block and in a comment, which ends at a line break.
         if not name.isprintable() or "$" in name:
             raise InvalidInput(field, "must be printable text without '$'")
     lines = [f"-- {', '.join(roles)}: run it in Laneway's database as a superuser or its owner."]
@@ -107,15 +109,15 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
     if wanted:
         lines += _render(wanted, to)
     if "server" in roles:
-        lines.append(_say(_ROW_SECURITY, name=Identifier(to)))
+        lines.append(_format(_ROW_SECURITY, name=Identifier(to)))
     return "\n".join(lines) + "\n"
 
 
 def kept(role: str, functions: Iterable[str]) -> list[str]:
-    """SQL that lets a database role call these functions, with what they touch in this version.
+    """SQL that lets a database role call these functions, with all rights they need now.
 
-    `role` is quoted. A role that could call a function before an upgrade can call it afterwards.
-    One that holds all functions of a worker or server gets what that role needs now.
+    `role` is quoted. A role keeps the functions that it could call before an upgrade. A role with
+    all functions of a worker or server gets what that Laneway role needs now.
     """
     callable_now = [name for name in functions if name in FUNCTIONS]
     callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
@@ -126,18 +128,18 @@ def kept(role: str, functions: Iterable[str]) -> list[str]:
     return _granting(wanted, role)
 
 
-def _say(text: SQL, **names: Composable) -> str:
+def _format(text: SQL, **names: Composable) -> str:
     return text.format(**names).as_string(None)
 
 
 _TAKE_OVER: Final = SQL("""\
--- Owns the schema and everything in it. Give it no login; the migrator acts as it.
+-- Owns the schema and everything in it. It needs no login: the migrator acts as it.
 do $owner$
 declare
     thing text;
 begin
     execute format('grant create on database %I to %I', current_database(), {name});
-    -- On an empty database, `laneway db migrate` of the migrator creates it.
+    -- On an empty database, the migrator creates the schema with `laneway db migrate`.
     if to_regnamespace('laneway') is null then
         return;
     end if;
@@ -154,18 +156,18 @@ begin
     alter schema laneway owner to {owner};
     revoke execute on all functions in schema laneway from public;
 end $owner$;
--- Functions are for those they are granted to, those of later migrations too.
+-- Only grantees may call functions, also those of later migrations.
 alter default privileges for role {owner} revoke execute on functions from public;""")
 
 
-# What no policy allows, row-level security hides, so everybody is allowed everything, and the
-# server's role is restricted. views.sql says the same again, for views do not heed policies.
+# Row-level security hides rows that no policy allows: one policy allows all rows to all roles, a
+# second one restricts the server's role. views.sql repeats it, because views ignore policies.
 _ROW_SECURITY: Final = SQL("""\
--- A second line behind the server's own checks: in a transaction that narrows itself with
--- `set local laneway.workspaces`, it sees and stores jobs of those workspaces only. Others are
--- not bound, but for this: where a role is neither owner nor has bypassrls, batches are stored
--- by INSERT, because COPY refuses. Locks laneway.jobs for a moment: where that takes longer than
--- 200 ms, it fails rather than keeping submits waiting. Run it again then.
+-- A second line of defense behind the server's checks: in a transaction with
+-- `set local laneway.workspaces`, the server sees and stores only jobs of those workspaces. Other
+-- roles are not restricted, but unless they own the table or have bypassrls, they store batches by
+-- INSERT, because COPY is refused. This locks laneway.jobs briefly: if it cannot get the lock
+-- within 200 ms, it fails instead of delaying submits. Then run it again.
 do $policy$
 begin
     perform set_config('lock_timeout', '200ms', true);
@@ -181,26 +183,26 @@ end $policy$;""")
 
 
 def _owner(to: str) -> list[str]:
-    return [_say(_TAKE_OVER, name=Literal(to), owner=Identifier(to))]
+    return [_format(_TAKE_OVER, name=Literal(to), owner=Identifier(to))]
 
 
 def _migrator(to: str, owner: str) -> list[str]:
     names = {"to": Identifier(to), "owner": Identifier(owner)}
     return [
-        "-- Logs in and runs `laneway db migrate`; what it creates belongs to the owner.",
-        _say(SQL("grant {owner} to {to};"), **names),
-        _say(SQL("alter role {to} set role to {owner};"), **names),
+        "-- Logs in and runs `laneway db migrate`; the owner owns what it creates.",
+        _format(SQL("grant {owner} to {to};"), **names),
+        _format(SQL("alter role {to} set role to {owner};"), **names),
     ]
 
 
 def _render(wanted: set[Privilege], to: str) -> list[str]:
     grantee = Identifier(to)
-    lines = ["-- Exactly what its statements need; rights of an earlier version go first."]
+    lines = ["-- Exactly what its statements need, after removing the rights of earlier versions."]
     lines += [
-        _say(SQL("revoke all on all {kind} in schema laneway from {to};"), kind=kind, to=grantee)
+        _format(SQL("revoke all on all {kind} in schema laneway from {to};"), kind=kind, to=grantee)
         for kind in (SQL("tables"), SQL("sequences"), SQL("functions"))
     ]
-    lines.append(_say(SQL("grant usage on schema laneway to {to};"), to=grantee))
+    lines.append(_format(SQL("grant usage on schema laneway to {to};"), to=grantee))
     return lines + _granting(wanted, grantee.as_string(None))
 
 

@@ -1,4 +1,4 @@
-"""Jobs that several requests submit at once, as statements of one transaction."""
+"""Jobs of several concurrent requests, submitted by one statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Request = tuple[NewJob, Actor, Quota | None]
 
 
 def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
-    """Stores the jobs, none of which has a unique_key, and the act of each; answers them."""
+    """Stores jobs without unique_key and an audit entry for each; returns the jobs."""
     text = ",".join(_text(*request) for request in requests)
     return Statement(
         "jobs/submit_requests",
@@ -25,7 +25,7 @@ def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
 
 
 def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "id": str(job.id),
         "job_type": job.job_type,
         "priority": job.priority,
@@ -46,7 +46,7 @@ def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
         "address": actor.address,
     }
     if quota is not None:
-        told |= {"bytes": len(job.payload.encode()), **quota.params()}
-    said = json.dumps({name: value for name, value in told.items() if value is not None})
-    # The payload is JSON text already: checked, and perhaps large.
-    return f'{said[:-1]},"payload":{job.payload}}}'
+        fields |= {"bytes": len(job.payload.encode()), **quota.params()}
+    text = json.dumps({name: value for name, value in fields.items() if value is not None})
+    # The payload is already JSON text: checked, and perhaps large.
+    return f'{text[:-1]},"payload":{job.payload}}}'

@@ -1,6 +1,6 @@
-"""Looks at the server rather than at jobs: is it there, what stands between, what holds it back.
+"""Checks of the database server: reachability, poolers, blockers, sizes and rights.
 
-The probes open plain connections of their own, because they ask about connections.
+The probes open separate plain connections, because they test connections.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROBE_S = 3.0
 
 
 class ServerState(NamedTuple):
-    """What the server says of itself; `now` is its clock."""
+    """Version and role of the server; `now` is its clock."""
 
     version: str
     version_number: int
@@ -48,7 +48,7 @@ def read_server() -> Statement[ServerState]:
 
 
 def current_role() -> Statement[str]:
-    """The database role whose rights statements have."""
+    """The database role that statements run as."""
     return Statement("health/read_role", scalar)
 
 
@@ -58,28 +58,28 @@ def oldest_snapshot() -> Statement[OldSnapshot | None]:
     )
 
 
-# A claim holds its locks for milliseconds.
+# Much longer than a claim, which holds its locks for milliseconds.
 _BLOCKS_FOR_S = 1.0
 
 
 def find_blockers(*, age_s: float = _BLOCKS_FOR_S) -> Statement[list[Blocker]]:
-    """Sessions that have held what claims lock for this long, the oldest first."""
+    """Sessions that have held locks needed by claims for this long, oldest first."""
     return Statement(
         "health/find_blockers", lambda rows: [Blocker(*row) for row in rows], {"age": age_s}
     )
 
 
 class LostSample(NamedTuple):
-    """Jobs in no state among those looked at; `is_whole`: there are no others."""
+    """Jobs without a state in a sample; `is_whole`: the sample covers all jobs."""
 
     ids: list[UUID]
     is_whole: bool
 
 
 def find_lost(*, newest: int, places: int, each: int) -> Statement[LostSample]:
-    """Jobs that are in no state, as after some tables were truncated or restored.
+    """Jobs without a state, as after some tables were truncated or restored.
 
-    Looks at the newest jobs, and at some in each of a number of places spread over the others.
+    Checks the newest jobs, and some jobs at each of several places spread over the others.
     """
     return Statement(
         "health/find_lost",
@@ -89,14 +89,14 @@ def find_lost(*, newest: int, places: int, each: int) -> Statement[LostSample]:
 
 
 class LostAmong(NamedTuple):
-    """Numbers of jobs in no state, and after which number the next look starts."""
+    """Sequence numbers of jobs without a state, and the number after which to continue."""
 
     numbers: list[int]
     next_after: int | None
 
 
 def look_for_lost(*, after: int, look: int) -> Statement[LostAmong]:
-    """Jobs that are in no state among `look` jobs after one."""
+    """Jobs without a state among the `look` jobs after one."""
 
     def decode(rows: list[Row]) -> LostAmong:
         stopped = rows[-1][0] if rows and rows[-1][1] is None else None
@@ -106,19 +106,19 @@ def look_for_lost(*, after: int, look: int) -> Statement[LostAmong]:
 
 
 def end_lost(numbers: Sequence[int]) -> Statement[list[UUID]]:
-    """Ends those of the jobs that are in no state as failed; answers which."""
+    """Fails those of the jobs that have no state; returns their ids."""
     return Statement(
         "health/end_lost", lambda rows: [row[0] for row in rows], {"seqs": list(numbers)}
     )
 
 
 def recount_usage() -> Statement[int]:
-    """Mends counters of slots and limits; answers how many differed from the leases."""
+    """Corrects counters of slots and limits; returns how many differed from the leases."""
     return Statement("health/recount_usage", scalar)
 
 
 class Sizes(NamedTuple):
-    """How large the database is, and our tables in it, the largest first."""
+    """Sizes of the database and of Laneway's tables, largest first."""
 
     bytes: int
     tables: list[TableSize]
@@ -132,7 +132,7 @@ def measure_tables() -> Statement[Sizes]:
 
 
 class UnhandledType(NamedTuple):
-    """A job type that no live worker handles in its lane, and how long its first job has waited."""
+    """A job type without a live worker in its lane, and how long its first job has waited."""
 
     job_type: str
     lane: str
@@ -140,14 +140,14 @@ class UnhandledType(NamedTuple):
 
 
 def find_unhandled(*, most: int) -> Statement[list[UnhandledType]]:
-    """Job types that no live worker handles in their lane, among the first `most` with due jobs."""
+    """Job types without a live worker in their lane, among the first `most` with due jobs."""
     return Statement(
         "health/find_unhandled", lambda rows: [UnhandledType(*row) for row in rows], {"most": most}
     )
 
 
 class Lapsed(NamedTuple):
-    """Leases over their time that nobody took back yet."""
+    """Lapsed leases that are not reclaimed yet."""
 
     leases: int
     oldest_s: float | None
@@ -158,7 +158,7 @@ def count_lapsed() -> Statement[Lapsed]:
 
 
 class Rights(NamedTuple):
-    """What others may do in the schema that they should not."""
+    """Rights in the schema that are too wide."""
 
     open_definers: list[str]
     open_functions: list[str]
@@ -167,7 +167,7 @@ class Rights(NamedTuple):
 
 
 def read_rights() -> Statement[Rights]:
-    """Functions that everybody may call, and roles that write past functions."""
+    """Functions open to all roles, and roles that can bypass functions."""
 
     def decode(rows: list[Row]) -> Rights:
         def named(kind: str, is_definer: bool) -> list[str]:
@@ -182,17 +182,17 @@ def read_rights() -> Statement[Rights]:
 
 
 def check_conninfo(dsn: str) -> None:
-    """Refuses a DSN that libpq cannot read, without repeating any of it: it may hold a password."""
+    """Refuses a DSN that libpq cannot parse, without quoting it: it may hold a password."""
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         raise ConfigError(
-            "database_url: PostgreSQL cannot read it; write postgresql://user@host:port/database"
+            "database_url: cannot be parsed; use postgresql://user@host:port/database"
         ) from None
 
 
 def libpq_environment(dsn: str) -> dict[str, str]:
-    """The DSN as variables of libpq's own programs: an argument would show its password to `ps`."""
+    """The DSN as environment variables for libpq programs: `ps` would show arguments."""
     check_conninfo(dsn)
     variables = {
         option.keyword.decode(): option.envvar.decode()
@@ -216,7 +216,7 @@ async def _connected(dsn: str, **options: Any) -> AsyncIterator[AsyncConnection[
 
 
 def _plain(dsn: str, timeout_s: int) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
-    """Without anything a pooler could refuse."""
+    """A connection without options that a pooler could refuse."""
     return _connected(
         dsn,
         autocommit=True,
@@ -228,9 +228,9 @@ def _plain(dsn: str, timeout_s: int) -> AbstractAsyncContextManager[AsyncConnect
 
 
 async def reach(dsn: str, settings: Settings) -> None:
-    """Returns when the server takes our connections, or raises with its own words at once.
+    """Connects once; raises the server's error at once.
 
-    A pool would go on trying until its deadline and then only say that time is over.
+    A pool would retry until its timeout and hide the cause.
     """
     check_conninfo(dsn)
     with translated():
@@ -239,46 +239,46 @@ async def reach(dsn: str, settings: Settings) -> None:
 
 
 async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
-    """What the server says of itself, and how long it took to say so."""
+    """The state of the server and the round-trip time in seconds."""
     async with _plain(dsn, timeout_s) as conn:
-        asked = time.monotonic()
+        started = time.monotonic()
         state = await run_on(conn, read_server())
-        return state, time.monotonic() - asked
+        return state, time.monotonic() - started
 
 
 def settings_named(names: Sequence[str]) -> Statement[dict[str, str]]:
-    """The values of settings in the session that runs it."""
+    """Settings of the session that runs the statement."""
     return Statement(
         "health/read_settings", lambda rows: {row[0]: row[1] for row in rows}, {"names": [*names]}
     )
 
 
 async def read_settings(dsn: str, timeout_s: int, names: Sequence[str]) -> dict[str, str]:
-    """Settings as a plain session of this role gets them."""
+    """Settings of a plain session of this role."""
     async with _plain(dsn, timeout_s) as conn:
         return await run_on(conn, settings_named(names))
 
 
 async def sees_transaction_pooler(dsn: str, timeout_s: int) -> bool:
-    """Whether two clients are given one and the same server process between transactions."""
+    """Whether two clients share one server process between transactions."""
     async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
         return await pooler.is_shared(first, second)
 
 
 async def find_pooler(dsn: str, timeout_s: int) -> Literal["transaction", "session"] | None:
-    """How a pooler that stands between us and PostgreSQL pools; None: there is none."""
+    """The mode of a pooler in front of PostgreSQL; None: no pooler."""
     async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
         if await pooler.is_shared(first, second):
             return "transaction"
         return "session" if await pooler.is_between(first) else None
 
 
-async def hears_notifications(dsn: str, timeout_s: int) -> bool:
-    """Whether a notification reaches a connection that listens, while it is idle."""
+async def receives_notifications(dsn: str, timeout_s: int) -> bool:
+    """Whether a notification reaches an idle listening connection."""
     token = uuid4().hex
     channel = f"laneway_probe_{token}"
-    async with _plain(dsn, timeout_s) as listener, _plain(dsn, timeout_s) as speaker:
+    async with _plain(dsn, timeout_s) as listener, _plain(dsn, timeout_s) as sender:
         await listener.execute(SQL("listen {}").format(Identifier(channel)))
-        await speaker.execute("select pg_notify(%s, %s)", [channel, token])
-        heard = [n.payload async for n in listener.notifies(timeout=PROBE_S, stop_after=1)]
-    return heard == [token]
+        await sender.execute("select pg_notify(%s, %s)", [channel, token])
+        received = [n.payload async for n in listener.notifies(timeout=PROBE_S, stop_after=1)]
+    return received == [token]

@@ -14,7 +14,7 @@ NEWEST = 2**63 - 1
 
 
 def state_of(text: str | None, *, as_text: bool = False) -> Any:
-    """The settings; one that Python cannot read must not hide the history of all others.
+    """Decodes a state; an unreadable one must not hide the rest of the history.
 
     With `as_text`, large ones are `StoredJson`.
     """
@@ -43,7 +43,7 @@ def listing(
     before: int = NEWEST,
     as_text: bool = False,
 ) -> Statement[list[Change]]:
-    """Changes with ids under `before`, newest first; `as_text`: large states as `StoredJson`."""
+    """Changes with ids below `before`, newest first; `as_text`: large states as `StoredJson`."""
     return Statement(
         "history/list_changes",
         lambda rows: [_change(row, as_text=as_text) for row in rows],
@@ -53,7 +53,10 @@ def listing(
 
 
 class RollbackAnswer(NamedTuple):
-    """done (as the change `id`), same, needed (`hindrance`: by what), no_object or no_change."""
+    """The result: done (as the change `id`), same, needed, no_object or no_change.
+
+    `hindrance`: for needed, what still needs the object.
+    """
 
     answer: str
     id: int | None
@@ -70,12 +73,12 @@ def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[Rollba
 
 
 def workspace_of(change: int) -> Statement[str | None]:
-    """The workspace of the object that a change is about, without reading its whole state."""
+    """The workspace of the changed object, without reading its whole state."""
     return Statement("history/read_workspace", lambda rows: rows[0][0], {"id": change})
 
 
-def own(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
-    """The changes that the transaction it runs in has made so far, oldest first.
+def own_changes(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
+    """The changes that the current transaction has made so far, oldest first.
 
     With `as_text`, large states are `StoredJson`.
     """

@@ -20,7 +20,7 @@ class Holder(NamedTuple):
 def hold(
     hold_id: UUID, holder: Holder, names: Sequence[str], rank: int, lease_s: float
 ) -> Statement[LimitGrant]:
-    """Holds one of each limit, all or none; the answer is granted or full."""
+    """Acquires one of each limit, all or none; the answer is granted or full."""
     return Statement(
         "limits/hold_limit",
         lambda rows: LimitGrant(*rows[0]),
@@ -36,14 +36,14 @@ def hold(
 
 
 class Holders(NamedTuple):
-    """A limit, how many may hold it at once, and some who do."""
+    """A limit, its maximum of concurrent holders, and some of the holders."""
 
     name: str
     max_concurrent: int | None
     holders: list[str]
 
     def __str__(self) -> str:
-        return f"{self.name} is held by {', '.join(self.holders) or 'nobody now'}"
+        return f"{self.name} is held by {', '.join(self.holders) or 'no process now'}"
 
 
 def find_holders(names: Sequence[str], most: int = 5) -> Statement[list[Holders]]:
@@ -55,7 +55,7 @@ def find_holders(names: Sequence[str], most: int = 5) -> Statement[list[Holders]
 
 
 def renew(holds: Collection[UUID], lease_s: float) -> Statement[set[UUID]]:
-    """Renews leases; answers those that had lapsed."""
+    """Renews leases; returns those that had lapsed."""
     return Statement(
         "limits/renew_holds",
         lambda rows: {row[0] for row in rows},
@@ -64,5 +64,5 @@ def renew(holds: Collection[UUID], lease_s: float) -> Statement[set[UUID]]:
 
 
 def drop(holds: Collection[UUID]) -> Statement[int]:
-    """Gives back what they hold; answers how many held something."""
+    """Releases the limits of these holds; returns how many held one."""
     return Statement("limits/drop_holds", scalar, {"holds": list(holds)})

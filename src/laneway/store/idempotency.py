@@ -1,4 +1,4 @@
-"""Answers to requests with an Idempotency-Key, as statements of the transaction they belong to."""
+"""Responses to requests with an Idempotency-Key, as statements of the request's transaction."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from laneway.store.statement import Statement, nothing, scalar
 
 
 class KeptResponse(NamedTuple):
-    """The first answer, and the digest of the request it was given to.
+    """The first response, and the digest of its request.
 
-    Without a status the request has only begun, and `body` tells how far it came.
+    Without a status the request has only begun; `body` then holds its progress.
     """
 
     digest: bytes
@@ -25,12 +25,12 @@ class KeptResponse(NamedTuple):
 
 
 def lock(principal_id: UUID, key: str) -> Statement[bool]:
-    """Whether this transaction is the only one that answers the key."""
+    """Locks the key if it is free; returns whether this transaction has it."""
     return Statement("idempotency/lock_key", scalar, {"principal": principal_id, "key": key})
 
 
-def await_turn(principal_id: UUID, key: str) -> Statement[None]:
-    """Waits until this transaction is the only one that answers the key."""
+def wait_for_lock(principal_id: UUID, key: str) -> Statement[None]:
+    """Locks the key, after waiting for other transactions that have it."""
     return Statement("idempotency/await_key", nothing, {"principal": principal_id, "key": key})
 
 
@@ -42,14 +42,14 @@ def read(principal_id: UUID, key: str) -> Statement[KeptResponse | None]:
     )
 
 
-def keep(principal_id: UUID, key: str, answer: KeptResponse) -> Statement[None]:
+def keep(principal_id: UUID, key: str, response: KeptResponse) -> Statement[None]:
     return Statement(
         "idempotency/keep_answer",
         nothing,
-        {"principal": principal_id, "key": key, **answer._asdict()},
+        {"principal": principal_id, "key": key, **response._asdict()},
     )
 
 
 def forget(principal_id: UUID, key: str) -> Statement[None]:
-    """What has begun may begin anew."""
+    """Forgets a request that has only begun, so that it may start again."""
     return Statement("idempotency/forget_begun", nothing, {"principal": principal_id, "key": key})

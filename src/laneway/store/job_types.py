@@ -1,4 +1,4 @@
-"""Published job types and who publishes them, as statements."""
+"""Published job types and their publishers, as statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Final
 from laneway.domain.job_type import PublishedType, Publisher
 from laneway.store.statement import Row, Statement, nothing
 
-# An application that is run once a month should not be taken for gone.
 _PUBLISHER: Final = (
     "job_type", "application", "first_at", "published_at", "seen_at", "is_stale",
 )  # fmt: skip
@@ -22,16 +21,17 @@ _COLUMNS = (
 
 
 def _read(row: Row) -> PublishedType:
-    told = dict(zip(_COLUMNS, row, strict=True))
-    told["arguments"] = None if told["arguments"] is None else json.loads(told["arguments"])
-    told["limits"] = tuple(told["limits"])
-    return PublishedType(**told)
+    fields = dict(zip(_COLUMNS, row, strict=True))
+    arguments = fields["arguments"]
+    fields["arguments"] = None if arguments is None else json.loads(arguments)
+    fields["limits"] = tuple(fields["limits"])
+    return PublishedType(**fields)
 
 
 def listing(
     lanes: Collection[str] | None, *, limit: int, after: str | None = None
 ) -> Statement[list[PublishedType]]:
-    """Published types of the lanes (None: any) by name, those after the one named."""
+    """Published types of the lanes (None: any) by name, after the given name."""
     return Statement(
         "job_types/list_types",
         lambda rows: [_read(r) for r in rows],
@@ -46,7 +46,7 @@ def publishers(
     limit: int,
     after: tuple[str, str] = ("", ""),
 ) -> Statement[list[Publisher]]:
-    """Applications with the job types they publish (None: any), those after the pair named."""
+    """Applications and the job types they publish (None: any), after the given pair."""
     return Statement(
         "job_types/list_publishers",
         lambda rows: [Publisher(**dict(zip(_PUBLISHER, row, strict=True))) for row in rows],
@@ -61,7 +61,7 @@ def publishers(
 
 
 def forget_publisher(application: str, job_type: str | None) -> Statement[list[str]]:
-    """Forgets an application's policy of one job type, or of all; answers which it were."""
+    """Deletes an application's policy for one job type or all; returns the job types."""
     return Statement(
         "job_types/forget_publisher",
         lambda rows: sorted(row[0] for row in rows),
@@ -70,7 +70,7 @@ def forget_publisher(application: str, job_type: str | None) -> Statement[list[s
 
 
 def see_publishers(pairs: Collection[tuple[str, str]]) -> Statement[None]:
-    """Says of these (job type, application) that the application still has the type."""
+    """Records that applications still publish these (job type, application) pairs."""
     return Statement(
         "job_types/see_publishers",
         nothing,

@@ -1,4 +1,4 @@
-"""Jobs: submit, read, and the operator's verbs, as statements."""
+"""Jobs, as statements: submit, read, and the operator's actions."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ VIEW_COLUMNS = (
     "last_progress_at",
     "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
 )  # fmt: skip
-# Attempts that a job is shown with; the others are read page by page.
+# Attempts shown with a job; older ones are read page by page.
 MOST_ATTEMPTS = 50
-# Log lines that are read of each attempt, and of all attempts of a page.
+# Log lines read per attempt, and for all attempts of a page.
 MOST_LINES_EACH = 200
 MOST_LINES = 1000
-# How far one search goes: rows it looks at, dearer ones counting for more. Some 30 ms.
+# Rows that one search reads, with expensive rows counting more: about 30 ms.
 LOOK = 30_000
-# Of jobs that await an approval, each is read as a whole.
+# Jobs that await an approval are read completely, so fewer of them.
 LOOK_AWAITING = 1000
 _keeps_text: ContextVar[bool] = ContextVar("keeps_text", default=False)
 
 
 class SubmitResult(NamedTuple):
-    """The answer to a submit."""
+    """The result of a submit."""
 
     id: UUID
     status: str
@@ -51,7 +51,7 @@ class SubmitResult(NamedTuple):
 
 
 def submit(job: NewJob, *, wake: bool = False) -> Statement[SubmitResult]:
-    """One job, in the transaction of the connection it runs on."""
+    """Submits one job in the transaction of the connection."""
     return Statement(
         "jobs/submit_job",
         lambda rows: SubmitResult(*rows[0]),
@@ -85,7 +85,7 @@ def _key_params(jobs: Sequence[NewJob]) -> dict[str, object]:
 
 
 def reserve_keys(jobs: Sequence[NewJob], seqs: Sequence[int]) -> Statement[set[int]]:
-    """Takes the unique keys of new jobs; answers the numbers that got theirs."""
+    """Takes the unique keys of new jobs; returns the sequence numbers that got theirs."""
     return Statement(
         "jobs/reserve_keys",
         lambda rows: {r[0] for r in rows},
@@ -94,7 +94,7 @@ def reserve_keys(jobs: Sequence[NewJob], seqs: Sequence[int]) -> Statement[set[i
 
 
 def find_keys(jobs: Sequence[NewJob]) -> Statement[dict[tuple[str, str, str], UUID]]:
-    """The live jobs that hold the unique keys of these."""
+    """The live jobs that hold the unique keys of these jobs."""
     return Statement(
         "jobs/find_keys",
         lambda rows: {(r[0], r[1], r[2]): r[3] for r in rows},
@@ -103,44 +103,44 @@ def find_keys(jobs: Sequence[NewJob]) -> Statement[dict[tuple[str, str, str], UU
 
 
 class FoundState(NamedTuple):
-    """The state an operator's verb met (None: no such job) and whom or what it concerns."""
+    """The state an operator's action found (None: unknown job), its subject and its workspace."""
 
     found_in: str | None
     concerns: Any = None
     workspace: str | None = None
 
 
-def _met(rows: list[Row]) -> FoundState:
+def _found_state(rows: list[Row]) -> FoundState:
     return FoundState(*rows[0]) if rows else FoundState(None)
 
 
 def cancel(
     job_id: UUID, by: str | None, reason: str | None, only: CancelOnly | None = None
 ) -> Statement[FoundState]:
-    """Cancels a queued job, or asks the worker of a running one to stop (`concerns`: its id).
+    """Cancels a queued job, or requests the worker of a running one to stop (`concerns`: its id).
 
-    `only` does nothing to a job that is found otherwise.
+    `only` restricts it to jobs in that condition.
     """
-    given = {"id": job_id, "by": by, "reason": reason and redact(reason), "only": only}
-    return Statement("jobs/cancel_job", _met, given)
+    params = {"id": job_id, "by": by, "reason": reason and redact(reason), "only": only}
+    return Statement("jobs/cancel_job", _found_state, params)
 
 
 def reprioritize(job_id: UUID, priority: int) -> Statement[FoundState]:
-    return Statement("jobs/reprioritize_job", _met, {"id": job_id, "priority": priority})
+    return Statement("jobs/reprioritize_job", _found_state, {"id": job_id, "priority": priority})
 
 
 def retry(job_id: UUID) -> Statement[FoundState]:
-    """Lets a failed or cancelled job wait again (`concerns`: its job type)."""
-    return Statement("jobs/retry_job", _met, {"id": job_id})
+    """Queues a failed or cancelled job again (`concerns`: its job type)."""
+    return Statement("jobs/retry_job", _found_state, {"id": job_id})
 
 
 def delete(job_id: UUID) -> Statement[UUID | None]:
-    """Deletes a job that has ended; None when there is none or it has not."""
+    """Deletes an ended job; None when it does not exist or has not ended."""
     return Statement("jobs/delete_job", scalar, {"id": job_id})
 
 
 def wait(job_id: UUID) -> Statement[tuple[str, str | None, str | None] | None]:
-    """Status, result and error text of a job, cheaply."""
+    """Status, result and error text of a job, by a cheap query."""
     return Statement(
         "jobs/wait_job",
         cast("Callable[[list[Row]], tuple[str, str | None, str | None] | None]", one),
@@ -152,7 +152,7 @@ def wait(job_id: UUID) -> Statement[tuple[str, str | None, str | None] | None]:
 def large_json_as_text() -> Iterator[None]:
     """Keep large payloads, results and checkpoints of jobs as `StoredJson` within this block.
 
-    For callers that only pass them on: parsing a megabyte keeps an event loop for 100 ms.
+    For callers that only pass them on: parsing a megabyte blocks an event loop for 100 ms.
     """
     token = _keeps_text.set(True)
     try:
@@ -162,7 +162,7 @@ def large_json_as_text() -> Iterator[None]:
 
 
 def _read(text: str | None, *, as_text: bool = False) -> Any:
-    """The JSON value, or its text where Python cannot read it: one job must not spoil a list."""
+    """The JSON value, or its text if Python cannot parse it: one job must not break a list."""
     if text is None:
         return None
     kept = stored_json(text) if as_text else None
@@ -188,12 +188,12 @@ def _error(value: Any) -> JobError | None:
 
 
 def read_job(row: Row, *, as_text: bool | None = None) -> Job:
-    """A row of the view as a job; `as_text=None`: as `large_json_as_text` has it here."""
+    """Decodes a row of the view; `as_text=None`: as set by `large_json_as_text`."""
     keeps_text = _keeps_text.get() if as_text is None else as_text
     v = dict(zip(VIEW_COLUMNS, row, strict=True))
     del v["seq"]
     v["cancelled_by"] = v.pop("cancel_by")
-    # Our own doors have redacted it; SQL and workers of older versions have not.
+    # Reasons from SQL and from workers of older versions are not redacted yet.
     if v["cancel_reason"] is not None:
         v["cancel_reason"] = redact(v["cancel_reason"])
     for name in ("payload", "result", "checkpoint"):
@@ -236,7 +236,7 @@ def _attempt(row: Row) -> Attempt:
 def get_attempts(
     job_id: UUID, *, limit: int = MOST_ATTEMPTS, before: int | None = None
 ) -> Statement[list[Attempt]]:
-    """The newest before an attempt, in order; each with its newest log lines."""
+    """The newest attempts before one, in order, each with its newest log lines."""
     return Statement(
         "jobs/get_attempts",
         lambda rows: [_attempt(r) for r in rows],
@@ -251,9 +251,10 @@ def get_attempts(
 
 
 class JobRows(NamedTuple):
-    """Jobs in the order of their list, and where the next page starts.
+    """A page of jobs, and the start of the next page.
 
-    `looked_back_to` is when the job was submitted where a search stopped before the page was full.
+    `looked_back_to`: for a search that stopped before the page was full, the submit time of the
+    last job that it read.
     """
 
     items: list[Job]
@@ -267,19 +268,19 @@ def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, obj
     params["within"] = _terms(wanted.within)
     params["private"] = _terms(wanted.private)
     if wanted.within is not None and wanted.workspace is None:
-        # An index knows workspaces, the terms are looked at row by row.
-        places = {term.workspace for term in wanted.within.terms}
-        params["workspace"] = places.pop() if len(places) == 1 else None
+        # Workspaces have an index; the terms are checked row by row.
+        workspaces = {term.workspace for term in wanted.within.terms}
+        params["workspace"] = workspaces.pop() if len(workspaces) == 1 else None
     return {**params, "limit": limit, "before": before if before is not None else 2**63 - 1}
 
 
 def _terms(within: Reach | None) -> str | None:
-    """What narrows nothing must also cost nothing."""
+    """The terms as JSON; None when they do not restrict anything, to skip the check."""
     return None if within is None or within.is_whole else json.dumps(within.to_list())
 
 
 def _page(rows: list[Row], limit: int) -> JobRows:
-    """Two columns say where the search stopped, and only in a last row without a job."""
+    """Decodes a page; a last row without a job tells where the search stopped."""
     if rows and rows[-1][0] is not None:
         return JobRows([read_job(r[2:]) for r in rows[:-1]], rows[-1][0], rows[-1][1])
     return JobRows([read_job(r[2:]) for r in rows], rows[-1][2] if len(rows) == limit else None)
@@ -288,15 +289,15 @@ def _page(rows: list[Row], limit: int) -> JobRows:
 def listing(
     wanted: JobFilter, *, limit: int = 50, before: int | None = None, look: int | None = None
 ) -> Statement[JobRows]:
-    """A page of jobs, newest first; a search that would take long ends before the page is full."""
+    """A page of jobs, newest first; an expensive search ends before the page is full."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
     return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params, may_be_large=True)
 
 
 class MatchingIds(NamedTuple):
-    """Numbers and ids of jobs in the order of their list, and where the next page starts.
+    """A page of sequence numbers and ids of jobs, and the start of the next page.
 
-    `looked_back_to` is as of a Page.
+    `looked_back_to` is as in JobRows.
     """
 
     numbers: list[int]
@@ -319,7 +320,7 @@ def _found(rows: list[Row], limit: int) -> MatchingIds:
 def awaiting(
     wanted: JobFilter, *, limit: int = 50, after: int | None = None, look: int | None = None
 ) -> Statement[MatchingIds]:
-    """Which jobs await an approval: one page of them, oldest first."""
+    """One page of jobs that await an approval, oldest first."""
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     del params["status"], params["before"], params["private"]
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
@@ -331,13 +332,13 @@ def awaiting(
 def matching(
     wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
 ) -> Statement[MatchingIds]:
-    """Which jobs match: one page of them, newest first."""
+    """One page of jobs that match, newest first."""
     params = {**_bounded(wanted, limit, before), "look": look or LOOK}
     return Statement("jobs/match_jobs", lambda rows: _found(rows, limit), params)
 
 
 class Counted(NamedTuple):
-    """How many jobs were found; `is_more`: the search stopped, so more may match."""
+    """The number of jobs found; `is_more`: the search stopped early, so more may match."""
 
     matched: int
     is_more: bool
@@ -346,7 +347,7 @@ class Counted(NamedTuple):
 def count(
     wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
 ) -> Statement[Counted]:
-    """How many jobs match, counted up to the limit."""
+    """Counts the jobs that match, up to the limit."""
     return Statement(
         "jobs/count_jobs",
         lambda rows: Counted(*rows[0]),
@@ -355,7 +356,7 @@ def count(
 
 
 def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]]:
-    """How many jobs that match are in each state; what narrows to one job's words is not asked."""
+    """Counts matching jobs per state; ignores filters on the text of single jobs."""
     names = (
         "lane", "job_type", "tag", "workspace", "since", "until", "older_than", "newer_than",
     )  # fmt: skip
@@ -368,5 +369,5 @@ def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]
 
 
 def newest() -> Statement[int]:
-    """The number of the newest job there is; 0 without one."""
+    """The sequence number of the newest job; 0 without one."""
     return Statement("jobs/newest_job", scalar)

@@ -24,11 +24,11 @@ class ControlState:
     _by_type: dict[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = {name: lane.name for lane in self.lanes.values() for name in lane.job_types}
-        object.__setattr__(self, "_by_type", found)
+        lane_by_type = {name: lane.name for lane in self.lanes.values() for name in lane.job_types}
+        object.__setattr__(self, "_by_type", lane_by_type)
 
     def lane_of(self, job_type: str) -> str:
-        """The lane in force for a job type, or for the analyses of one."""
+        """The lane of a job type, or of the analyses of one."""
         if is_analysis(job_type):
             return ANALYSIS_LANE
         return self._by_type.get(job_type, "default")
@@ -50,7 +50,7 @@ def read() -> Statement[ControlState]:
 
 
 class Peek(NamedTuple):
-    """What the idle poll of a worker process learns."""
+    """The result of a worker process's idle poll."""
 
     version: int
     paused: bool
@@ -60,7 +60,7 @@ class Peek(NamedTuple):
 
 
 def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Peek]:
-    """Promotes due delayed jobs and tells which of these types, and in these ranges, have work."""
+    """Promotes due delayed jobs; returns which of these types and ranges have jobs."""
     return Statement(
         "lanes/peek_lanes",
         lambda rows: Peek(*rows[0]),
@@ -70,13 +70,13 @@ def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Pe
             "fresh": array_of_numbers([int(one.fresh) for one in ranges]),
             "los": array_of_numbers([one.lo for one in ranges]),
             "floors": array_of_numbers([one.floor for one in ranges]),
-            "his": array_of_numbers([one.hi for one in ranges]),
+            "highs": array_of_numbers([one.hi for one in ranges]),
         },
     )
 
 
 def find_strays(floors: Sequence[tuple[str, int, int]]) -> Statement[set[str]]:
-    """The job types among (job type, rank, floor) that have a job below."""
+    """The job types among (job type, rank, floor) that have a job below the floor."""
     return Statement(
         "lanes/find_strays",
         lambda rows: {row[0] for row in rows},
@@ -89,12 +89,12 @@ def find_strays(floors: Sequence[tuple[str, int, int]]) -> Statement[set[str]]:
 
 
 def find_horizon() -> Statement[int]:
-    """The number of the first transaction that may still hide a job from claims."""
+    """The id of the oldest transaction that may still hide a job from claims."""
     return Statement("lanes/find_horizon", lambda rows: int(rows[0][0]))
 
 
 def create(lane: Lane, by: str) -> Statement[bool | None]:
-    """Creates a lane unless there is one of that name."""
+    """Creates a lane unless the name is taken."""
     return Statement(
         "lanes/create_lane",
         scalar,
@@ -112,7 +112,7 @@ def create(lane: Lane, by: str) -> Statement[bool | None]:
 
 
 def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | None]:
-    """Changes what `change` names (already validated); None when there is no such lane."""
+    """Changes the columns in `change` (already validated); None for an unknown lane."""
     columns = (
         "job_types",
         "max_slots",
@@ -132,16 +132,16 @@ def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | N
 
 
 def adopt_type(lane: str, job_type: str, by: str) -> Statement[None]:
-    """Puts a type that is in no lane into this one."""
+    """Adds a job type to a lane unless it is in a lane already."""
     return Statement("lanes/adopt_type", nothing, {"lane": lane, "job_type": job_type, "by": by})
 
 
 def adopt_types(
     given: Sequence[tuple[str, str | None]], by: str, like: Lane | None = None
 ) -> Statement[list[str]]:
-    """Creates missing lanes like one, and puts types (lane, type) in no lane there; in one change.
+    """Creates missing lanes like one, and adds (lane, type) pairs of types without a lane.
 
-    Without a type the lane is only created. Answers the lanes created.
+    All in one change. Without a type the lane is only created. Returns the lanes created.
     """
     new = like or Lane("new")
     return Statement(
@@ -160,7 +160,7 @@ def adopt_types(
 
 
 def move_type(lane: str, job_type: str, by: str) -> Statement[list[str]]:
-    """Moves a type, with its waiting jobs, to a lane; answers the lanes that changed."""
+    """Moves a job type with its waiting jobs to a lane; returns the changed lanes."""
     return Statement(
         "lanes/move_type",
         lambda rows: [r[0] for r in rows],
@@ -169,7 +169,7 @@ def move_type(lane: str, job_type: str, by: str) -> Statement[list[str]]:
 
 
 def pause(paused: bool, by: str) -> Statement[None]:
-    """Shuts or opens the pause gate."""
+    """Closes or opens the pause gate."""
     return Statement("control/pause_claims", nothing, {"paused": paused, "by": by})
 
 
@@ -178,7 +178,7 @@ def read_gate() -> Statement[Gate]:
 
 
 class LaneLoad(NamedTuple):
-    """Slots in use of a lane, and one job type that waits in it, if any."""
+    """Used slots of a lane, and one of its waiting job types, if any."""
 
     lane: str
     job_type: str | None
@@ -189,7 +189,7 @@ class LaneLoad(NamedTuple):
 
 
 def measure(bound: int = 10_000) -> Statement[list[LaneLoad]]:
-    """Load per lane and waiting job type; `is_capped`: there are more than `depth`."""
+    """Load per lane and waiting job type; `is_capped`: more than `depth` jobs wait."""
     return Statement(
         "lanes/measure_lanes", lambda rows: [LaneLoad(*r) for r in rows], {"bound": bound}
     )

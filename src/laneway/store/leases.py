@@ -1,4 +1,4 @@
-"""The hot path: claim, settle, heartbeat, report. Every write about running work takes Claims."""
+"""The hot path: claim, settle, heartbeat, report. Every write about a running job takes a Claim."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from laneway.store.statement import Row, Statement, scalar
 
 MIN_RANK = -2_000_000
 MAX_RANK = 2_000_000
-# Of a claim that was not asked for origins.
+# Array columns of a claim without origins.
 _COLUMNS = 10
-# Without and with origins; remote workers are not told of losses.
+# Without and with origins; claims for remote workers return no losses.
 _WITH_LOSSES = (_COLUMNS + 1, _COLUMNS + 3)
 
 
 class Range(NamedTuple):
-    """Rows of one job type to look at: ranks after (lo, floor) up to hi, fresh or returned."""
+    """Waiting rows of one job type to search: ranks after (lo, floor) up to hi.
+
+    `fresh`: jobs never claimed before, else returned ones.
+    """
 
     job_type: str
     group: int
@@ -31,11 +34,10 @@ class Range(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """One claimed job as a worker gets it; payload and checkpoint are still JSON text.
+    """One claimed job; payload and checkpoint are still JSON text.
 
-    `forged`: it was approved, and what would run is no longer what was approved. `waited_s` and
-    `traceparent` only where the claim was asked for them. `losses`: how often it was lost together
-    with others and not charged.
+    `waited_s` and `traceparent`: only for claims with origins. `losses`: how often its worker died
+    without the loss being charged to this job.
     """
 
     claim: Claim
@@ -45,7 +47,7 @@ class Assignment(NamedTuple):
     checkpoint: str | None
     retries: int
     fresh: bool
-    forged: bool = False
+    changed_since_approval: bool = False
     waited_s: float | None = None
     traceparent: str | None = None
     losses: int = 0
@@ -53,10 +55,10 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """What a claim brought; `state` is ok, changed, paused, disabled, full, limited or replaced.
+    """The result of a claim; `state`: ok, changed, paused, disabled, full, limited or replaced.
 
-    `limited`: a limit left some type less room than it may have jobs; `wait_s`: until a rate has
-    room again. `parked`: jobs met and put aside, because another holds their key.
+    `limited`: a limit left a job type fewer slots than it may have jobs; `wait_s`: until a rate
+    allows more. `parked`: jobs put aside, because another job holds their key.
     """
 
     state: str
@@ -72,9 +74,9 @@ class ClaimAnswer:
 
 
 class Verdict(NamedTuple):
-    """How an attempt ended: finish, fail, giveup, snooze, release, cancel, analyzed or confirm.
+    """The end of an attempt: finish, fail, giveup, snooze, release, cancel, analyzed or confirm.
 
-    `apart`: its handler may have finished it before, in a transaction of its own.
+    `may_be_finished`: the handler may already have finished it in its own transaction.
     """
 
     claim: Claim
@@ -83,14 +85,14 @@ class Verdict(NamedTuple):
     error: str | None = None
     delay_s: float | None = None
     ran_s: float | None = None
-    apart: bool = False
+    may_be_finished: bool = False
 
 
 class WriteResult(NamedTuple):
-    """What became of a worker's write: accepted, cancel_requested, fenced or busy.
+    """The result of a worker's write: accepted, cancel_requested, fenced or busy.
 
-    `promoted` is about another job: it got a key, and `status` is its job type; `freed` is about a
-    job type that may have waited for a limit, and `status` is its name.
+    `promoted`: another job got a key; `status` is its job type. `freed`: a limit has capacity
+    again; `status` is a job type that may have waited for it.
     """
 
     seq: int
@@ -131,12 +133,12 @@ def claim(
     origins: bool = False,
     session: UUID | None = None,
 ) -> Statement[ClaimAnswer]:
-    """Claims up to `room` due jobs of a lane; see laneway.claim in the definitions.
+    """Claims up to `room` due jobs of a lane; see laneway.claim in definitions/claim.sql.
 
-    `origins`: tells also how long each has been due, and the trace of its submit. `session`: only
-    while that is the newest of a remote worker; origins are told then, too.
+    `origins`: also returns how long each job was due, and the trace of its submit. `session`:
+    claims only if it is the newest session of a remote worker; includes origins.
     """
-    types, groups, fresh, los, floors, his = zip(*ranges, strict=True)
+    types, groups, fresh, los, floors, highs = zip(*ranges, strict=True)
     name = "leases/claim_with_origins" if origins else "leases/claim_jobs"
     if session is not None:
         name = "remote/claim_jobs"
@@ -154,7 +156,7 @@ def claim(
             "fresh": array_of_numbers([int(one) for one in fresh]),
             "los": array_of_numbers(los),
             "floors": array_of_numbers(floors),
-            "his": array_of_numbers(his),
+            "highs": array_of_numbers(highs),
             "caps": array_of_numbers(caps),
             "busy": busy,
         },
@@ -162,7 +164,7 @@ def claim(
 
 
 def park(job_types: Sequence[str], limit: int) -> Statement[int]:
-    """Puts aside jobs among the next of these types whose key another holds; answers how many."""
+    """Parks the next jobs of these types whose key another job holds; returns how many."""
     return Statement("leases/park_jobs", scalar, {"types": list(job_types), "limit": limit})
 
 
@@ -171,7 +173,7 @@ def _answers(rows: list[Row]) -> list[WriteResult]:
 
 
 def settle(verdicts: Sequence[Verdict]) -> Statement[list[WriteResult]]:
-    """Ends attempts; answers only what is not a plainly accepted finish."""
+    """Ends attempts; returns all results except plainly accepted finishes."""
     claims, kinds, results, errors, delays, ran, _ = zip(*verdicts, strict=True)
     return Statement(
         "leases/settle_jobs",
@@ -189,14 +191,14 @@ def settle(verdicts: Sequence[Verdict]) -> Statement[list[WriteResult]]:
 
 
 def heartbeat(seqs: Sequence[int], attempts: Sequence[int]) -> Statement[list[WriteResult]]:
-    """Renews leases; answers those not plainly renewed."""
+    """Renews leases; returns those not plainly renewed."""
     return Statement(
         "leases/renew_leases", _answers, {"seqs": list(seqs), "attempts": list(attempts)}
     )
 
 
 class Report(NamedTuple):
-    """Progress of an attempt; None leaves what is there."""
+    """Progress of an attempt; None keeps the stored value."""
 
     claim: Claim
     stage: str | None = None
@@ -207,7 +209,7 @@ class Report(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """A log line of an attempt, with its number in it and its age when sent."""
+    """A log line of an attempt, with its line number and its age when sent."""
 
     claim: Claim
     line: int
@@ -217,7 +219,7 @@ class LogEntry(NamedTuple):
 
 
 def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[list[WriteResult]]:
-    """Stores progress, checkpoints and log lines; answers those not plainly accepted."""
+    """Stores progress, checkpoints and log lines; returns those not plainly accepted."""
     return Statement(
         "leases/report_progress",
         _answers,
@@ -240,10 +242,10 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
 
 
 class WatchAnswer(NamedTuple):
-    """One pass of the watchdog; epoch None: this process does not lead.
+    """The result of a watchdog pass; epoch None: this process is not the leader.
 
-    `next_s`: until the next lease lapses, or the leader's own for a process that does not lead.
-    `clock_s` is the database's clock.
+    `next_s`: seconds until the next lease lapses; for a process that is not the leader, until the
+    leadership lapses. `clock_s` is the database's clock.
     """
 
     epoch: int | None
@@ -256,7 +258,7 @@ class WatchAnswer(NamedTuple):
 
 
 def watch(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchAnswer]:
-    """Renews leadership and takes back overdue leases of one lane."""
+    """Renews leadership and reclaims overdue leases of one lane."""
     return Statement(
         "leases/reclaim_leases",
         lambda rows: WatchAnswer(*rows[0]),
@@ -265,11 +267,11 @@ def watch(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchAnswer
 
 
 def resign(holder: UUID) -> Statement[None]:
-    """Gives leadership up, so that another takes it at once."""
+    """Gives up leadership, so that another process takes it at once."""
     return Statement("leases/resign_leader", lambda rows: None, {"holder": holder})
 
 
-def bury(
+def fail_worker(
     worker_id: UUID,
     message: str,
     *,
@@ -277,9 +279,9 @@ def bury(
     culprit: int | None,
     began: Sequence[int] | None = None,
 ) -> Statement[int]:
-    """Ends what a dead worker process held; only its supervisor may say so.
+    """Ends the attempts of a dead worker process; only its supervisor may call it.
 
-    `began`: the jobs whose handlers had been called; None: perhaps all.
+    `began`: the jobs whose handlers had been called; None: unknown, perhaps all.
     """
     return Statement(
         "leases/bury_worker",

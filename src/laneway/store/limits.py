@@ -12,9 +12,9 @@ COLUMNS = ("max_concurrent", "rate_count", "rate_period_s", "scope")
 
 
 class LimitLoad(NamedTuple):
-    """A limit, how often it is held now, and how many due jobs need it.
+    """A limit, its current holders, and the number of due jobs that need it.
 
-    `busiest` is what the site with the most holds: the whole cluster, a host or a process.
+    `busiest`: the holders in the busiest scope: the whole cluster, a host or a process.
     """
 
     limit: Limit
@@ -28,7 +28,7 @@ def _load(row: Row) -> LimitLoad:
 
 
 def read(bound: int, name: str | None = None) -> Statement[list[LimitLoad]]:
-    """All limits by name, or one; more waiting than the bound are told as bound + 1."""
+    """All limits by name, or one; more than `bound` waiting jobs count as bound + 1."""
     return Statement(
         "limits/read_limits",
         lambda rows: [_load(row) for row in rows],
@@ -37,7 +37,7 @@ def read(bound: int, name: str | None = None) -> Statement[list[LimitLoad]]:
 
 
 def find(names: Iterable[str]) -> Statement[set[str]]:
-    """Those of the names that have a limit."""
+    """The names that have a limit."""
     return Statement(
         "limits/find_limits", lambda rows: {row[0] for row in rows}, {"names": list(names)}
     )
@@ -48,13 +48,13 @@ def _changed(rows: list[Row]) -> Limit | None:
 
 
 def create(limit: Limit, by: str) -> Statement[Limit | None]:
-    """Creates a limit; None when there is one of that name, which stays as it is."""
+    """Creates a limit; None when the name is taken."""
     params = {column: getattr(limit, column) for column in COLUMNS}
     return Statement("limits/create_limit", _changed, {"name": limit.name, "by": by, **params})
 
 
 def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Limit | None]:
-    """Changes what `change` names (already validated); None when there is no such limit."""
+    """Changes the columns in `change` (already validated); None for an unknown limit."""
     params = {column: change.get(column) for column in COLUMNS}
     return Statement(
         "limits/tune_limit",
@@ -64,7 +64,7 @@ def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Limit | 
 
 
 class Deletion(NamedTuple):
-    """Whether a limit is gone now, and if not, what needs it; neither: there was none."""
+    """Whether a limit was deleted, and if not, what needs it; neither: unknown limit."""
 
     is_gone: bool
     hindrance: str | None

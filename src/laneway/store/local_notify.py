@@ -1,7 +1,7 @@
-"""Rings in this process when one of its own statements changed jobs.
+"""Notifies subscribers in this process when one of its statements changed jobs.
 
-So streams of a server hear at once of what its own worker and client do, also where notifications
-do not reach it. Who waits for the bell may live in another thread than who rings it.
+So streams of a server see changes by its worker and client at once, also where
+notifications do not reach it. Subscribers are called in the thread that made the change.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-# Those that are a transaction by themselves, wherever they are run often.
+# Frequent statements that run in a transaction of one statement.
 CHANGES: Final = frozenset(
     {
         "jobs/submit_job", "leases/bury_worker", "leases/claim_jobs", "leases/claim_with_origins",
@@ -19,20 +19,20 @@ CHANGES: Final = frozenset(
     }
 )  # fmt: skip
 
-_waiting: dict[object, Callable[[], None]] = {}
+_subscribers: dict[object, Callable[[], None]] = {}
 
 
-def wait(who: object, call: Callable[[], None]) -> None:
-    """Calls back at every change, from whatever thread makes it, until `leave`."""
-    _waiting[who] = call
+def subscribe(subscriber: object, call: Callable[[], None]) -> None:
+    """Calls `call` at every change, in the thread that makes it, until `unsubscribe`."""
+    _subscribers[subscriber] = call
 
 
-def leave(who: object) -> None:
-    _waiting.pop(who, None)
+def unsubscribe(subscriber: object) -> None:
+    _subscribers.pop(subscriber, None)
 
 
-def ring(statement: str | None = None) -> None:
-    """Says that a statement, or a transaction of several, was run; free where nobody waits."""
-    if _waiting and (statement is None or statement in CHANGES):
-        for call in tuple(_waiting.values()):
+def publish(statement: str | None = None) -> None:
+    """Notifies of a statement, or of a transaction of several; free without subscribers."""
+    if _subscribers and (statement is None or statement in CHANGES):
+        for call in tuple(_subscribers.values()):
             call()

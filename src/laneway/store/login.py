@@ -1,4 +1,4 @@
-"""Tells logins that every host refuses for good from those worth a retry."""
+"""Detection of logins that every host refuses permanently, as opposed to retryable errors."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-# PostgreSQL's reasons to refuse a login that no retry changes. The driver gives no SQLSTATE for a
-# failed login, so they are read from the text; one in another language is retried.
+# Permanent reasons of PostgreSQL to refuse a login. The driver gives no SQLSTATE for a failed
+# login, so they are matched in the text; a message in another language is retried.
 _REFUSED: Final = re.compile(
     r"password authentication failed for user|no password supplied|no pg_hba\.conf entry"
     r'|role "[^\n]*" (does not exist|is not permitted to log in)'
     r'|database "[^\n]*" does not exist'
     r"|permission denied for database"
 )
-# One for each address that was tried.
+# One match per address that was tried.
 _TRY: Final = re.compile(r"connection to server.*?(?=connection to server|\Z)", re.DOTALL)
-# How the driver lists the addresses, where there were several.
+# The driver's list of several addresses.
 _TRIED: Final = re.compile(r"^- (host: .*?)(?:, hostaddr: \S+)?: ", re.MULTILINE)
 
 
 class RefusedLogin(psycopg.OperationalError):
-    """Every host refused the login for a reason that stays."""
+    """Every host refused the login permanently."""
 
 
 @contextmanager
 def logging_in(dsn: str) -> Iterator[None]:
-    """Raise RefusedLogin where each host of the DSN refuses the login for good."""
+    """Raises RefusedLogin if each host of the DSN refuses the login permanently."""
     try:
         yield
     except psycopg.OperationalError as error:
         text = str(error)
         tries = _TRY.findall(text)
         is_refused = bool(tries) and all(_REFUSED.search(one) for one in tries)
-        # The driver does not mention a host whose name it cannot resolve for now.
+        # The driver omits hosts whose name it cannot resolve at the moment.
         if is_refused and len(set(_TRIED.findall(text)) or {""}) >= _count_hosts(dsn):
             raise RefusedLogin(text) from error
         raise

@@ -1,11 +1,10 @@
-"""Brings a database to the schema of this code, beside processes that go on using it.
+"""Migrates a database to the schema of this code while other processes use it.
 
 Numbered files are applied in order, each in its own transaction, by one process at a time.
-Functions and views have no history worth keeping: `definitions/` holds each as it is now, and all
-are replaced together, after the numbered files, whenever their text differs from what was applied.
-The number of the newest migration is their version: older code neither replaces newer ones nor
-refuses to start on them, because their calls still work. Database roles that could call a function
-can call it as it is now.
+Functions and views need no history: `definitions/` holds their current text, and all are replaced
+together, after the numbered files, when the text differs from the applied one. The number of the
+newest migration is their version: older code neither replaces newer functions nor refuses to start
+on them, because its calls still work. Database roles keep the functions that they could call.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ __all__ = [
     "definitions",
     "migrate",
     "migrations",
+    "read_status",
     "script",
-    "standing",
     "status",
 ]
 
 log = logging.getLogger("laneway")
 
-# How long others are waited for in all, and the pause after each try. While one waits for a lock,
-# everybody who comes later waits behind it: so a try is short and rare.
+# The total time to wait for locks, and the pause after each try. While a migration waits for a
+# lock, all later transactions wait behind it: so tries are short and rare.
 PATIENCE_S = 120.0
 CURE_OWNER = (
     "only the owner of the schema laneway may migrate it, and only a role that may create schemas"
-    " in the database can create it; log in as such a role, or as one that was prepared by the SQL"
-    " of `laneway db grants --role owner` and `laneway db grants --role migrator`"
+    " in the database can create it; log in as such a role, or as one prepared with the SQL of"
+    " `laneway db grants --role owner` and `laneway db grants --role migrator`"
 )
 PAUSE_S = (0.7, 1.5)
 CALLERS = """
@@ -68,9 +67,9 @@ select a.grantee::regrole::text, array_agg(distinct f.proname::text)
  where f.pronamespace = 'laneway'::regnamespace and a.grantee not in (0, f.proowner)
  group by 1
 """
-# Roles whose rights were granted by hand: they could call functions because everybody could, which
-# this version ends. The functions of a view for those who may read it; submit for those who may
-# insert jobs; all of them for those who may write leases and were given no function.
+# Roles with hand-made grants: they could call functions because all roles could, which this version
+# ends. Roles that may read a view keep its functions, roles that may insert jobs keep submit, and
+# roles that may write leases without any granted function keep all functions.
 CALLERS_BY_HAND = """
 with recursive views as (
     select c.oid as view, c.oid as uses from pg_class c
@@ -109,14 +108,14 @@ select a.grantee::regrole::text, array_agg(distinct f.proname::text order by f.p
 """
 Applied = dict[int, tuple[str, str, str]]  # number -> name, checksum, safe_with
 
-# What stands in the table, as one text: whether somebody has migrated since it was read.
-_STANDING = """
+# The applied migrations as one text, to detect a concurrent migration.
+_CHECKSUMS = """
 select coalesce(string_agg(number || ' ' || checksum, ',' order by number), '')
   from laneway.migrations
 """
 _GUARD = f"""
 do $guard$ begin
-    if ({_STANDING}) <> '{{seen}}' then
+    if ({_CHECKSUMS}) <> '{{seen}}' then
         raise exception 'another process has migrated' using errcode = 'LW003';
     end if;
 end $guard$;
@@ -138,7 +137,7 @@ select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type, 'unknown'
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """Where a database stands against this code."""
+    """The migrations of a database compared with those of this code."""
 
     applied: list[str]
     pending: list[str]
@@ -158,7 +157,7 @@ def _connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
             keepalives_count=3,
             tcp_user_timeout=20_000,
             client_encoding=ENCODING,
-            # A pooler may stand between.
+            # A pooler may be in front of PostgreSQL.
             prepare_threshold=None,
         )
 
@@ -174,9 +173,9 @@ def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
 
 
 def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
-    """Applies what is missing; answers the names applied. Safe to run from many places at once.
+    """Applies missing migrations; returns their names. Safe to run from many places at once.
 
-    Others that hold a lock are waited for until `patience_s` is over, in short tries.
+    Waits up to `patience_s` for locks of other sessions, in short tries.
     """
     done = []
     deadline = time.monotonic() + patience_s
@@ -192,7 +191,7 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
                 diag = error.diag
                 raise SchemaMismatch(
                     f"{diag.message_primary} ({diag.message_detail}): it is of an earlier version;"
-                    " drop what depends on it, then run `laneway db migrate` again"
+                    " drop the objects that depend on it, then run `laneway db migrate` again"
                 ) from error
             except pg.InsufficientPrivilege as error:
                 message = (error.diag.message_primary or str(error)).strip()
@@ -205,7 +204,7 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
                 done.append(migration.name)
                 for role, functions in by_hand:
                     log.warning(
-                        "granted to %s, because functions are no longer open to everybody:"
+                        "granted to %s, because functions are no longer open to all roles:"
                         " execute on %s; see `laneway db grants`",
                         role,
                         ", ".join(functions),
@@ -216,7 +215,7 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
 def _by_hand(
     conn: psycopg.Connection[tuple[Any, ...]], migration: Migration
 ) -> list[tuple[str, list[str]]]:
-    """Roles that lose functions by this migration, each with those it is to keep."""
+    """Roles that would lose functions by this migration, each with the functions to keep."""
     if not migration.is_definitions:
         return []
     return [(role, names) for role, names in conn.execute(CALLERS_BY_HAND).fetchall()]
@@ -234,12 +233,14 @@ def _text(
     seen: Applied,
     by_hand: list[tuple[str, list[str]]],
 ) -> str:
-    standing = ",".join(f"{number} {checksum}" for number, (_, checksum, _) in sorted(seen.items()))
+    checksums = ",".join(
+        f"{number} {checksum}" for number, (_, checksum, _) in sorted(seen.items())
+    )
     grants = []
     if migration.is_definitions:
         for role, functions in [*conn.execute(CALLERS).fetchall(), *by_hand]:
             grants += kept(role, functions)
-    return transaction(migration, first=_GUARD.format(seen=standing), after=grants)
+    return transaction(migration, first=_GUARD.format(seen=checksums), after=grants)
 
 
 def _wait(
@@ -248,41 +249,39 @@ def _wait(
     error: psycopg.Error,
     deadline: float,
 ) -> None:
-    """Says who is in the way and pauses; raises when the time is over."""
+    """Logs the blocking sessions and pauses; raises after the deadline."""
     blockers = "; ".join(
         f"pid {pid} ({name}, "
         + ("transaction open" if age is None else f"transaction open for {age:.0f} s")
         + f", uses {tables})"
         for pid, name, age, tables in conn.execute(_BLOCKERS).fetchall()
     )
-    blockers = blockers or "another migration, or sessions that have ended by now"
+    blockers = blockers or "another migration, or sessions that have ended"
     pause = random.uniform(*PAUSE_S)
     if time.monotonic() + pause > deadline:
         raise DatabaseUnavailable(
-            f"{migration.name} could not get its locks: in the way are {blockers};"
+            f"{migration.name} could not get its locks: blocked by {blockers};"
             " nothing of it was applied: run `laneway db migrate` again when they have ended"
         ) from error
-    log.warning("%s waits for its locks: in the way are %s", migration.name, blockers)
+    log.warning("%s waits for its locks: blocked by %s", migration.name, blockers)
     time.sleep(pause)
 
 
 def _is_applied(applied: Applied, migration: Migration) -> bool:
-    known = applied.get(migration.number)
+    row = applied.get(migration.number)
     if migration.is_definitions:
-        return not _is_replaceable(applied) or (
-            known is not None and known[1] == migration.checksum
-        )
-    if known is not None and known[1] != migration.checksum:
+        return not _is_replaceable(applied) or (row is not None and row[1] == migration.checksum)
+    if row is not None and row[1] != migration.checksum:
         raise SchemaMismatch(
-            f"{migration.name} was changed after it was applied: this database was made by another"
-            " version of Laneway; use that version, or another database (LANEWAY_DATABASE_URL,"
+            f"{migration.name} changed after it was applied: another version of Laneway created"
+            " this database; use that version, or another database (LANEWAY_DATABASE_URL,"
             " or LANEWAY_DATA_DIR for an embedded one)"
         )
-    return known is not None
+    return row is not None
 
 
 def _is_replaceable(applied: Applied) -> bool:
-    """Whether the functions there are no newer than ours: newer code brought its own."""
+    """Whether the functions in the database are not newer than those of this code."""
     return not applied.keys() - {m.number for m in migrations()} - {0}
 
 
@@ -296,14 +295,14 @@ def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> Applied:
 
 
 def status(dsn: str) -> MigrationStatus:
-    """What is applied, what is missing, what the database has that this code does not know."""
+    """Applied, pending, unknown and changed migrations of a database."""
     with _connected(dsn) as conn:
         applied = _applied(conn)
     return _compared(applied)
 
 
-def standing() -> Statement[MigrationStatus]:
-    """The same of a database that has our schema, on a connection that is there."""
+def read_status() -> Statement[MigrationStatus]:
+    """The same as a statement, for a database that has the schema."""
     return Statement(
         "health/read_migrations", lambda rows: _compared({r[0]: (r[1], r[2], r[3]) for r in rows})
     )
@@ -329,9 +328,9 @@ def _compared(applied: Applied) -> MigrationStatus:
 
 
 def check(dsn: str, code: str, *, role: str | None = None) -> None:
-    """Refuses to go on where the schema is too old for this code, or too new.
+    """Raises if the schema is too old or too new for this code.
 
-    With the name of a Laneway role, also where the database role lacks a right of it.
+    With the name of a Laneway role, also if the database role lacks one of its rights.
     """
     with _connected(dsn) as conn:
         try:
@@ -347,7 +346,7 @@ def check(dsn: str, code: str, *, role: str | None = None) -> None:
 
 def _refuse_misfit(applied: Applied, code: str) -> None:
     missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
-    # Their version counts, not their text: functions of newer code answer the calls of this one.
+    # Compares versions, not texts: functions of newer code support the calls of this code.
     if not missing and definitions().number not in applied:
         missing.append("the functions of this version")
     if missing:
@@ -366,6 +365,6 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def script(first: int = 1, last: int | None = None) -> str:
-    """The SQL that `migrate` would run, for people who apply it by other means."""
+    """The SQL that `migrate` would run, for applying it with other tools."""
     wanted = [m for m in migrations() if m.number >= first and (last is None or m.number <= last)]
     return _script((*wanted, *([definitions()] if last is None else [])))

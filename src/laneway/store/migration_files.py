@@ -1,7 +1,7 @@
-"""The SQL files that make the schema, and the text of the transaction that applies each of them.
+"""The SQL files of the schema, and the text of the transaction that applies each of them.
 
-A transaction is one message to the server, from `begin` to `commit`. A client that freezes or loses
-its network half-way has either not started it or cannot delay its end.
+A transaction is one message to the server, from `begin` to `commit`: a client that freezes or loses
+its network cannot leave it open.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ insert into laneway.migrations (number, name, checksum, safe_with) values ({}, {
 on conflict (number) do update
    set checksum = excluded.checksum, safe_with = excluded.safe_with,
        applied_at = clock_timestamp();""")
-# Locks are waited for within 200 ms, however many a migration takes: it holds the first while it
-# waits for the next. The least wait lets a slow server pass short transactions.
+# A migration waits at most 200 ms for all its locks together: it holds the first while it waits
+# for the next. The minimum of 50 ms lets short transactions of a slow server finish.
 _LOCK_TIMEOUT = """\
 select set_config('lock_timeout', greatest(50, 200 - extract(epoch from clock_timestamp()
     - current_setting('laneway.migration_began')::timestamptz) * 1000)::integer::text, true);"""
@@ -43,7 +43,7 @@ _FUNCTION = "select laneway.replace_function("
 _QUOTE = "laneway_definition"
 _BEGAN = "select set_config('laneway.migration_began', clock_timestamp()::text, true);"
 _TOKENS = re.compile(
-    # What is never closed goes on to the end: no opening is tried twice.
+    # An unclosed token extends to the end of the text: no backtracking.
     r"""--[^\n]*|/\*.*?(?:\*/|\Z)|\b[eE]'(?:[^'\\]|\\.|'')*+(?:'|\\?\Z)|'(?:[^']|'')*+(?:'|\Z)
         |"(?:[^"]|"")*+(?:"|\Z)|(?P<tag>\$\w*\$).*?(?:(?P=tag)|\Z)|(?P<end>;)""",
     re.DOTALL | re.VERBOSE,
@@ -55,7 +55,7 @@ _DEFINITION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file: its number, its phase (pre or post deployment), the oldest code it is safe with."""
+    """One file: its number, its phase (pre or post deployment), the oldest code safe with it."""
 
     number: int
     name: str
@@ -87,20 +87,22 @@ def migrations() -> tuple[Migration, ...]:
             text = file.read_text("utf-8")
             phase, safe_with = _header(text, "phase"), _header(text, "safe-with")
             if phase not in ("pre", "post") or safe_with is None:
-                raise SchemaMismatch(f"{file.name}: its head must say `phase` and `safe-with`")
+                raise SchemaMismatch(
+                    f"{file.name}: needs the lines `-- phase:` and `-- safe-with:`"
+                )
             found.append(Migration(int(match[1]), file.name[:-4], text, phase, safe_with))
     return tuple(sorted(found, key=lambda m: m.number))
 
 
 @cache
 def definitions() -> Migration:
-    """The functions and views of this code, under the number that no migration has."""
+    """The functions and views of this code, as migration number 0."""
     texts = {
         file.name: file.read_text("utf-8")
         for file in files("laneway.store").joinpath("definitions").iterdir()
         if file.name.endswith(".sql")
     }
-    # Bodies name each other, so none can be checked before all are there.
+    # Bodies refer to each other, so they cannot be checked before all exist.
     parts = ["set local check_function_bodies = off;"]
     parts += [f"-- {name}\n{texts[name].strip()}\n" for name in sorted(texts)]
     newest = migrations()[-1]
@@ -124,16 +126,16 @@ def _upgrade(name: str) -> str:
 
 
 def transaction(migration: Migration, *, first: str = "", after: Iterable[str] = ()) -> str:
-    """The text that applies a migration, whole or not at all.
+    """The SQL that applies a migration in one transaction.
 
-    `first` runs when nobody else migrates, `after` are statements at its end.
+    `first` runs under the migration lock; `after` are statements at the end.
     """
     parts = ["begin;", _upgrade("bounds")]
-    # Only others who migrate are waited for here, with nothing in hand.
+    # Waits only for other migrations, and holds no other lock meanwhile.
     parts += ["set local lock_timeout = '30s';", f"select pg_advisory_xact_lock({LOCK});"]
     parts += [BOOTSTRAP.strip(), first, _BEGAN]
     for statement in (*_body(migration), *after):
-        # A function is replaced without a lock on any table.
+        # Replacing a function locks no table.
         parts += [statement] if statement.startswith(_FUNCTION) else [_LOCK_TIMEOUT, statement]
     record = (migration.number, migration.name, migration.checksum, migration.safe_with)
     parts += [RECORD.format(*map(Literal, record)).as_string(None), "commit;"]
@@ -145,7 +147,7 @@ def _body(migration: Migration) -> Iterator[str]:
         yield from statements(migration.sql)
         return
     yield from map(_upgrade, ("keep_rights", *_HELPERS))
-    # What waits for others comes last: only then are locks held, and not for long.
+    # Statements that need table locks come last, to hold them only briefly.
     last = []
     for statement in statements(migration.sql):
         found = _DEFINITION.search(statement)
@@ -153,7 +155,7 @@ def _body(migration: Migration) -> Iterator[str]:
             yield statement
             continue
         if f"${_QUOTE}$" in statement:
-            raise SchemaMismatch(f"laneway.{found[2]}: its text must not contain ${_QUOTE}$")
+            raise SchemaMismatch(f"laneway.{found[2]}: the definition must not contain ${_QUOTE}$")
         text = f"${_QUOTE}${statement.removesuffix(';')}${_QUOTE}$"
         replace = f"select laneway.replace_{found[1]}('{found[2]}', {text}"
         if found[1] == "function":
@@ -168,5 +170,5 @@ def _body(migration: Migration) -> Iterator[str]:
 
 
 def script(wanted: Iterable[Migration]) -> str:
-    """The same for people who apply it by other means."""
+    """The same SQL for applying migrations with other tools."""
     return "\n\n".join(f"-- {m.name} --\n{transaction(m)}" for m in wanted) + "\n"

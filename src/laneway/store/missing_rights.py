@@ -1,4 +1,4 @@
-"""Finds the rights that a process's statements need and its database role lacks."""
+"""Check for rights that a process needs and its database role lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laneway.errors import MissingRight
 from laneway.store.grants import Privilege, needed
 
 SHOWN: Final = 5
-# Catalogs, not regclass: looking a name up needs the right to use the schema.
+# Catalogs, not regclass: a name lookup needs usage of the schema.
 _MISSING: Final = """
 with wanted as (
     select w.kind, w.name, w.privilege
@@ -30,7 +30,7 @@ select w.kind, w.name, w.privilege
   join pg_catalog.pg_class c on c.relnamespace = ours.oid and c.relname = w.name
  where case w.kind
            when 'table' then not case
-               -- Rights on single columns, granted by hand, may be all that statements need.
+               -- Hand-made grants on single columns may be sufficient.
                when w.privilege in ('select', 'insert', 'update')
                    then pg_catalog.has_any_column_privilege(c.oid, w.privilege)
                else pg_catalog.has_table_privilege(c.oid, w.privilege)
@@ -47,14 +47,14 @@ select w.kind, w.name, w.privilege
 
 
 def refuse_missing_rights(conn: psycopg.Connection[Any], role: str) -> None:
-    """Raise MissingRight if the connection's role lacks a right of this Laneway role."""
+    """Raises MissingRight if the connection's role lacks a right of this Laneway role."""
     wanted = sorted(needed(role))
     found = conn.execute(_MISSING, [[one[i] for one in wanted] for i in range(3)]).fetchall()
     if not found:
         return
     row = conn.execute("select pg_catalog.quote_ident(current_user)").fetchone()
     name = row[0] if row is not None else "NAME"
-    missing = [_told(Privilege(*one)) for one in found]
+    missing = [_describe(Privilege(*one)) for one in found]
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     raise MissingRight(
         f"the database role {name} lacks rights that a {role} needs:"
@@ -64,7 +64,7 @@ def refuse_missing_rights(conn: psycopg.Connection[Any], role: str) -> None:
     )
 
 
-def _told(lacking: Privilege) -> str:
+def _describe(lacking: Privilege) -> str:
     kind = "" if lacking.kind == "table" else f"{lacking.kind} "
     name = lacking.name if lacking.kind == "schema" else f"laneway.{lacking.name}"
     return f"{lacking.right} on {kind}{name}"

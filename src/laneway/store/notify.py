@@ -1,7 +1,7 @@
-"""LISTEN on one dedicated connection: an accelerator, never needed.
+"""LISTEN on one dedicated connection: faster than polling, but optional.
 
-Messages: `wake <job types>` (work waits), `cancel <worker id>` (look at your jobs), `drain <worker
-id>` (look whether you may claim) and `schedules` (one was changed).
+Messages: `wake <job types>` (jobs wait), `cancel <worker id>` (check your jobs), `drain <worker
+id>` (check whether you may claim) and `schedules` (a schedule changed).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ LONGEST = 7900
 
 
 def wake(message: str, *, alone: bool = True) -> Statement[None]:
-    """Tells listeners something; at most 7,900 bytes. `alone`: in a transaction of its own."""
+    """Notifies listeners, with at most 7,900 bytes. `alone`: in its own transaction."""
     return Statement("control/wake_workers", nothing, {"message": message, "alone": alone})
 
 
 def wake_message(job_types: set[str]) -> str:
-    """`wake a,b` or `wake *` when the names are too many for one notification."""
+    """`wake a,b`, or `wake *` when the names exceed one notification."""
     message = "wake " + "\x1f".join(sorted(job_types))
     return message if len(message.encode()) <= LONGEST else "wake *"
 
 
 class Listener:
-    """Hands each message on; `listen` returns only by raising, its owner calls it again."""
+    """Passes each message to a callback; `listen` only ends by raising, then call it again."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Listener:
         self.is_listening = False
 
     async def listen(self, on_ready: Callable[[], None]) -> None:
-        """Subscribes, calls `on_ready` (something may have been missed), then hands messages on."""
+        """Subscribes, calls `on_ready` (earlier messages may be lost), then passes messages on."""
         with translated():
             conn = await connect(self._dsn, self._settings, "listen")
             kept = forks.Fds(conn.fileno())
             try:
                 if await self._is_shared(conn):
-                    # Notifications would reach others; whoever waits for them polls instead.
+                    # Notifications would reach other clients; callers poll instead.
                     kept.let_go()
                     await conn.close()
                     await asyncio.Event().wait()
@@ -70,7 +70,7 @@ class Listener:
                 while True:
                     async for notice in conn.notifies(timeout=PING_S):
                         self._on_message(notice.payload)
-                    # A half-open connection is silent; asking finds out.
+                    # A ping detects a half-open connection.
                     await self._ping(conn)
             finally:
                 self.is_listening = False

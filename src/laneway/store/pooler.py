@@ -1,8 +1,8 @@
-"""Finds out whether a pooler stands between us and PostgreSQL, and remembers it for this process.
+"""Detection of a pooler in front of PostgreSQL, remembered for this process.
 
-A transaction pooler hands each transaction to another server process: prepared statements and
-settings of a session are then somebody else's. It gives its clients process numbers of its own
-making, and many refuse our startup options; either gives it away.
+A transaction pooler runs each transaction in another server process, so prepared statements and
+session settings do not persist. It is recognized by the process ids that it invents for its
+clients, or because it refuses our startup options.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("laneway")
 
-CURE: Final = "a transaction pooler stands between: set LANEWAY_POOLER=true"
+CURE: Final = "the database is behind a transaction pooler: set LANEWAY_POOLER=true"
 WHICH_PROCESS: Final = b"select pg_catalog.pg_backend_pid()"
 _REFUSED_OPTIONS: Final = "unsupported startup parameter"
 _ROUNDS: Final = 5
-# DSN → whether a pooler stands between.
+# DSN → whether it leads to a pooler.
 known: dict[str, bool] = {}
 
 
 def is_pooled(dsn: str, settings: Settings) -> bool:
-    """Whether to do without prepared statements and settings of the session."""
+    """Whether to avoid prepared statements and session settings."""
     return known.get(dsn, False) if settings.pooler is None else settings.pooler
 
 
 def without_session(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The same connection options, but for what a transaction pooler cannot keep."""
+    """The connection options without those that a transaction pooler cannot keep."""
     return {k: v for k, v in options.items() if k != "options"} | {"prepare_threshold": None}
 
 
-def shows(error: BaseException) -> bool:
-    """Whether the error is one that only a transaction pooler causes."""
+def is_pooler_error(error: BaseException) -> bool:
+    """Whether only a transaction pooler causes this error."""
     if isinstance(error, pg.DuplicatePreparedStatement | pg.InvalidSqlStatementName):
         return True
     return isinstance(error, psycopg.OperationalError) and _REFUSED_OPTIONS in str(error)
 
 
-def note(dsn: str, *, quietly: bool = False) -> None:
-    """From now on this process does without a session here."""
+def mark_pooled(dsn: str, *, quietly: bool = False) -> None:
+    """Makes this process avoid session state on this DSN."""
     if not known.get(dsn) and not quietly:
-        # Not a warning, which every short command would print: it works, and doctor says it.
+        # Not a warning, which every short command would print; doctor reports it.
         log.info(
-            "a pooler stands between Laneway and PostgreSQL: Laneway prepares no statements there,"
-            " and where it pools by transaction jobs start at the next poll"
-            " (LANEWAY_LISTEN_DSN=<a direct connection> keeps wake-ups)"
+            "a pooler is in front of PostgreSQL: Laneway does not prepare statements, and if it"
+            " pools by transaction, jobs start at the next poll"
+            " (set LANEWAY_LISTEN_DSN to a direct connection to keep wake-ups)"
         )
     known[dsn] = True
 
@@ -65,21 +65,21 @@ async def _connect(dsn: str, options: Mapping[str, Any]) -> AsyncConnection[Any]
         with logging_in(dsn):
             return await AsyncConnection.connect(dsn, **options)
     except asyncio.CancelledError as error:
-        # Its traceback holds the connection that is half made, which closes when nothing does.
+        # Its traceback references the half-open connection, which closes when freed.
         raise error.with_traceback(None)  # noqa: B904 - the same one
 
 
 async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> AsyncConnection[Any]:
-    """A connection with these options, or without what a pooler that is met cannot keep."""
+    """Opens a connection; behind a pooler, without the options that it cannot keep."""
     if may_ask and known.get(dsn):
         options = without_session(options)
     may_ask = may_ask and dsn not in known
     try:
         conn = await _connect(dsn, options)
     except psycopg.OperationalError as error:
-        if not (may_ask and shows(error)):
+        if not (may_ask and is_pooler_error(error)):
             raise
-        note(dsn)
+        mark_pooled(dsn)
         return await _connect(dsn, without_session(options))
     if may_ask:
         try:
@@ -92,7 +92,7 @@ async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Asy
 
 
 def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Connection[Any]:
-    """The same for a thread beside a worker, which says it."""
+    """The same for a worker's heartbeat thread; the worker logs the pooler."""
     if may_ask and known.get(dsn):
         options = without_session(options)
     may_ask = may_ask and dsn not in known
@@ -100,9 +100,9 @@ def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Conn
         with logging_in(dsn):
             conn = psycopg.connect(dsn, **options)
     except psycopg.OperationalError as error:
-        if not (may_ask and shows(error)):
+        if not (may_ask and is_pooler_error(error)):
             raise
-        note(dsn, quietly=True)
+        mark_pooled(dsn, quietly=True)
         with logging_in(dsn):
             return psycopg.connect(dsn, **without_session(options))
     if may_ask:
@@ -120,18 +120,18 @@ def _compare(
     if row[0] == conn.info.backend_pid:
         known.setdefault(dsn, False)
     else:
-        note(dsn, quietly=quietly)
+        mark_pooled(dsn, quietly=quietly)
         conn.prepare_threshold = None
 
 
 async def is_between(conn: AsyncConnection[Any]) -> bool:
-    """Whether the server has another number for its process than the client was given."""
+    """Whether the server reports another process id than the client was given."""
     row = await (await conn.execute(WHICH_PROCESS, prepare=False)).fetchone()
     return row is not None and row[0] != conn.info.backend_pid
 
 
 async def is_shared(first: AsyncConnection[Any], second: AsyncConnection[Any]) -> bool:
-    """Whether two connections change server processes: a pooler by transaction, not by session."""
+    """Whether two connections change server processes: a transaction pooler, not a session one."""
     seen: tuple[set[int], set[int]] = (set(), set())
     for _ in range(_ROUNDS):
         for conn, pids in zip((first, second), seen, strict=True):

@@ -1,4 +1,4 @@
-"""What waits of each principal, counted against the bounds of its grants."""
+"""Waiting jobs of each principal, counted against the bounds of its grants, as statements."""
 
 from __future__ import annotations
 
@@ -13,50 +13,49 @@ from laneway.store.statement import Statement, nothing, scalar
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Whose jobs are counted, and how many there may be."""
+    """A principal whose jobs are counted, and its bounds."""
 
     principal_id: UUID
     bounds: Bounds
 
     def params(self) -> dict[str, int | None]:
-        """The bounds as parameters; null bounds nothing."""
-        its = self.bounds
+        """The bounds as parameters; null means unlimited."""
         bounds = {
-            "max_queued": (its.max_queued, UNBOUND.max_queued),
-            "max_bytes": (its.max_queued_bytes, UNBOUND.max_queued_bytes),
-            "max_types": (its.max_types, UNBOUND.max_types),
+            "max_queued": (self.bounds.max_queued, UNBOUND.max_queued),
+            "max_bytes": (self.bounds.max_queued_bytes, UNBOUND.max_queued_bytes),
+            "max_types": (self.bounds.max_types, UNBOUND.max_types),
         }
         return {name: None if most == none else most for name, (most, none) in bounds.items()}
 
 
 def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:
-    """Counts jobs that this transaction submits or retries; raises where they are too many."""
+    """Counts the jobs that this transaction submits or retries; raises if they exceed the quota."""
     params = {"principal": quota.principal_id, "ids": list(ids)}
     return Statement("access/charge_queue", nothing, {**params, **quota.params()})
 
 
-class Asked(NamedTuple):
-    """A job that is to be stored: what decides whether it is a new one."""
+class RequestedJob(NamedTuple):
+    """The fields of a job to submit that decide whether it is new or a duplicate."""
 
     workspace: str
     job_type: str
     unique_key: str | None
 
 
-def check(quota: Quota, asked: Sequence[Asked]) -> Statement[None]:
-    """Refuse too many jobs before anything is written; `charge` decides, also on their bytes.
+def check(quota: Quota, requested: Sequence[RequestedJob]) -> Statement[None]:
+    """Refuses too many jobs before anything is written; `charge` decides, also on bytes.
 
-    PostgreSQL drops duplicate keys: how many bytes there are is known when they are stored.
+    The number of bytes is known only after storing, because jsonb drops duplicate object keys.
     """
     params = {
         "principal": quota.principal_id,
-        "workspaces": [job.workspace for job in asked],
-        "job_types": [job.job_type for job in asked],
-        "keys": [job.unique_key for job in asked],
+        "workspaces": [job.workspace for job in requested],
+        "job_types": [job.job_type for job in requested],
+        "keys": [job.unique_key for job in requested],
     }
     return Statement("access/check_queue", nothing, {**params, **quota.params()})
 
 
 def sweep(principal_id: UUID) -> Statement[int]:
-    """Stops counting what has started or ended; answers how many jobs that were."""
+    """Stops counting jobs that have started or ended; returns how many."""
     return Statement("access/sweep_queue", scalar, {"principal": principal_id})

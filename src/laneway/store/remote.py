@@ -1,4 +1,4 @@
-"""Remote workers: their streams, what they hold and have finished, as statements."""
+"""Remote workers, as statements: their streams, leases and finished steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laneway.store.workers import TypeRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamInfo:
-    """What a remote worker says of itself, for which principal, in which stream."""
+    """The registration of a remote worker: its principal, stream and properties."""
 
     id: UUID
     session: UUID
@@ -31,10 +31,10 @@ class StreamInfo:
 
 
 def register(stream: StreamInfo) -> Statement[bool | None]:
-    """Makes it the newest stream of its worker; answers whether that was told to drain.
+    """Registers the newest stream of a worker; returns whether the worker is drained.
 
-    None: the worker's id is another's. What it holds is to be asked afterwards: this may have
-    waited for the last claim of an older stream, and does not see it.
+    None: the worker id belongs to another principal. Read its leases afterwards: this statement
+    may have waited for the last claim of an older stream, and does not see it.
     """
     return Statement(
         "remote/register_worker",
@@ -55,8 +55,8 @@ def register(stream: StreamInfo) -> Statement[bool | None]:
     )
 
 
-class Seen(NamedTuple):
-    """What the database knows of a remote worker; `is_current`: it has no newer stream."""
+class StreamState(NamedTuple):
+    """The stored state of a remote worker; `is_current`: no newer stream exists."""
 
     worker_id: UUID
     is_current: bool
@@ -69,14 +69,14 @@ def touch(
     memory_bytes: Sequence[int | None],
     rooms: Sequence[Mapping[str, object]],
     news: Sequence[bool],
-) -> Statement[list[Seen]]:
-    """Says of workers (id, session) that they live, how much memory each takes, and its room.
+) -> Statement[list[StreamState]]:
+    """Records that workers (id, session) are live, with their memory and capacity.
 
-    A worker that was seen lately is written only if there is news of its room.
+    A recently seen worker is written only if its capacity changed.
     """
     return Statement(
         "remote/touch_workers",
-        lambda rows: [Seen(*row) for row in rows],
+        lambda rows: [StreamState(*row) for row in rows],
         {
             **_streams(streams),
             "memory": list(memory_bytes),
@@ -87,7 +87,7 @@ def touch(
 
 
 def stop(streams: Sequence[tuple[UUID, UUID]]) -> Statement[None]:
-    """Says of workers (id, session) that they are gone."""
+    """Records that workers (id, session) have stopped."""
     return Statement("remote/stop_workers", nothing, _streams(streams))
 
 
@@ -125,19 +125,19 @@ class RunningAttempt(NamedTuple):
 
     claim: Claim
     lane: str
-    # With the mark of analyses while one runs.
+    # With the analysis prefix while an analysis runs.
     job_type: str
 
 
 def find_held(
     worker_id: UUID, principal_id: UUID, attempts: Sequence[tuple[UUID, int]]
 ) -> Statement[dict[tuple[UUID, int], RunningAttempt]]:
-    """Those of the attempts (job id, attempt) that are or were this worker's, and nobody else's."""
+    """Those of the attempts (job id, attempt) that this worker runs or ran."""
 
     def decode(rows: list[Row]) -> dict[tuple[UUID, int], RunningAttempt]:
         found = {}
-        for place, seq, lane, job_type in rows:
-            job_id, attempt = attempts[place - 1]
+        for index, seq, lane, job_type in rows:
+            job_id, attempt = attempts[index - 1]
             found[job_id, attempt] = RunningAttempt(Claim(seq, job_id, attempt), lane, job_type)
         return found
 
@@ -154,35 +154,35 @@ def find_held(
 
 
 class FinishedStep(NamedTuple):
-    """What an earlier attempt has finished; `result` is JSON text."""
+    """A step that an earlier attempt finished; `result` is JSON text."""
 
     name: str
     result: str
     took_s: float | None
 
 
-class Finished(NamedTuple):
-    """The steps of a job in the order in which they finished, and the bytes of all of them.
+class FinishedSteps(NamedTuple):
+    """The steps of a job in the order in which they finished, and their total bytes.
 
-    No steps: they are too large, or did not fit beside those of other jobs.
+    No steps: they are too large, or did not fit besides those of other jobs.
     """
 
     size: int
     steps: list[FinishedStep]
 
 
-def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[int, Finished]]:
-    """The finished steps of several jobs, by their number; a job that has none is not there.
+def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[int, FinishedSteps]]:
+    """The finished steps of several jobs by sequence number; jobs without steps are left out.
 
-    Those of the first jobs, up to `most` bytes together, or of one alone up to `largest`.
+    Those of the first jobs, up to `most` bytes together, or of one job alone up to `largest`.
     """
 
-    def decode(rows: list[Row]) -> dict[int, Finished]:
-        found: dict[int, Finished] = {}
+    def decode(rows: list[Row]) -> dict[int, FinishedSteps]:
+        found: dict[int, FinishedSteps] = {}
         for seq, size, name, result, took_s in rows:
-            one = found.setdefault(seq, Finished(int(size), []))
+            finished = found.setdefault(seq, FinishedSteps(int(size), []))
             if name is not None:
-                one.steps.append(FinishedStep(name, result, took_s))
+                finished.steps.append(FinishedStep(name, result, took_s))
         return found
 
     params = {"seqs": list(seqs), "most": most, "largest": largest}
@@ -190,7 +190,7 @@ def read_steps(seqs: Iterable[int], most: int, largest: int) -> Statement[dict[i
 
 
 def find_ignored(types: Sequence[TypeRecord]) -> Statement[dict[str, list[str]]]:
-    """What is in force otherwise than declared: fields by job type."""
+    """Declared fields that are not in effect, by job type."""
     return Statement(
         "remote/find_ignored",
         lambda rows: {row[0]: row[1] for row in rows},
@@ -199,7 +199,7 @@ def find_ignored(types: Sequence[TypeRecord]) -> Statement[dict[str, list[str]]]
 
 
 def read_types(names: Sequence[str]) -> Statement[dict[str, float | None]]:
-    """Of these job types those that were published, and how long their handlers may take."""
+    """The published ones of these job types, each with its handler timeout."""
     return Statement(
         "remote/read_types",
         lambda rows: {row[0]: row[1] for row in rows},

@@ -1,4 +1,4 @@
-"""What the leader removes, ends and gives back, as statements; each asks whether it still leads."""
+"""The leader's cleanup, as statements; each runs only while its caller is still the leader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEWEST: Final = 2**63 - 1
 
 
 class LeaderTerm(NamedTuple):
-    """Who leads, and since which change of leaders."""
+    """The leader and the epoch of its term."""
 
     holder: UUID
     epoch: int
@@ -24,18 +24,21 @@ class LeaderTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WalkPosition:
-    """Where a walk over ended jobs stands, from the newest down: before which number, and how many
-    it has met of each type that keeps a count."""
+    """The position of a walk over ended jobs, newest first.
+
+    `before`: the next sequence number bound. `seen`: jobs seen so far of each type with a
+    `keep_count`.
+    """
 
     before: int = _NEWEST
-    met: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)
 
 
 class WalkStep(NamedTuple):
-    """What a step of the walk removed; `place` None: the walk is over."""
+    """The result of one step of the walk; `position` None: the walk is over."""
 
     removed: int
-    place: WalkPosition | None
+    position: WalkPosition | None
 
 
 def _step(rows: list[Row]) -> WalkStep | None:
@@ -48,17 +51,17 @@ def _step(rows: list[Row]) -> WalkStep | None:
 
 
 def remove_ended(
-    mandate: LeaderTerm, place: WalkPosition, *, scan: int = SCAN, limit: int = BATCH
+    term: LeaderTerm, position: WalkPosition, *, scan: int = SCAN, limit: int = BATCH
 ) -> Statement[WalkStep | None]:
-    """One step of the walk; None: somebody else leads."""
+    """Deletes expired jobs, one step of the walk; None: another process is the leader."""
     return Statement(
         "retention/remove_ended",
         _step,
         {
-            **mandate._asdict(),
-            "before": place.before,
-            "types": list(place.met),
-            "counts": list(place.met.values()),
+            **term._asdict(),
+            "before": position.before,
+            "types": list(position.seen),
+            "counts": list(position.seen.values()),
             "scan": scan,
             "limit": limit,
         },
@@ -66,20 +69,23 @@ def remove_ended(
 
 
 class Overaged(NamedTuple):
-    """Jobs ended for their age (None: somebody else leads), the types of those that got a key by
-    it, and whether there is more."""
+    """The result of `expire_overaged`.
+
+    `ended`: number of jobs ended (None: another process is the leader). `job_types`: types of
+    jobs that got a key by it. `more`: whether more jobs are overaged.
+    """
 
     ended: int | None
     job_types: list[str] | None
     more: bool
 
 
-def expire_overaged(mandate: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[Overaged]:
-    """Ends jobs older than their type's max_age, waiting or running."""
+def expire_overaged(term: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[Overaged]:
+    """Fails jobs older than their type's max_age, waiting or running."""
     return Statement(
         "retention/expire_overaged",
         lambda rows: Overaged(*rows[0]),
-        {**mandate._asdict(), "limit": limit},
+        {**term._asdict(), "limit": limit},
     )
 
 
@@ -87,32 +93,32 @@ def _count(rows: list[Row]) -> int:
     return int(scalar(rows) or 0)
 
 
-def expire_approvals(mandate: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
-    """Cancels jobs whose approval did not come in time."""
-    return Statement("retention/expire_approvals", _count, {**mandate._asdict(), "limit": limit})
+def expire_approvals(term: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
+    """Cancels jobs whose approval expired."""
+    return Statement("retention/expire_approvals", _count, {**term._asdict(), "limit": limit})
 
 
-def fold_finished(mandate: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
-    """Gives back slots, limits and keys of jobs that ended in a transaction of their handler."""
-    return Statement("retention/fold_finished", _count, {**mandate._asdict(), "limit": limit})
+def fold_finished(term: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
+    """Releases slots, limits and keys of jobs finished in their handler's own transaction."""
+    return Statement("retention/fold_finished", _count, {**term._asdict(), "limit": limit})
 
 
-def sweep_keys(mandate: LeaderTerm) -> Statement[int]:
-    """Mends keys that are stuck."""
-    return Statement("retention/sweep_keys", _count, mandate._asdict())
+def sweep_keys(term: LeaderTerm) -> Statement[int]:
+    """Repairs stuck concurrency keys."""
+    return Statement("retention/sweep_keys", _count, term._asdict())
 
 
-def recount_usage(mandate: LeaderTerm) -> Statement[int]:
-    """Mends counters of slots and limits; answers how many differed from the leases."""
-    return Statement("retention/recount_usage", _count, mandate._asdict())
+def recount_usage(term: LeaderTerm) -> Statement[int]:
+    """Corrects counters of slots and limits; returns how many differed from the leases."""
+    return Statement("retention/recount_usage", _count, term._asdict())
 
 
-def prune_records(mandate: LeaderTerm, limit: int = PRUNE_BATCH) -> Statement[int]:
-    """Forgets old slots of schedules, control changes, sessions, links and answered requests."""
-    return Statement("retention/prune_records", _count, {**mandate._asdict(), "limit": limit})
+def prune_records(term: LeaderTerm, limit: int = PRUNE_BATCH) -> Statement[int]:
+    """Deletes old schedule slots, control changes, sessions, links and kept responses."""
+    return Statement("retention/prune_records", _count, {**term._asdict(), "limit": limit})
 
 
-def prune_events(mandate: LeaderTerm, keep_s: float, limit: int = PRUNE_BATCH) -> Statement[int]:
-    """Forgets events that could be read for so long, and watches that nobody prolongs."""
-    params = {**mandate._asdict(), "keep_s": keep_s, "limit": limit}
+def prune_events(term: LeaderTerm, keep_s: float, limit: int = PRUNE_BATCH) -> Statement[int]:
+    """Deletes events older than `keep_s`, and expired watches."""
+    params = {**term._asdict(), "keep_s": keep_s, "limit": limit}
     return Statement("retention/prune_events", _count, params)

@@ -1,4 +1,4 @@
-"""What each statement touches itself, and which statements each database role runs."""
+"""Rights that each statement needs, and the statements of each database role."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from laneway.store.function_rights import LANE_CHANGE, SCHEDULE_CHANGE
 
 _READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
 _GRANTED: Final = ("select on principals", "select on role_grants", "select on roles")
-# Of the version before, whose statements name the parents of the counters.
+# For the previous version, whose statements name the parents of the counters.
 _EARLIER_SLOTS: Final = "select on slot_usage"
 _EARLIER_COUNTERS: Final = ("select delete on slot_usage", "select delete on limit_usage")
-# Of servers of the version before, which store batches themselves.
+# For servers of the previous version, which write batches to the tables.
 _EARLIER_BATCH: Final = (
     "usage on jobs_seq_seq", "insert on jobs", "insert on ready", "insert on delayed",
     "select insert on job_keys", "select insert on deadlines", "execute on place",
 )  # fmt: skip
-# What only programs of the version before need.
+# Rights that only programs of the previous version need.
 EARLIER: Final = frozenset({_EARLIER_SLOTS, *_EARLIER_COUNTERS, *_EARLIER_BATCH})
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
@@ -322,22 +322,22 @@ _WORKER: Final = (
     "schedules/plan_schedule", "schedules/release_checks", "schedules/replan_schedule",
     "schedules/stop_schedule",
 )  # fmt: skip
-# Besides its other roles: a program that submits need not be able to approve.
+# Granted in addition to other roles: a program that submits need not approve.
 _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
     "audit/record_act", "control/wake_workers", "jobs/get_attempts", "jobs/get_job",
     "jobs/list_awaiting", "jobs/list_jobs",
 )  # fmt: skip
-# On the connections that handlers bring to ctx.guard and ctx.finish.
+# On the connections that handlers pass to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/prove_transaction")
 
-# Of a batch by COPY, which only the owner of the tables can do.
+# For batches by COPY, which only the owner of the tables can use.
 OWNERS_STATEMENTS: Final = frozenset(
     {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"}
 )
 
-# What each role runs. The server, and operators at the command line, may do everything
-# that statements do; neither may change the schema.
+# Statements of each role. The server, and operators at the command line, may run all of them, but
+# not change the schema.
 ROLES: Final[dict[str, tuple[str, ...]]] = {
     "server": tuple(name for name in STATEMENTS if name not in OWNERS_STATEMENTS),
     "worker": _WORKER,
@@ -346,8 +346,8 @@ ROLES: Final[dict[str, tuple[str, ...]]] = {
     "approver": _APPROVER,
     "reader": _READER,
 }
-# Every process reads which migrations are applied before it starts; roles that may list jobs may
-# also ask the view that is open to people's own SQL.
+# Every process reads the applied migrations at start; roles that list jobs may also query the view
+# that is public to users' SQL.
 EVERYONE: Final = ("select on migrations",)
 PUBLIC_VIEW: Final = ("select on jobs_view",)
 OWNING_ROLES: Final = ("owner", "migrator")

@@ -1,4 +1,4 @@
-"""Row-level security, as statements: whether it binds this role, and to which workspaces."""
+"""Row-level security, as statements."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection
 from laneway.store.statement import Statement, nothing, scalar
 
 
-def are_bound() -> Statement[bool]:
-    """Whether this role sees no more jobs than those it is narrowed to."""
+def applies() -> Statement[bool]:
+    """Whether row-level security restricts this role."""
     return Statement("rows/check_binding", scalar)
 
 
-def narrow(workspaces: Collection[str]) -> Statement[None]:
-    """Shows the rest of the transaction only jobs of these workspaces."""
+def restrict(workspaces: Collection[str]) -> Statement[None]:
+    """Restricts the rest of the transaction to jobs of these workspaces."""
     return Statement("rows/narrow_jobs", nothing, {"workspaces": sorted(workspaces)})

@@ -19,7 +19,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-# What people do -------------------------------------------------------------------------------
+# For users -------------------------------------------------------------------------------
 
 
 def _params(values: Mapping[str, Any], limits: PayloadLimits) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def _params(values: Mapping[str, Any], limits: PayloadLimits) -> dict[str, Any]:
 
 
 def create(schedule: Schedule, by: str, limits: PayloadLimits) -> Statement[bool | None]:
-    """Creates a schedule unless there is one of that name."""
+    """Creates a schedule unless the name is taken."""
     values = {column: getattr(schedule, column) for column in _COLUMNS}
     return Statement(
         "schedules/create_schedule",
@@ -42,7 +42,7 @@ def create(schedule: Schedule, by: str, limits: PayloadLimits) -> Statement[bool
 def change(
     name: str, changed: Mapping[str, object], by: str, limits: PayloadLimits
 ) -> Statement[bool | None]:
-    """Changes what `changed` names (already validated); None when there is no such schedule."""
+    """Changes the columns in `changed` (already validated); None for an unknown schedule."""
     return Statement(
         "schedules/change_schedule",
         scalar,
@@ -95,7 +95,7 @@ def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
 
 
 def _value(text: str, *, as_text: bool) -> Any:
-    """The JSON value, or its text where Python cannot read it: one row must not spoil a list."""
+    """The JSON value, or its text if Python cannot parse it: one row must not break a list."""
     kept = stored_json(text) if as_text else None
     if kept is not None:
         return kept
@@ -106,7 +106,7 @@ def _value(text: str, *, as_text: bool) -> Any:
 
 
 def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
-    """The schedules of these names, or all of them; `as_text`: large payloads as `StoredJson`."""
+    """The schedules of these names, or all; `as_text`: large payloads as `StoredJson`."""
     return Statement(
         "schedules/read_schedules",
         lambda rows: [_read(row, as_text=as_text) for row in rows],
@@ -116,14 +116,14 @@ def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
 
 
 class ScheduleScope(NamedTuple):
-    """What decides who sees a schedule."""
+    """The fields that decide which callers may see a schedule."""
 
     name: str
     workspace: str
     job_type: str
 
 
-def places() -> Statement[list[ScheduleScope]]:
+def scopes() -> Statement[list[ScheduleScope]]:
     """Every schedule by name, without its payload."""
     return Statement(
         "schedules/list_places", lambda rows: [ScheduleScope(*row) for row in rows], {}
@@ -140,7 +140,7 @@ def slots(name: str, limit: int, before: datetime | None = None) -> Statement[li
 
 
 def run_now(name: str, by: str, *, check: bool) -> Statement[RunNow | None]:
-    """A slot of its own now; with `check`, only asks. None when there is no such schedule."""
+    """Fires a schedule now; with `check`, requests its check first. None: unknown schedule."""
     return Statement(
         "schedules/run_schedule",
         lambda rows: RunNow(*rows[0]) if rows else None,
@@ -148,11 +148,11 @@ def run_now(name: str, by: str, *, check: bool) -> Statement[RunNow | None]:
     )
 
 
-# What the scheduler does ----------------------------------------------------------------------
+# For the scheduler ----------------------------------------------------------------------
 
 
 class Due(NamedTuple):
-    """A schedule with a slot to serve, or to be planned when `next_at` is None."""
+    """A schedule with a due slot; without a planned slot when `next_at` is None."""
 
     name: str
     job_type: str
@@ -169,7 +169,7 @@ class Due(NamedTuple):
 
 
 class DueSchedules(NamedTuple):
-    """What may be served at the database's `now`; epoch None: this process does not lead."""
+    """The due schedules at the database's `now`; epoch None: this process is not the leader."""
 
     now: datetime
     epoch: int | None
@@ -178,7 +178,7 @@ class DueSchedules(NamedTuple):
 
 
 def find_due(holder: UUID, checks: Collection[str], limit: int = 50) -> Statement[DueSchedules]:
-    """Schedules this holder may serve now, and the seconds until it may serve more."""
+    """Schedules that this process may fire now, and the seconds until the next ones."""
 
     def decode(rows: list[Row]) -> DueSchedules:
         due = [Due(*row[3:]) for row in rows if row[3] is not None]
@@ -191,19 +191,19 @@ def find_due(holder: UUID, checks: Collection[str], limit: int = 50) -> Statemen
 
 
 def plan(name: str, seen: datetime, next_at: datetime) -> Statement[bool | None]:
-    """Says when a schedule runs next, if nobody has, changes it now, or has changed it."""
+    """Plans the next slot, unless the schedule is planned, locked or changed since `seen`."""
     return Statement(
         "schedules/plan_schedule", scalar, {"name": name, "seen": seen, "next_at": next_at}
     )
 
 
 def find_ahead() -> Statement[list[tuple[datetime, Due]]]:
-    """The database's clock, and schedules whose next slot is still to come."""
+    """Schedules whose next slot is in the future, each with the database's clock."""
     return Statement("schedules/find_ahead", lambda rows: [(row[0], Due(*row[1:])) for row in rows])
 
 
 def replan(due: Due, next_at: datetime) -> Statement[bool | None]:
-    """Says that a schedule runs sooner than it was planned for."""
+    """Moves the next slot of a schedule to an earlier time."""
     return Statement(
         "schedules/replan_schedule",
         scalar,
@@ -212,7 +212,7 @@ def replan(due: Due, next_at: datetime) -> Statement[bool | None]:
 
 
 def begin_check(due: Due, holder: UUID, lease_s: float) -> Statement[bool | None]:
-    """Takes the right to run the schedule's check, while it stands where it was seen."""
+    """Takes the lease of the schedule's check, if the schedule is unchanged since it was read."""
     return Statement(
         "schedules/begin_check",
         scalar,
@@ -240,7 +240,7 @@ class SlotEntry(NamedTuple):
 
 
 class Fired(NamedTuple):
-    """fired, or why not: fenced, changed, moved, busy (later). `taken` slots were new."""
+    """The result of a fire: fired, fenced, changed, moved or busy; `taken`: new slots."""
 
     answer: str
     taken: int
@@ -257,7 +257,7 @@ def fire(
     manual: bool = False,
     check_error: str | None = None,
 ) -> Statement[Fired]:
-    """Records slots and submits their jobs, fenced; without an epoch, for the check's holder."""
+    """Records slots and submits their jobs, fenced; without an epoch, by the check's lease."""
     return Statement(
         "schedules/fire_slots",
         lambda rows: Fired(*rows[0]),
@@ -278,7 +278,7 @@ def fire(
 
 
 def stop(name: str, seen: datetime, error: str) -> Statement[bool | None]:
-    """Disables a schedule that cannot be served."""
+    """Disables a schedule that cannot be fired."""
     return Statement(
         "schedules/stop_schedule", scalar, {"name": name, "seen": seen, "error": error}
     )

@@ -1,7 +1,7 @@
-"""What a role, a database or a server may set for our sessions, and what we set ourselves.
+"""Session settings of Laneway's connections.
 
-Settings of a role apply to every session of it. Laneway's own connections state each one that
-changes what a statement means or how long it may take, so that none of them matters.
+A role, a database or a server may set defaults for every session. Laneway's connections override
+each setting that changes the meaning of a statement or its time limit.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from laneway.errors import UnsuitableDatabase
 
 ENCODING: Final = "UTF8"
 
-# The DSN may say otherwise. JIT: compiling one of our short statements takes a thousand times as
-# long as running it.
+# The DSN may override these. JIT: compiling a short statement takes a thousand times as long as
+# running it.
 _DEFAULTS: Final = {"jit": "off"}
-# Not even the DSN may. Claims need their isolation level; names are those of PostgreSQL, whatever
-# a schema before pg_catalog defines; a listener is idle for as long as nothing happens.
+# The DSN cannot override these. Claims need this isolation level; a schema before pg_catalog in the
+# search path could redefine names; a listener may be idle for a long time.
 _FIXED: Final = {
     "default_transaction_isolation": r"read\ committed",
     "default_transaction_deferrable": "off",
@@ -40,13 +40,12 @@ _FIXED: Final = {
     "plpgsql.extra_errors": "none",
     "plpgsql.extra_warnings": "none",
 }
-# Where a pooler stands between, the session is also of others, and the process another than the
-# client was given.
-_MEAN_POSTGRESQL: Final = """
+# Skipped behind a pooler, which shares the session: there the process id differs from the client's.
+_SET_SEARCH_PATH: Final = """
 select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)
  where pg_catalog.pg_backend_pid() = %s
 """
-_ASK: Final = """
+_READ_SETTINGS: Final = """
 select pg_catalog.current_setting('server_encoding'),
        pg_catalog.current_setting('default_transaction_read_only'),
        pg_catalog.pg_is_in_recovery(), pg_catalog.quote_ident(current_user),
@@ -55,7 +54,7 @@ select pg_catalog.current_setting('server_encoding'),
 
 
 def startup_options(bounds: Mapping[str, object], given: str) -> str:
-    """Value of the connection parameter `options`; `given` is what the DSN says there."""
+    """The value of the connection parameter `options`; `given` comes from the DSN."""
     return " ".join(filter(None, [_flags(_DEFAULTS), _flags(bounds), given, _flags(_FIXED)]))
 
 
@@ -64,12 +63,12 @@ def _flags(settings: Mapping[str, object]) -> str:
 
 
 def refuse_unsuitable(conn: psycopg.Connection[Any]) -> None:
-    """Raises UnsuitableDatabase where no session of this role could ever do our work.
+    """Raises UnsuitableDatabase if no session of this role could run Laneway.
 
-    For a plain connection: it also sets the search path, as our other connections do at start.
+    For a plain connection: also sets the search path, as other connections do at start.
     """
-    conn.execute(_MEAN_POSTGRESQL, [conn.info.backend_pid])
-    row = conn.execute(_ASK).fetchone()
+    conn.execute(_SET_SEARCH_PATH, [conn.info.backend_pid])
+    row = conn.execute(_READ_SETTINGS).fetchone()
     if row is None:
         return
     encoding, read_only, is_standby, role, database = row
@@ -77,12 +76,12 @@ def refuse_unsuitable(conn: psycopg.Connection[Any]) -> None:
         raise UnsuitableDatabase(
             f"the database {database} has the encoding {encoding}, which cannot hold every"
             " payload and error",
-            "use one made with `create database … encoding 'UTF8' template template0`",
+            "use one created with `create database … encoding 'UTF8' template template0`",
         )
     if read_only == "on" and not is_standby:
         raise UnsuitableDatabase(
             f"the sessions of role {role} in database {database} are read-only"
             " (default_transaction_read_only = on)",
-            f"`alter role {role} set default_transaction_read_only = off`, or the same for the"
+            f"run `alter role {role} set default_transaction_read_only = off`, or the same for the"
             " database",
         )

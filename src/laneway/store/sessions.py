@@ -1,4 +1,4 @@
-"""Sessions of browsers and the links that open them, as statements."""
+"""Browser sessions and the login links that open them, as statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laneway.store.statement import Row, Statement, nothing, one
 
 
 def authenticate(digest: bytes, idle_s: float) -> Statement[Access | None]:
-    """Whom a session belongs to; one unused for `idle_s` belongs to nobody any more."""
+    """The principal of a session; None for an invalid one or one idle for `idle_s`."""
     params = {"digest": digest, "idle_s": idle_s}
     return Statement("access/authenticate_session", _by_session, params)
 
@@ -23,7 +23,7 @@ def _by_session(rows: list[Row]) -> Access | None:
 
 
 def create_link(principal_id: UUID, digest: bytes, life_s: float) -> Statement[None]:
-    """Keeps a link that opens one session."""
+    """Stores a login link that opens one session."""
     params = {"principal": principal_id, "digest": digest, "life_s": life_s}
     return Statement("access/create_link", nothing, params)
 
@@ -31,7 +31,7 @@ def create_link(principal_id: UUID, digest: bytes, life_s: float) -> Statement[N
 def open_session(
     link: bytes, digest: bytes, csrf: str, life_s: float, replaces: bytes | None
 ) -> Statement[bool]:
-    """Uses up a link and opens a session; False when the link has no power."""
+    """Opens a session and uses up its link; False when the link is invalid."""
     params = {
         "link": link,
         "digest": digest,
@@ -43,5 +43,5 @@ def open_session(
 
 
 def close_session(digest: bytes) -> Statement[Row | None]:
-    """Ends a session; answers the id and name of whose it was."""
+    """Ends a session; returns the id and name of its principal."""
     return Statement("access/close_session", one, {"digest": digest})

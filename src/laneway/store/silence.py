@@ -1,7 +1,7 @@
-"""Notices connections that bring no answer any more, and gives them up.
+"""Detection of connections that stopped responding.
 
-A network that swallows packets closes nothing. Statements may be slow all the same, so before a
-connection is given up, the server is asked over another one whether it still works on the answer.
+A network that drops packets closes no connection. A statement may also just be slow, so before a
+connection is closed, another one asks the server whether it still runs the statement.
 """
 
 from __future__ import annotations
@@ -24,59 +24,60 @@ from psycopg.pq import TransactionStatus
 if TYPE_CHECKING:
     from laneway.config.settings import Settings
 
-# Between two looks at a server that says it is idle: an answer may be on its way.
+# Pause between two checks of a session that is idle: a result may still be in transit.
 AGAIN_S: Final = 0.5
-# Where in struct tcp_info of Linux the bytes acknowledged and received stand.
+# Offset of the acknowledged and received bytes in struct tcp_info of Linux.
 _TCP_BYTES: Final = (120, struct.Struct("=QQ"))
 _ACTIVITY: Final = b"select state, state_change from pg_catalog.pg_stat_activity where pid = %s"
-# Whether the asking session has its own name, so a pooler passes names on; and whether ours works.
+# Whether the probe sees its own name, so that the pooler passes names on; and whether the watched
+# session is active.
 _BY_NAME: Final = b"""
 select (select a.application_name = %s from pg_catalog.pg_stat_activity a
          where a.pid = pg_catalog.pg_backend_pid()),
        exists (select from pg_catalog.pg_stat_activity a where a.application_name = %s
                   and coalesce(a.state, 'disabled') in ('active', 'disabled'))
 """
-# The end of the name of a connection behind a pooler, which no other has.
+# The unique suffix of the name of a connection behind a pooler.
 _UNIQUE: Final = re.compile(r" [0-9a-f]{12}\Z")
 
 Connect = Callable[[], Awaitable[AsyncConnection[Any]]]
 
 
 def unique_name(name: str) -> str:
-    """A name by which the server's session can be found behind a pooler."""
+    """A unique name that identifies the server session behind a pooler."""
     return f"{name} {secrets.token_hex(6)}"
 
 
 def hang_up(conn: AsyncConnection[Any] | Connection[Any]) -> None:
-    """Ends the connection under a statement that waits: it fails at once."""
+    """Shuts down the socket, so that a waiting statement fails at once."""
     if not conn.closed:
         with contextlib.suppress(OSError), _socket_of(conn) as opened:
             opened.shutdown(socket.SHUT_RDWR)
 
 
-# DSN → when the last statement began whose connection went silent.
+# DSN → start of the last statement whose connection went silent.
 _silent_since: dict[str, float] = {}
 
 
-def note(dsn: str, since: float) -> None:
-    """Lets every pool of this process know: other connections are likely to have gone the same way.
+def mark_silent(dsn: str, since: float) -> None:
+    """Makes every pool of this process distrust connections that last worked before `since`.
 
-    Else each would be waited for in its turn: one to find work, one to claim it, one to finish it.
+    Otherwise each of them would time out in turn.
     """
     _silent_since[dsn] = since
 
 
 def is_suspect(dsn: str, proven_at: float) -> bool:
-    """Whether a connection to it fell silent after this one was last known to work."""
+    """Whether another connection went silent after this one last worked."""
     return proven_at < _silent_since.get(dsn, -1.0)
 
 
-class Watch:
-    """Looks after a connection while somebody uses it; `end` it then.
+class SilenceWatch:
+    """Monitors a connection while it is in use; call `end` after that.
 
-    `is_silent`: it was given up. `probe` opens another connection to the same server. Behind a
-    pooler the session is found by its name; where that is not passed on, only `statement_timeout`
-    tells.
+    `is_silent`: the connection was closed. `probe` opens another connection to the same server.
+    Behind a pooler the session is found by its name; if the pooler hides names, only
+    `statement_timeout` applies.
     """
 
     def __init__(
@@ -89,42 +90,44 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self.began = time.monotonic()
         self._until = self._loop.time() + settings.statement_timeout + settings.silence_timeout
-        self._asking: asyncio.Task[None] | None = None
-        self._timer = self._loop.call_later(self._patience_s, self._look)
+        self._probing: asyncio.Task[None] | None = None
+        self._timer = self._loop.call_later(self._patience_s, self._check)
         self.is_silent = False
 
     def end(self) -> None:
         self._timer.cancel()
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._probing is not None:
+            self._probing.cancel()
 
-    def _look(self) -> None:
-        if not self._waits:
-            self._timer = self._loop.call_later(self._patience_s, self._look)
+    def _check(self) -> None:
+        if not self._is_waiting:
+            self._timer = self._loop.call_later(self._patience_s, self._check)
         elif self._is_pooled and self._loop.time() >= self._until:
-            self._give_up()
+            self._close()
         else:
-            self._asking = self._loop.create_task(self._ask(self._probe), name="laneway silence")
+            self._probing = self._loop.create_task(
+                self._run_probe(self._probe), name="laneway silence"
+            )
 
     @property
-    def _waits(self) -> bool:
+    def _is_waiting(self) -> bool:
         return self._conn.info.transaction_status == TransactionStatus.ACTIVE
 
-    async def _ask(self, probe: Connect) -> None:
-        before = _moved(self._conn)
+    async def _run_probe(self, probe: Connect) -> None:
+        before = _bytes_moved(self._conn)
         is_lost = await self._is_lost(probe)
-        # Large values take their time on a slow network, after the server is done or before.
-        if is_lost and self._waits and _moved(self._conn) == before:
-            self._give_up()
+        # Large values take time on a slow network, before or after the server is done.
+        if is_lost and self._is_waiting and _bytes_moved(self._conn) == before:
+            self._close()
         else:
-            self._timer = self._loop.call_later(self._patience_s, self._look)
+            self._timer = self._loop.call_later(self._patience_s, self._check)
 
-    def _give_up(self) -> None:
+    def _close(self) -> None:
         self.is_silent = True
         hang_up(self._conn)
 
     async def _is_lost(self, probe: Connect) -> bool:
-        """Whether the server has nothing to say to us, or cannot be reached either."""
+        """Whether the server is idle or unreachable, so that no result will come."""
         is_reached = False
         try:
             async with asyncio.timeout(self._patience_s):
@@ -134,15 +137,15 @@ class Watch:
                     await asyncio.sleep(AGAIN_S)
                     second = await self._activity(other)
         except TimeoutError:
-            # Behind a pooler that has no session free, ours waits in the same queue.
+            # If the pooler has no free session, the probe waits in the same queue.
             return not (self._is_pooled and is_reached)
         except psycopg.Error as error:
-            # A server that refuses is there; it may have no place for one more.
+            # A server that refuses a connection is reachable; it may be full.
             return isinstance(error, psycopg.errors.ConnectionTimeout) or "FATAL" not in str(error)
         return first is not None and first == second
 
     async def _activity(self, other: AsyncConnection[Any]) -> object:
-        """Since when the server's session is idle; None: it works, or that cannot be told."""
+        """The idle state of the server's session; None: active or unknown."""
         if self._is_pooled:
             return await self._activity_by_name(other)
         pid = self._conn.info.backend_pid
@@ -152,20 +155,20 @@ class Watch:
         return row or "gone"
 
     async def _activity_by_name(self, other: AsyncConnection[Any]) -> object:
-        own, asking = _name_of(self._conn), _name_of(other)
+        own, probing = _name_of(self._conn), _name_of(other)
         if not _UNIQUE.search(own):
             return None
-        row = await (await other.execute(_BY_NAME, [asking, own], prepare=False)).fetchone()
-        is_passed_on, is_working = row or (False, True)
-        return "idle" if is_passed_on and not is_working else None
+        row = await (await other.execute(_BY_NAME, [probing, own], prepare=False)).fetchone()
+        is_name_passed, is_active = row or (False, True)
+        return "idle" if is_name_passed and not is_active else None
 
 
 def _name_of(conn: AsyncConnection[Any]) -> str:
     return conn.info.get_parameters().get("application_name", "")
 
 
-def _moved(conn: AsyncConnection[Any]) -> tuple[int, int] | None:
-    """Bytes that TCP has moved both ways, where the system tells."""
+def _bytes_moved(conn: AsyncConnection[Any]) -> tuple[int, int] | None:
+    """Bytes that TCP has sent and received, if the system reports them."""
     offset, form = _TCP_BYTES
     with contextlib.suppress(OSError, AttributeError, struct.error), _socket_of(conn) as opened:
         info = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, offset + form.size)
@@ -175,5 +178,5 @@ def _moved(conn: AsyncConnection[Any]) -> tuple[int, int] | None:
 
 
 def _socket_of(conn: AsyncConnection[Any] | Connection[Any]) -> socket.socket:
-    """The socket, under a number that may be closed."""
+    """The socket with a duplicated descriptor, which may be closed."""
     return socket.socket(fileno=os.dup(conn.fileno()))

@@ -1,4 +1,4 @@
-"""A store operation as a value: what to say to PostgreSQL, apart from how to wait for it."""
+"""A store operation as a value, independent of how it is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = Sequence[Any]
 
 @cache
 def sql(name: str) -> str:
-    """Text of sql/<name>.sql without its head comment."""
+    """The text of sql/<name>.sql without its head comment."""
     text = files("laneway.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
     lines = text.splitlines()
     while lines and lines[0].startswith("--"):
@@ -24,12 +24,12 @@ def sql(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement(Generic[T]):
-    """One SQL file with its parameters, and how to read the answer."""
+    """One SQL file with its parameters and the decoder of its result."""
 
     name: str
     decode: Callable[[list[Row]], T]
     params: Mapping[str, object] = field(default_factory=dict)
-    # Whether an answer may hold megabytes, which other work must not wait for.
+    # Whether the result may hold megabytes, to be decoded in a thread.
     may_be_large: bool = False
 
     @property
@@ -38,7 +38,7 @@ class Statement(Generic[T]):
 
 
 def nothing(rows: list[Row]) -> None:
-    """Reads no answer."""
+    """Ignores the result."""
 
 
 def scalar(rows: list[Row]) -> Any:

@@ -1,4 +1,4 @@
-"""What happened to jobs over time, as a statement."""
+"""Statistics of jobs over time, as statements."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def count_ends(
     points: int,
     by_lane: bool = False,
 ) -> Statement[Series]:
-    """Starts and ends within the window, from the newest `bound` outcomes."""
+    """Counts starts and ends within the window, from the newest `bound` outcomes."""
 
     def decode(rows: list[Row]) -> Series:
-        found = [Point(*row[:-1]) for row in reversed(rows)]
-        return Series(found, len(rows) == points or any(row[-1] for row in rows))
+        series = [Point(*row[:-1]) for row in reversed(rows)]
+        return Series(series, len(rows) == points or any(row[-1] for row in rows))
 
     return Statement(
         "stats/count_ends",
@@ -42,10 +42,10 @@ def count_ends(
 def count_failures(
     *, window_s: float, lanes: Collection[str] | None, job_type: str | None, bound: int, limit: int
 ) -> Statement[Failures]:
-    """Failures within the window by job type and error, from the newest `bound` outcomes."""
+    """Counts failures within the window by job type and error, from the newest `bound` outcomes."""
 
     def decode(rows: list[Row]) -> Failures:
-        # Without any there is a row all the same, for it tells whether all ends were looked at.
+        # There is always a row: its first column tells whether more outcomes exist.
         return Failures([Failure(*row[1:]) for row in rows if row[1] is not None], rows[0][0])
 
     return Statement(

@@ -1,4 +1,4 @@
-"""Results of steps: kept by the attempt that runs, read by those after it."""
+"""Step results, as statements: stored by the running attempt, read by later attempts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laneway.store.statement import Statement
 
 
 class StepWrite(NamedTuple):
-    """What became of a step's result: kept, cancel_requested, fenced or busy; and the result."""
+    """The result of storing a step (kept, cancel_requested, fenced or busy) and its value."""
 
     answer: str
     result: str | None
@@ -22,7 +22,7 @@ def read(claim: Claim) -> Statement[dict[str, str]]:
 
 
 def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepWrite]:
-    """Keeps a result; answers it as it will be read."""
+    """Stores a result; returns it as later attempts will read it."""
     return Statement(
         "steps/keep_step",
         lambda rows: StepWrite(*rows[0]),
@@ -37,7 +37,7 @@ def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepW
 
 
 class StepResult(NamedTuple):
-    """What a step of an attempt has made, to be kept."""
+    """The result of a step of an attempt, to be stored."""
 
     claim: Claim
     name: str
@@ -45,16 +45,16 @@ class StepResult(NamedTuple):
     took_s: float
 
 
-def keep_many(given: Sequence[StepResult]) -> Statement[list[StepWrite]]:
-    """Keeps results of several attempts; answers each as it will be read."""
+def keep_many(results: Sequence[StepResult]) -> Statement[list[StepWrite]]:
+    """Stores results of several attempts; returns each as later attempts will read it."""
     return Statement(
         "remote/keep_steps",
         lambda rows: [StepWrite(answer, result) for _, answer, result in rows],
         {
-            "seqs": [one.claim.seq for one in given],
-            "attempts": [one.claim.attempt for one in given],
-            "names": [one.name for one in given],
-            "results": [one.result for one in given],
-            "took": [one.took_s for one in given],
+            "seqs": [one.claim.seq for one in results],
+            "attempts": [one.claim.attempt for one in results],
+            "names": [one.name for one in results],
+            "results": [one.result for one in results],
+            "took": [one.took_s for one in results],
         },
     )

@@ -1,4 +1,4 @@
-"""One sync connection that comes back by itself, for a thread that has nothing else to do."""
+"""A sync connection that reconnects by itself, for a dedicated thread."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ T = TypeVar("T")
 
 
 class SyncConnection:
-    """Connects on first use and again after any failure of the connection."""
+    """Connects on first use, and again after a failure."""
 
     def __init__(self, dsn: str, options: Mapping[str, Any]) -> None:
-        """`options` are those of `connection_options`, made where the settings are known."""
+        """`options`: from `connection_options`, called where the settings are known."""
         self._dsn = dsn
         self._options = options
         self._conn: psycopg.Connection[Any] | None = None
 
     def run(self, statement: Statement[T], within_s: float | None = None) -> T:
-        """Runs it; a connection that brings no answer `within_s` is given up."""
+        """Runs a statement; closes the connection if no result arrives `within_s`."""
         with translated():
             if self._conn is None or self._conn.closed:
                 may_ask = "options" in self._options

@@ -1,4 +1,4 @@
-"""Wake-ups after commit, coalesced, so that commits do not queue behind NOTIFY's lock."""
+"""Coalesced wake-ups after commit, so that commits do not queue behind NOTIFY's lock."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from laneway.store.database import Database
 
 log = logging.getLogger(__name__)
 
-LAST_WORDS_S = 1.0
-# So many wake-ups within an interval are a flood.
+CLOSE_TIMEOUT_S = 1.0
+# Number of wake-ups within an interval that counts as a flood.
 _FLOOD = 10
 _FLOOD_INTERVALS = 4
 
 
 class Waker:
-    """Tells listening workers that work waits: at once when quiet, else once per interval.
+    """Wakes listening workers: at once when quiet, else once per interval.
 
-    In a flood less often: workers that find jobs look again anyway. A wake-up that cannot be sent
+    In a flood less often: workers that found jobs poll again anyway. A wake-up that cannot be sent
     is dropped, because workers poll. Belongs to one event loop.
     """
 
@@ -29,33 +29,33 @@ class Waker:
         self._database = database
         self._interval = interval_ms / 1000
         self._types: set[str] = set()
-        self._noted = 0
+        self._wakes = 0
         self._task: asyncio.Task[None] | None = None
         self._is_failing = False
 
     def wake(self, job_types: Iterable[str]) -> None:
-        """Notes what to tell and returns; the telling happens on another connection."""
+        """Schedules a wake-up for these job types and returns; it uses another connection."""
         self._types.update(job_types)
-        self._noted += 1
+        self._wakes += 1
         if self._types and self._task is None:
-            self._task = asyncio.create_task(self._tell(), name="laneway waker")
+            self._task = asyncio.create_task(self._send_pending(), name="laneway waker")
 
     async def close(self) -> None:
-        """Sends what is still to be told, if that is possible within a second."""
+        """Sends pending wake-ups, if that is possible within a second."""
         if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=LAST_WORDS_S)
+            _, late = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S)
             for task in late:
                 task.cancel()
                 await asyncio.wait({task})
 
-    async def _tell(self) -> None:
+    async def _send_pending(self) -> None:
         try:
             while self._types:
                 types, self._types = self._types, set()
-                pause = self._interval * (_FLOOD_INTERVALS if self._noted >= _FLOOD else 1)
-                self._noted = 0
+                pause = self._interval * (_FLOOD_INTERVALS if self._wakes >= _FLOOD else 1)
+                self._wakes = 0
                 await self._send(notify.wake_message(types))
-                # Whatever comes while this waits goes out together, right after.
+                # Wake-ups during this pause are sent together after it.
                 await asyncio.sleep(pause)
         finally:
             self._task = None
@@ -65,7 +65,7 @@ class Waker:
             await self._database.run(notify.wake(message))
             self._is_failing = False
         except LanewayError as error:
-            # Closed by a program that ends: nobody reads this any more.
+            # Not when the program is closing.
             if not self._is_failing and not self._database.is_closed:
-                log.warning("wake-ups cannot be sent, workers poll: %s", error)
+                log.warning("cannot send wake-ups, jobs start at the next poll: %s", error)
             self._is_failing = True

@@ -19,7 +19,7 @@ from laneway.store.statement import Row, Statement, nothing, scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """What a worker process says of itself; its id is fresh for every process."""
+    """The registration of a worker process; every process has a new id."""
 
     id: UUID
     name: str
@@ -55,12 +55,15 @@ def register(worker: WorkerInfo) -> Statement[None]:
 def touch(
     worker_id: UUID, memory_bytes: int | None = None, room: Mapping[str, object] | None = None
 ) -> Statement[bool | None]:
-    """Says that the process lives, and its room; answers whether it was told to drain."""
-    told = None if room is None else json.dumps(room)
+    """Records that the process is live, with its capacity; returns whether it is drained."""
     return Statement(
         "workers/touch_worker",
         scalar,
-        {"id": worker_id, "memory_bytes": memory_bytes, "room": told},
+        {
+            "id": worker_id,
+            "memory_bytes": memory_bytes,
+            "room": None if room is None else json.dumps(room),
+        },
     )
 
 
@@ -69,12 +72,12 @@ def stop(worker_id: UUID) -> Statement[None]:
 
 
 def sweep(holder: UUID) -> Statement[None]:
-    """Forgets workers long gone; the leader's duty."""
+    """Deletes workers that stopped long ago; only for the leader."""
     return Statement("workers/sweep_workers", nothing, {"holder": holder})
 
 
 def listing(worker_id: UUID | None = None) -> Statement[list[WorkerRow]]:
-    """Those of the last hour, or one however old."""
+    """Workers of the last hour, or one of any age."""
     return Statement(
         "workers/list_workers", lambda rows: [_worker(r) for r in rows], {"id": worker_id}
     )
@@ -84,10 +87,10 @@ def _worker(row: Row) -> WorkerRow:
     *head, text = row
     room = {} if text is None else json.loads(text)
     kinds = {kind: RoomUse(**use) for kind, use in room.get("kinds", {}).items()}
-    shown = WorkerRow._make([*head, kinds, False])
-    # A remote worker that stops has no room.
-    leaves = room.get("is_stopping") or (shown.transport == "grpc" and not shown.concurrency)
-    return shown._replace(is_stopping=shown.is_live and bool(leaves))
+    worker = WorkerRow._make([*head, kinds, False])
+    # A stopping remote worker reports a concurrency of 0.
+    is_stopping = room.get("is_stopping") or (worker.transport == "grpc" and not worker.concurrency)
+    return worker._replace(is_stopping=worker.is_live and bool(is_stopping))
 
 
 def lock(worker_id: UUID) -> Statement[None]:
@@ -95,7 +98,7 @@ def lock(worker_id: UUID) -> Statement[None]:
 
 
 def drain(worker_id: UUID, by: str, *, drained: bool) -> Statement[bool | None]:
-    """Tells a worker to claim nothing more, or to go on; None when it is gone."""
+    """Drains or resumes a worker; None when it is gone."""
     return Statement(
         "workers/drain_worker", scalar, {"id": worker_id, "by": by, "drained": drained}
     )
@@ -105,7 +108,7 @@ def drain(worker_id: UUID, by: str, *, drained: bool) -> Statement[bool | None]:
 class TypeRecord:
     """A job type as its handler declares it; `arguments` is JSON text.
 
-    `application` publishes it; None: nothing is remembered of who did.
+    `application` is the publisher; None: the publisher is not recorded.
     """
 
     name: str
@@ -164,10 +167,9 @@ def _age_s(age: float | timedelta | None) -> float | None:
 def publish(
     types: Sequence[TypeRecord], *, loosens: bool = True, is_first: bool = False
 ) -> Statement[None]:
-    """Publishes job types, so that processes without their code validate and route alike.
+    """Publishes job types, so that processes without their code validate and route them alike.
 
-    Unless it `loosens`, an approval that is asked for already stays asked for. `is_first`: types
-    that were published before stay as they are.
+    Unless `loosens`, required approvals stay required. `is_first`: published types stay unchanged.
     """
     return Statement(
         "job_types/publish_types",
@@ -181,7 +183,7 @@ def publish(
 
 
 class Published(NamedTuple):
-    """What doors without the handler's code know of a job type."""
+    """The published properties of a job type, for processes without the handler's code."""
 
     name: str
     arguments: str | None
@@ -211,7 +213,7 @@ class Conflict(NamedTuple):
 
 
 def conflicts(types: Sequence[str] | None = None) -> Statement[list[Conflict]]:
-    """Job types that applications publish differently, of those named or of all."""
+    """Job types that applications publish differently, among those named or all."""
     return Statement(
         "job_types/find_conflicts",
         lambda rows: [Conflict(*row) for row in rows],

@@ -67,7 +67,7 @@ class EventReader:
 
     async def begin(self) -> None:
         """From what is visible now."""
-        prev, self._log = await self._database.run(events.place())
+        prev, self._log = await self._database.run(events.position())
         self._prev, self._next, self._after = prev, None, 0
 
     def forget(self) -> None:

@@ -104,7 +104,7 @@ class Hub:
         self._taken[stream.digest] += 1
         if not self._tasks:
             loop = asyncio.get_running_loop()
-            local_notify.wait(self, lambda: _set_in(loop, self._news))
+            local_notify.subscribe(self, lambda: _set_in(loop, self._news))
             loops = (self._follow, self._listen, self._look_after)
             self._tasks = [
                 # In a context of its own: it outlives the request that happened to be the first.
@@ -263,7 +263,7 @@ class Hub:
         self._tasks = []
         self._heard.cancel()
         self._tail.forget()
-        local_notify.leave(self)
+        local_notify.unsubscribe(self)
 
     async def _settle(self) -> None:
         """Finds out what was changed by who did not see that a watch had begun."""

@@ -132,7 +132,7 @@ class IdempotencyGuard:
         """What was kept for this request; until the transaction ends nobody else asks."""
         principal = self._who.access.principal_id
         if waits:
-            await db.run(store.await_turn(principal, key))
+            await db.run(store.wait_for_lock(principal, key))
         elif not await db.run(store.lock(principal, key)):
             raise IdempotencyUnderWay("the first request with this Idempotency-Key is under way")
         kept = await db.run(store.read(principal, key))

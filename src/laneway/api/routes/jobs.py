@@ -211,7 +211,7 @@ async def retry_job(request: Request, who: Canceller, job_id: UUID, once: OnceOn
     async def act(db: Database) -> Response:
         async with db.joined() as one:
             if quota is not None:
-                asked = quotas.Asked(found.workspace, found.job_type, None)
+                asked = quotas.RequestedJob(found.workspace, found.job_type, None)
                 await one.run(quotas.check(quota, [asked]))
             job = await verbs.retry(one, job_id, by=who.actor)
             if quota is not None:

@@ -211,7 +211,7 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
 def _check_room(quota: Quota, jobs: Sequence[JobRequest]) -> Statement[None]:
     """Refuse too many jobs before they are stored."""
     return quotas.check(
-        quota, [quotas.Asked(job.workspace, job.job_type, job.unique_key) for job in jobs]
+        quota, [quotas.RequestedJob(job.workspace, job.job_type, job.unique_key) for job in jobs]
     )
 
 

@@ -109,7 +109,7 @@ class RetentionService(Service):
         began = time.monotonic()
         step = await self._database.run(retention.remove_ended(term, self._place or WalkPosition()))
         ended = time.monotonic()
-        self._place = step.place if step is not None else None
+        self._place = step.position if step is not None else None
         if self._place is not None:
             return REST * (ended - began)
         self._walk_at = ended + WALK_S

@@ -112,7 +112,7 @@ class Completer(Service):
                     await self._settle([verdict])
                 return
             answers = await self._settle_refused(batch[0], error)
-        if any(v.apart for v in batch):
+        if any(v.may_be_finished for v in batch):
             answers = await self._confirm(batch, answers)
             _tell_late(batch, answers)
         busy = {(a.seq, a.attempt) for a in answers if a.answer == "busy"}
@@ -130,7 +130,9 @@ class Completer(Service):
         ended = [
             v._replace(kind="confirm")
             for v in batch
-            if v.apart and v.kind != "confirm" and (v.claim.seq, v.claim.attempt) in fenced
+            if v.may_be_finished
+            and v.kind != "confirm"
+            and (v.claim.seq, v.claim.attempt) in fenced
         ]
         if not ended:
             return answers
@@ -159,7 +161,7 @@ def _tell_late(batch: list[Verdict], answers: list[WriteResult]) -> None:
     completed = {(a.seq, a.attempt) for a in answers if a.status == "completed"}
     for verdict in batch:
         pair = verdict.claim.seq, verdict.claim.attempt
-        if verdict.apart and pair in completed and verdict.error is not None:
+        if verdict.may_be_finished and pair in completed and verdict.error is not None:
             error = json.loads(verdict.error)
             if error["type"] != ROLLED_BACK:
                 said = f"{error['type']}: {error['message']}"

@@ -25,7 +25,7 @@ from laneway.engine.process.lifecycle import HURRY, TO_STOP
 from laneway.engine.process.loop_marker import SIZE, LoopMarker
 from laneway.errors import LanewayError
 from laneway.store.database import connection_options
-from laneway.store.leases import bury
+from laneway.store.leases import fail_worker
 from laneway.store.sync_connection import SyncConnection
 
 log = logging.getLogger("laneway")
@@ -280,7 +280,7 @@ class Supervisor:
                 message = "worker lost: the handler blocked the event loop"
             try:
                 n = self._session.run(
-                    bury(
+                    fail_worker(
                         child.worker_id,
                         message,
                         hung=child.killed,

@@ -133,8 +133,8 @@ def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
     if verdict is None or verdict.kind == "finish":
         message = "the transaction that ctx.finish was called in was not committed"
         error = own_error_json(ROLLED_BACK, message)
-        return Verdict(run.claim, "confirm", error=error, ran_s=run.ran_s, apart=True)
-    return verdict._replace(apart=True)
+        return Verdict(run.claim, "confirm", error=error, ran_s=run.ran_s, may_be_finished=True)
+    return verdict._replace(may_be_finished=True)
 
 
 def describe(error: BaseException) -> str:

@@ -99,7 +99,7 @@ class Executor:
         for assignment in assignments:
             run = Run(assignment, self._registry[assignment.job_type], lane)
             self.active[run.claim.seq, run.claim.attempt] = run
-            if assignment.forged:
+            if assignment.changed_since_approval:
                 self.end(run, attempt_outcomes.of_forged(run.claim))
                 continue
             if timeouts is not None and run.timeout is None:

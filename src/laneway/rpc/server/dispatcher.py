@@ -37,7 +37,7 @@ from laneway.rpc.server.stream_capacity import StreamCapacity
 from laneway.rpc.server.stream_loop import LaneFloors, StreamLoop
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
-from laneway.store.remote import Finished, Lease, read_steps
+from laneway.store.remote import FinishedSteps, Lease, read_steps
 
 log = logging.getLogger("laneway")
 
@@ -45,7 +45,7 @@ End = Literal["replaced", "stopping", "closed"]
 
 RETRY_S: Final = 0.2
 STOP_S: Final = 2.0
-_NONE: Final = Finished(0, [])
+_NONE: Final = FinishedSteps(0, [])
 
 
 class Dispatcher:
@@ -210,7 +210,7 @@ class Dispatcher:
         parcels = []
         for one in assignments:
             assigned = self._assign(one.claim, lane, one.job_type)
-            if one.forged:
+            if one.changed_since_approval:
                 self._shared.completer.add(of_forged(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(one.job_type.removeprefix(ANALYSIS_PREFIX), 0)
@@ -313,7 +313,7 @@ class Dispatcher:
         self._stale_at = min((parcel.stale_at for parcel in parcels), default=0.0)
         return made
 
-    async def _steps(self, claims: Sequence[Claim]) -> dict[int, Finished]:
+    async def _steps(self, claims: Sequence[Claim]) -> dict[int, FinishedSteps]:
         seqs = [claim.seq for claim in claims if claim.attempt > 1]
         read = read_steps(seqs, MOST_BYTES, self._shared.max_bytes)
         return await self._shared.rest.run(read) if seqs else {}

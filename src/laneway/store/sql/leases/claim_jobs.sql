@@ -3,4 +3,4 @@ select state, own::text, horizon::text, left_over, more, lease_s, limited, wait_
        checkpoints, retries, freshes, forged, laneway.losses_of(seqs)
   from laneway.claim(%(worker)s::uuid, %(lane)s::text, %(version)s::bigint, %(room)s::integer,
                      %(types)s::text[], %(groups)s::integer[], %(fresh)s::boolean[], %(los)s::integer[],
-                     %(floors)s::bigint[], %(his)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer)
+                     %(floors)s::bigint[], %(highs)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer)

@@ -4,5 +4,5 @@ select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.
        o.waits, o.traces, laneway.losses_of(c.seqs)
   from laneway.claim(%(worker)s::uuid, %(lane)s::text, %(version)s::bigint, %(room)s::integer,
                      %(types)s::text[], %(groups)s::integer[], %(fresh)s::boolean[], %(los)s::integer[],
-                     %(floors)s::bigint[], %(his)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer) c
+                     %(floors)s::bigint[], %(highs)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer) c
   left join lateral laneway.origins(c.seqs, c.attempts) o on true
