@@ -31,7 +31,7 @@ def desk(request: pytest.FixtureRequest) -> Desk:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long the clients would have waited."""
+    """The pauses that the clients would have made."""
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:

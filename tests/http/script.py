@@ -67,7 +67,7 @@ def event(number: int, status: str, name: str = "job.changed", **more: Any) -> b
     return f"id: {number}\nevent: {name}\ndata: {json.dumps(job(status, **more))}\n\n".encode()
 
 
-def told(number: str, name: str, data: Any) -> bytes:
+def sse_event(number: str, name: str, data: Any) -> bytes:
     return f"id: {number}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
@@ -80,12 +80,14 @@ class Script(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
-        said = self.left.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said.stream, Cut):
-            return said
-        return httpx2.Response(said.status_code, headers=said.headers, content=said.content)
+        scripted = self.left.pop(0)
+        if isinstance(scripted, Exception):
+            raise scripted
+        if isinstance(scripted.stream, Cut):
+            return scripted
+        return httpx2.Response(
+            scripted.status_code, headers=scripted.headers, content=scripted.content
+        )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         return self.handle_request(request)
@@ -114,7 +116,7 @@ class Listening:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *said: object) -> None: ...
+            def log_message(self, *scripted: object) -> None: ...
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
         self._thread = threading.Thread(target=self._server.serve_forever)

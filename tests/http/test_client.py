@@ -1,4 +1,4 @@
-"""How the clients send: again only what is safe, and never showing a token."""
+"""The clients retry only what is safe and never show a token."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def test_what_is_not_repeatable_is_sent_once(desk: Desk, question: Callable[[Any
 
 def test_what_makes_a_thing_what_is_given_is_sent_again(desk: Desk, no_pauses: list[float]) -> None:
     limit = {"name": "gpu", "max_concurrent": 2, "rate_count": None, "rate_period_s": None}
-    told = {**limit, "scope": "cluster", "updated_at": None, "updated_by": None}
-    script = Script(httpx2.ReadTimeout("slow"), answer(503), answer(200, told))
+    body = {**limit, "scope": "cluster", "updated_at": None, "updated_by": None}
+    script = Script(httpx2.ReadTimeout("slow"), answer(503), answer(200, body))
     tuned = desk.ask(script, lambda c: c.put_limit(Limit("gpu", 2)))
     assert (tuned.limit.max_concurrent, tuned.is_new) == (2, False)
     assert [request.method for request in script.requests] == ["PUT"] * 3
@@ -184,8 +184,8 @@ def test_who_was_too_quick_is_told_for_how_long(desk: Desk) -> None:
 
 
 def test_refusal_by_a_quota_is_raised_at_once(desk: Desk) -> None:
-    told = {"code": "quota_exceeded", "detail": "full", "bound": "max_queued", "limit": 3}
-    full = answer(429, told, retry_after="5")
+    body = {"code": "quota_exceeded", "detail": "full", "bound": "max_queued", "limit": 3}
+    full = answer(429, body, retry_after="5")
     script = Script(full)
     with pytest.raises(QuotaExceeded) as caught:
         desk.ask(script, lambda c: c.submit("greet"))
@@ -206,7 +206,7 @@ def test_retry_after_is_a_number_or_a_date() -> None:
 
 
 @pytest.mark.parametrize(
-    "said, error",
+    "response, error",
     [
         (problem(404, "not_found"), NotFound),
         (problem(409, "refused"), Refused),
@@ -230,15 +230,15 @@ def test_retry_after_is_a_number_or_a_date() -> None:
     ],
 )
 def test_a_code_is_an_error_class(
-    desk: Desk, said: httpx2.Response, error: type[Exception]
+    desk: Desk, response: httpx2.Response, error: type[Exception]
 ) -> None:
     with pytest.raises(LanewayError) as caught:
-        desk.ask(Script(said), lambda c: c.explain_job(JOB), retries=0)
+        desk.ask(Script(response), lambda c: c.explain_job(JOB), retries=0)
     assert type(caught.value) is error
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         answer(404),
         answer(404, {"detail": "Not Found"}),
@@ -246,10 +246,10 @@ def test_a_code_is_an_error_class(
         problem(404, "not_found", "Not Found"),
     ],
 )
-def test_an_address_where_no_api_is_is_said(desk: Desk, said: httpx2.Response) -> None:
+def test_missing_api_is_reported_with_its_address(desk: Desk, response: httpx2.Response) -> None:
     for question in (lambda c: c.get_job(JOB), lambda c: c.wait(JOB)):
         with pytest.raises(ServerError, match="no Laneway API at http://localhost/api"):
-            desk.ask(Script(said), question)
+            desk.ask(Script(response), question)
 
 
 def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
@@ -257,9 +257,9 @@ def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
         {"field": "body.priority", "rule": "must be small"},
         {"field": "query.lane", "rule": "must be a name"},
     ]
-    said = problem(422, "invalid_input", errors=errors)
+    response = problem(422, "invalid_input", errors=errors)
     with pytest.raises(InvalidInput) as caught:
-        desk.ask(Script(said), lambda c: c.submit("greet"))
+        desk.ask(Script(response), lambda c: c.submit("greet"))
     assert caught.value.field == "priority"
     assert caught.value.rule == "must be small; lane: must be a name"
     assert caught.value.__notes__ == ["request r1"]
@@ -270,10 +270,10 @@ def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
     assert (caught.value.field, caught.value.rule) == ("body", "at most 9 bytes")
 
 
-@pytest.mark.parametrize("told", [None, [], {"errors": [{"loc": 1}]}, {"errors": "all"}])
-def test_a_refusal_of_something_between_is_understood_too(desk: Desk, told: Any) -> None:
-    with pytest.raises(InvalidInput, match="the server answered 413"):
-        desk.ask(Script(answer(413, told)), lambda c: c.submit("greet"))
+@pytest.mark.parametrize("body", [None, [], {"errors": [{"loc": 1}]}, {"errors": "all"}])
+def test_a_refusal_of_something_between_is_understood_too(desk: Desk, body: Any) -> None:
+    with pytest.raises(InvalidInput, match="the server responded with status 413"):
+        desk.ask(Script(answer(413, body)), lambda c: c.submit("greet"))
 
 
 # -- secrets ----------------------------------------------------------------------------------

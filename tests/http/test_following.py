@@ -1,4 +1,4 @@
-"""How the clients follow streams: what was lost is resumed, until the last event."""
+"""The clients follow streams to the last event and resume lost connections."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.http.script import (
     answer,
     event,
     problem,
+    sse_event,
     stream,
-    told,
 )
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -89,10 +89,10 @@ def test_events_of_topics_are_typed_where_they_are_about_a_job(desk: Desk) -> No
     tuned: dict[str, Any] = {"kind": "lane", "name": "a", "by": "ann", "before": {}, "after": None}
     script = Script(
         stream(
-            told("a", "stream.opened", {"resumed": False, "topics": ["jobs"]}),
-            told("b", "jobs.changed", many),
-            told("c", "lane.changed", tuned),
-            told("d", "something.new", {"x": 1}),
+            sse_event("a", "stream.opened", {"resumed": False, "topics": ["jobs"]}),
+            sse_event("b", "jobs.changed", many),
+            sse_event("c", "lane.changed", tuned),
+            sse_event("d", "something.new", {"x": 1}),
             event(1, "failed"),
         ),
         problem(403, "forbidden"),
@@ -142,7 +142,7 @@ def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
     now = 1.0
     assert isinstance(steps.send(b": ping\n\n"), ReadBytes)
     now = 3.0
-    # Were nothing said on this connection any more, it would end too late.
+    # If this connection fell silent now, its read timeout would end too late.
     assert isinstance(steps.send(b": ping\n\n"), Close)
     # The server is there: whatever it says next must not be missed for a pause.
     opened = steps.send(None)

@@ -36,64 +36,64 @@ from laneway.store.database import Database
 
 # By the name of the schema: the types whose fields it has, names that differ (theirs: ours), what
 # is made out of the rest, and what only we have.
-Told = tuple[tuple[type, ...], dict[str, str], set[str], set[str]]
+SchemaFields = tuple[tuple[type, ...], dict[str, str], set[str], set[str]]
 
 
-def told(
+def fields_of(
     *kinds: type, renamed: dict[str, str] | None = None, made: str = "", own: str = ""
-) -> Told:
+) -> SchemaFields:
     return kinds, renamed or {}, set(made.split()), set(own.split())
 
 
-SCHEMAS: dict[str, Told] = {
-    "JobOut": told(Job, made="label", own="attempts"),
-    "JobDetailOut": told(Job, Review, made="label", own="job"),
-    "AttemptOut": told(Attempt),
-    "ErrorOut": told(JobError, own="is_public"),
-    "LogLineOut": told(LogLine),
-    "DecisionOut": told(Decision),
-    "ExplanationOut": told(Explanation),
-    "ReasonOut": told(Reason),
-    "SubmittedOut": told(models.Submitted),
-    "JobStandingOut": told(models.JobStanding),
-    "PreviewOut": told(models.BulkPreview),
-    "BulkRunOut": told(models.BulkRun),
-    "LaneOut": told(Lane, own="named"),
-    "TypeLoadOut": told(TypeLoad, renamed={"depth_is_capped": "is_capped"}),
-    "PriorityLoadOut": told(PriorityLoad, renamed={"depth_is_capped": "is_capped"}),
-    "GateOut": told(Gate),
-    "ActiveJobOut": told(
+SCHEMAS: dict[str, SchemaFields] = {
+    "JobOut": fields_of(Job, made="label", own="attempts"),
+    "JobDetailOut": fields_of(Job, Review, made="label", own="job"),
+    "AttemptOut": fields_of(Attempt),
+    "ErrorOut": fields_of(JobError, own="is_public"),
+    "LogLineOut": fields_of(LogLine),
+    "DecisionOut": fields_of(Decision),
+    "ExplanationOut": fields_of(Explanation),
+    "ReasonOut": fields_of(Reason),
+    "SubmittedOut": fields_of(models.Submitted),
+    "JobStandingOut": fields_of(models.JobStanding),
+    "PreviewOut": fields_of(models.BulkPreview),
+    "BulkRunOut": fields_of(models.BulkRun),
+    "LaneOut": fields_of(Lane, own="named"),
+    "TypeLoadOut": fields_of(TypeLoad, renamed={"depth_is_capped": "is_capped"}),
+    "PriorityLoadOut": fields_of(PriorityLoad, renamed={"depth_is_capped": "is_capped"}),
+    "GateOut": fields_of(Gate),
+    "ActiveJobOut": fields_of(
         ActiveJob,
         renamed={"claimed_by": "worker_id"},
         made="progress",
         own="stage done total message",
     ),
-    "WorkerOut": told(WorkerRow, made="state", own="stopped_at"),
-    "OldTransactionOut": told(OldSnapshot),
-    "HeldJobOut": told(HeldJob),
-    "LaneWatchOut": told(LaneWatch, own="enabled"),
-    "ThawedOut": told(Thawed),
-    "PointOut": told(Point),
-    "FailureGroupOut": told(Failure),
-    "StateCountOut": told(StateCount),
-    "PublishedTypeOut": told(PublishedType),
-    "StorageOut": told(Storage, models.DatabaseState, own="storage"),
-    "TableOut": told(TableSize),
-    "LimitOut": told(Limit, made="running busiest waiting waiting_is_capped holders"),
-    "ScheduleOut": told(Schedule, made="words next_fires"),
-    "FireOut": told(Fire),
-    "SlotOut": told(Slot),
-    "RunOut": told(RunNow),
-    "ChangeOut": told(Change, made="verb"),
-    "PrincipalOut": told(Principal),
-    "RoleOut": told(Role),
-    "GrantOut": told(RoleGrant),
-    "TokenOut": told(Token),
-    "AuditEntryOut": told(AuditEntry, made="claimed"),
-    "HealthOut": told(models.Health),
-    "ReadinessOut": told(models.Readiness),
-    "MeOut": told(models.Me),
-    "TermOut": told(models.Reached),
+    "WorkerOut": fields_of(WorkerRow, made="state", own="stopped_at"),
+    "OldTransactionOut": fields_of(OldSnapshot),
+    "HeldJobOut": fields_of(HeldJob),
+    "LaneWatchOut": fields_of(LaneWatch, own="enabled"),
+    "ThawedOut": fields_of(Thawed),
+    "PointOut": fields_of(Point),
+    "FailureGroupOut": fields_of(Failure),
+    "StateCountOut": fields_of(StateCount),
+    "PublishedTypeOut": fields_of(PublishedType),
+    "StorageOut": fields_of(Storage, models.DatabaseState, own="storage"),
+    "TableOut": fields_of(TableSize),
+    "LimitOut": fields_of(Limit, made="running busiest waiting waiting_is_capped holders"),
+    "ScheduleOut": fields_of(Schedule, made="words next_fires"),
+    "FireOut": fields_of(Fire),
+    "SlotOut": fields_of(Slot),
+    "RunOut": fields_of(RunNow),
+    "ChangeOut": fields_of(Change, made="verb"),
+    "PrincipalOut": fields_of(Principal),
+    "RoleOut": fields_of(Role),
+    "GrantOut": fields_of(RoleGrant),
+    "TokenOut": fields_of(Token),
+    "AuditEntryOut": fields_of(AuditEntry, made="claimed"),
+    "HealthOut": fields_of(models.Health),
+    "ReadinessOut": fields_of(models.Readiness),
+    "MeOut": fields_of(models.Me),
+    "TermOut": fields_of(models.Reached),
 }
 
 
@@ -151,12 +151,12 @@ def _kind(schema: dict[str, Any]) -> frozenset[str]:
 
 
 def _is_read(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether all that the server may tell can be held."""
+    """Whether our type accepts every value that the server may send."""
     return "any" in ours or _plain(theirs) <= _plain(ours) | {"null"}
 
 
 def _plain(kinds: Iterable[str]) -> set[str]:
-    # An enumeration is told by reference.
+    # An enumeration is described by reference.
     return {"string" if kind == "object" else kind for kind in kinds}
 
 
@@ -243,7 +243,7 @@ def _arguments(build: Any) -> dict[str, Any]:
 
     samples: dict[str, Any] = {
         "limit": Limit("gpu"),
-        "order": BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(lane="x")),
+        "request": BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(lane="x")),
         "new": [("greet", {})],
         "settings": {},
         "change": {},

@@ -76,9 +76,9 @@ async def test_the_verbs_on_a_job_answer_it_as_it_is_then(
     assert (await client.delete_job(waiting)).status is Status.CANCELLED  # type: ignore[union-attr]
     assert await client.delete_job(waiting) is None
     assert (await client.cancel_running_job(running.job_id)).cancel_requested_at is not None
-    told = await client.get_job(failed)
-    assert told.attempts[0].error is not None
-    assert told.attempts[0].error.traceback == "here"
+    found = await client.get_job(failed)
+    assert found.attempts[0].error is not None
+    assert found.attempts[0].error.traceback == "here"
     with pytest.raises(Refused, match="only running"):
         await client.cancel_running_job(failed)
 
@@ -129,9 +129,9 @@ async def test_lanes_limits_and_the_gate_are_what_control_says(
     assert (await client.pause_claims()).paused_by == "admin"
     seen, known = await client.read_status(), await workers.overview(database)
     assert (seen.gate, seen.workers) == (known.gate, known.live)
-    told = [each.lane for each in seen.lanes]
-    assert told == [each.lane async for each in client.list_lanes()]
-    assert told == [each.lane for each in await lanes.inspect(database)]
+    listed = [each.lane for each in seen.lanes]
+    assert listed == [each.lane async for each in client.list_lanes()]
+    assert listed == [each.lane for each in await lanes.inspect(database)]
     assert seen.active[0]._replace(held_s=0) == known.active[0]._replace(held_s=0)
     assert not (await client.resume_claims()).paused
     await client.delete_limit("gpu")
@@ -267,7 +267,7 @@ async def test_health_needs_no_token(app: FastAPI) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked, error, told",
+    "asked, error, expected",
     [
         (lambda c: c.get_job(uuid4()), NotFound, "no job"),
         (lambda c: c.get_job("x"), InvalidInput, "id"),
@@ -283,15 +283,15 @@ async def test_health_needs_no_token(app: FastAPI) -> None:
     ],
 )
 async def test_a_refusal_is_the_error_of_every_door(
-    client: AsyncClient, asked: Callable[[AsyncClient], Any], error: type[Exception], told: str
+    client: AsyncClient, asked: Callable[[AsyncClient], Any], error: type[Exception], expected: str
 ) -> None:
     with pytest.raises(error) as caught:
         await asked(client)
     if isinstance(caught.value, InvalidInput):
-        assert caught.value.field == told
+        assert caught.value.field == expected
         assert caught.value.rule
     else:
-        assert told in str(caught.value)
+        assert expected in str(caught.value)
 
 
 async def test_a_server_under_a_prefix_is_asked_there(app: FastAPI, people: People) -> None:

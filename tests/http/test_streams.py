@@ -60,9 +60,9 @@ def test_events_of_topics_come_as_they_happen(dsn: str, scene: Scene, token: str
         events = client.events(["jobs", "lanes"])
         assert next(events).name == "stream.opened"
         made = client.submit("greet")
-        # A transaction of another test, older than the stream, has it told that all may differ.
-        told = next(one for one in events if not one.name.endswith("s.changed"))
-        assert told.job is not None
-        assert (told.name, told.job.id) == ("job.submitted", made.id)
-        assert told.id
+        # A transaction of another test, older than the stream, sends `jobs.changed` first.
+        seen = next(one for one in events if not one.name.endswith("s.changed"))
+        assert seen.job is not None
+        assert (seen.name, seen.job.id) == ("job.submitted", made.id)
+        assert seen.id
         events.close()  # type: ignore[attr-defined]

@@ -4,13 +4,13 @@
 
 client.py      the two clients. Start here.
 verbs.py       their methods, written once, under the names of the server's operations
-jobs.py, operations.py, schedules.py, access.py   each method's request, as a value (call.py)
-decode.py      answers as domain values; models.py has those that no other door knows
-flow.py        send, retry, follow a stream: generators of steps, which shells.py takes
-sse.py         server-sent events out of bytes
-problems.py    refusals as laneway.errors
+call.py        a request as a value; jobs.py, operations.py, stats.py … build one for each method
+decode.py      responses as domain values; models.py has the types that only HTTP has
+flow.py        send, retry, follow a stream: generators of steps that runners.py runs
+sse.py         a parser of server-sent events
+problems.py    the server's errors as laneway.errors
 
-Uses domain, errors and tracing; only wiring, cli and mcp may use it.
+Uses domain, errors and tracing; only app, cli and mcp may use it.
 """
 
 from laneway.http.client import AsyncClient, Client

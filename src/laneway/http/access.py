@@ -1,4 +1,4 @@
-"""Calls about principals, roles, grants, tokens and the audit, and about the server itself."""
+"""Calls about principals, roles, grants, tokens, the audit and the server itself."""
 
 from __future__ import annotations
 
@@ -10,24 +10,33 @@ from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bounds import Usual
 from laneway.domain.lane import check_lane_name
 from laneway.http import decode
-from laneway.http.call import Call, Listing, encoded, in_path, listed, once, said, words
+from laneway.http.call import (
+    Call,
+    Listing,
+    encoded,
+    in_path,
+    listed,
+    once,
+    query_params,
+    without_none,
+)
 from laneway.http.models import Health, Me, Readiness
 
 _ROLES = "/admin/roles"
 
 
 def get_me() -> Call[Me]:
-    """Whoever the token belongs to, and what it may do."""
+    """Return the principal of the token and its permissions."""
     return Call("GET", "/me", decode.body(Me))
 
 
 def get_health() -> Call[Health]:
-    """Whether the server answers."""
+    """Check that the server responds."""
     return Call("GET", "/healthz", decode.body(Health))
 
 
 def get_readiness() -> Call[Readiness]:
-    """Whether the server reaches its database, with the schema it needs."""
+    """Check that the server reaches its database and that the schema fits."""
     return Call("GET", "/readyz", decode.body(Readiness))
 
 
@@ -35,18 +44,18 @@ def get_readiness() -> Call[Readiness]:
 
 
 def list_principals() -> Listing[Principal]:
-    """Persons and services by name."""
+    """List persons and services by name."""
     return Listing("/admin/principals", lambda item: decode.read(Principal, item))
 
 
 def create_principal(name: str, kind: str) -> Call[Principal]:
-    """Makes a person or service known; it may do nothing yet."""
+    """Create a person or service, without permissions."""
     body = encoded({"name": name, "kind": kind})
     return once(Call("POST", "/admin/principals", decode.body(Principal), (), body))
 
 
 def switch_principal(name: str, *, disabled: bool) -> Call[Principal]:
-    """Ends the power of its tokens, and its sessions for good; or gives it back."""
+    """Disable or enable a principal. Disabling also ends its sessions for good."""
     body = encoded({"name": name, "disabled": disabled})
     return Call("PATCH", "/admin/principals", decode.body(Principal), (), body)
 
@@ -55,24 +64,24 @@ def switch_principal(name: str, *, disabled: bool) -> Call[Principal]:
 
 
 def list_roles() -> Listing[Role]:
-    """Roles by name."""
+    """List roles by name."""
     return Listing(_ROLES, lambda item: decode.read(Role, item))
 
 
 def create_role(name: str, permissions: Iterable[str]) -> Call[Role]:
-    """A role of any set of permissions that the caller has everywhere."""
+    """Create a role from permissions that the caller holds everywhere."""
     body = encoded({"name": name, "permissions": listed(permissions, "permissions")})
     return once(Call("POST", _ROLES, decode.body(Role), (), body))
 
 
 def change_role(name: str, permissions: Iterable[str]) -> Call[Role]:
-    """Gives a role other permissions, and with it everybody who has it."""
+    """Replace the permissions of a role, for every principal that has it."""
     body = encoded({"permissions": listed(permissions, "permissions")})
     return Call("PUT", _role(name), decode.body(Role), (), body)
 
 
 def delete_role(name: str) -> Call[None]:
-    """Deletes a role that nobody has."""
+    """Delete a role that no principal has."""
     return Call("DELETE", _role(name), decode.nothing)
 
 
@@ -81,8 +90,8 @@ def _role(name: str) -> str:
 
 
 def list_grants(*, principal: str | None = None, role: str | None = None) -> Listing[RoleGrant]:
-    """Who has which role where, oldest first."""
-    given = words({"principal": principal, "role": role})
+    """List grants of roles to principals, oldest first."""
+    given = query_params({"principal": principal, "role": role})
     return Listing("/admin/grants", lambda item: decode.read(RoleGrant, item), given)
 
 
@@ -98,11 +107,11 @@ def grant_role(
     max_queued_bytes: int | Usual | None = None,
     max_types: int | Usual | None = None,
 ) -> Call[RoleGrant]:
-    """Gives a principal a role, no further than the caller's own permissions reach.
+    """Grant a role to a principal, within the caller's own permissions.
 
-    One that it has there gets the bounds that are given; `usual` takes a bound off.
+    Granting an existing role again updates the given bounds; `usual` removes a bound.
     """
-    body = said(
+    body = without_none(
         {
             "principal": principal,
             "role": role,
@@ -119,7 +128,7 @@ def grant_role(
 
 
 def revoke_grant(grant_id: UUID) -> Call[None]:
-    """Takes a role away."""
+    """Revoke a grant."""
     return Call("DELETE", f"/admin/grants/{in_path(grant_id)}", decode.nothing)
 
 
@@ -127,8 +136,8 @@ def revoke_grant(grant_id: UUID) -> Call[None]:
 
 
 def list_tokens(*, principal: str | None = None) -> Listing[Token]:
-    """Tokens without their secrets, oldest first."""
-    given = words({"principal": principal})
+    """List tokens without their secrets, oldest first."""
+    given = query_params({"principal": principal})
     return Listing("/admin/tokens", lambda item: decode.read(Token, item), given)
 
 
@@ -141,7 +150,7 @@ def create_token(
     *,
     job_types: Iterable[str] | None = None,
 ) -> Call[NewToken]:
-    """A token that may do no more than the caller; only this answer ever holds its secret."""
+    """Create a token, within the caller's permissions. Only this response holds its secret."""
     body: dict[str, object] = {
         "principal": principal,
         "name": name,
@@ -152,11 +161,11 @@ def create_token(
     if job_types is not None:
         body["job_types"] = listed(job_types, "job_types")
     path = "/admin/tokens"
-    return Call("POST", path, lambda answer: decode.new_token(answer.body), (), encoded(body))
+    return Call("POST", path, lambda response: decode.new_token(response.body), (), encoded(body))
 
 
 def revoke_token(token_id: UUID) -> Call[Token]:
-    """Ends a token's power for good, at every replica within seconds."""
+    """Revoke a token for good; every replica refuses it within seconds."""
     path = f"/admin/tokens/{in_path(token_id)}/revoke"
     return once(Call("POST", path, decode.body(Token)))
 
@@ -165,7 +174,7 @@ def revoke_token(token_id: UUID) -> Call[Token]:
 
 
 def list_acts(wanted: AuditFilter | None = None) -> Listing[AuditEntry]:
-    """Acts that match all that is given, newest first."""
+    """List audit entries that match every given field, newest first."""
     names = (
         "actor",
         "door",
@@ -177,6 +186,6 @@ def list_acts(wanted: AuditFilter | None = None) -> Listing[AuditEntry]:
         "since",
         "newer_than",
     )
-    asked = wanted or AuditFilter()
-    given = words({name: getattr(asked, name) for name in names})
+    chosen = wanted or AuditFilter()
+    given = query_params({name: getattr(chosen, name) for name in names})
     return Listing("/admin/audit", lambda item: decode.read(AuditEntry, item), given)

@@ -18,7 +18,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class CallResponse(NamedTuple):
-    """What came back from a request that was not refused."""
+    """The response to a successful request."""
 
     status: int
     body: Any
@@ -26,9 +26,9 @@ class CallResponse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request and how to read its answer.
+    """One request and the decoder of its response.
 
-    `key` is its Idempotency-Key: however often the request is sent, it is done once.
+    `key` is the Idempotency-Key: the server acts once however often it receives the request.
     """
 
     method: Method
@@ -40,59 +40,59 @@ class Call(Generic[T]):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending it again changes nothing that the first time did not."""
+        """Whether the request can be sent twice without a second effect."""
         return self.method in ("GET", "PUT") or self.key is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """A list that is read page by page."""
+    """A request for a list, fetched page by page."""
 
     path: str
     decode_item: Callable[[Any], T]
     params: Sequence[tuple[str, str]] = ()
 
     def page(self, limit: int | None, cursor: str | None) -> Call[Page[T]]:
-        place = words({"limit": limit, "cursor": cursor})
-        return Call("GET", self.path, self._decode, (*self.params, *place))
+        position = query_params({"limit": limit, "cursor": cursor})
+        return Call("GET", self.path, self._decode, (*self.params, *position))
 
-    def _decode(self, answer: CallResponse) -> Page[T]:
-        items = [self.decode_item(item) for item in answer.body["items"]]
-        stopped = answer.body.get("looked_back_to")
+    def _decode(self, response: CallResponse) -> Page[T]:
+        items = [self.decode_item(item) for item in response.body["items"]]
+        stopped = response.body.get("looked_back_to")
         looked_back_to = None if stopped is None else datetime.fromisoformat(stopped)
-        return Page(items, answer.body["next_cursor"], looked_back_to)
+        return Page(items, response.body["next_cursor"], looked_back_to)
 
 
 def once(call: Call[T], key: str | None = None) -> Call[T]:
-    """The call with an Idempotency-Key, for routes that take one."""
+    """Add an Idempotency-Key, for routes that accept one."""
     return replace(call, key=uuid4().hex if key is None else in_header(key, "idempotency_key"))
 
 
 def in_header(text: str, field: str) -> str:
-    """A text that a header can carry as it is."""
+    """Check that a header can carry the text unchanged."""
     if not text or not text.isascii() or not text.isprintable() or text != text.strip():
-        raise InvalidInput(field, "must be printable ASCII, with no blank at either end")
+        raise InvalidInput(field, "must be printable ASCII without a space at either end")
     return text
 
 
 def in_path(name: object) -> str:
-    """A name as one segment of a path."""
+    """Quote a name as one path segment."""
     return quote(str(name), safe="")
 
 
-def words(given: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What was given, as a query."""
-    return [(name, _word(value)) for name, value in given.items() if value is not None]
+def query_params(given: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Query parameters for the values that are not None."""
+    return [(name, _query_text(value)) for name, value in given.items() if value is not None]
 
 
-def _word(value: object) -> str:
+def _query_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def encoded(given: Mapping[str, object]) -> bytes:
-    """What is sent, as JSON."""
+    """Encode a request body as JSON."""
     try:
         return json.dumps(given, ensure_ascii=False, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -104,16 +104,16 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, UUID):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def listed(given: Iterable[str], field: str) -> list[str]:
-    """Texts as a list; one text is no list of its letters."""
+    """Strings as a list. A single string is refused: it would become a list of letters."""
     if isinstance(given, str):
-        raise InvalidInput(field, "must be a list of texts")
+        raise InvalidInput(field, "must be a list of strings")
     return list(given)
 
 
-def said(given: Mapping[str, object]) -> dict[str, object]:
-    """Only what was said: what is left out keeps the server's default."""
+def without_none(given: Mapping[str, object]) -> dict[str, object]:
+    """Drop values that are None, so that the server's defaults apply."""
     return {name: value for name, value in given.items() if value is not None}

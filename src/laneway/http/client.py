@@ -1,4 +1,4 @@
-"""The clients of a server's HTTP API: the same verbs, with an event loop and without."""
+"""The async and the sync client of a server's HTTP API, with the same methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laneway.http.verbs import Verbs
 
 
 class Client(Verbs, SyncRunner):
-    """Asks a server, from any thread.
+    """A client of a server, usable from any thread.
 
     with Client("https://jobs.example.org", token) as client:
         job = client.submit("ingestion", {"path": "a.pdf"})
@@ -30,7 +30,7 @@ class Client(Verbs, SyncRunner):
         door: Door = "python",
         allow_insecure: bool = False,
     ) -> None:
-        """`allow_insecure` sends the token over plain http, also to another machine."""
+        """`allow_insecure` permits sending the token over plain HTTP to another host."""
         to = ServerAddress.to(
             base_url,
             token,
@@ -57,7 +57,7 @@ class Client(Verbs, SyncRunner):
 
 
 class AsyncClient(Verbs, AsyncRunner):
-    """Asks a server, within an event loop; every verb of Client, to be awaited.
+    """The async client of a server: every method of Client, awaited.
 
     async with AsyncClient("https://jobs.example.org", token) as client:
         job = await client.submit("ingestion", {"path": "a.pdf"})
@@ -74,14 +74,14 @@ class AsyncClient(Verbs, AsyncRunner):
         door: Door = "python",
         allow_insecure: bool = False,
     ) -> None:
-        """`allow_insecure` sends the token over plain http, also to another machine."""
+        """`allow_insecure` permits sending the token over plain HTTP to another host."""
         to = ServerAddress.to(
             base_url,
             token,
             door=door,
             timeout=timeout,
             retries=retries,
-            # In process: nothing goes over a wire.
+            # In process: the token crosses no network.
             allow_insecure=allow_insecure or isinstance(transport, httpx2.ASGITransport),
         )
         super().__init__(to, transport)

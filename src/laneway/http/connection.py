@@ -1,4 +1,4 @@
-"""Where a server is and how to come to it: checked once, and never told with its token."""
+"""The address, token and headers of a server, and requests and responses of httpx2."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DOOR_HEADER: Final = "Laneway-Door"
 LARGE_VALUES_HEADER: Final = "Laneway-Large-Values"
 RETRIES: Final = 3
 TIMEOUT_S: Final = 30.0
-# What RFC 6750 lets stand behind `Bearer`.
+# The token syntax of RFC 6750.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A server's address, and with what to come there."""
+    """A server's address and how to connect to it; its repr hides the token."""
 
     base_url: httpx2.URL
     door: Door
@@ -46,41 +46,41 @@ class ServerAddress:
         retries: int,
         allow_insecure: bool,
     ) -> ServerAddress:
-        """Refuses an address that would show the token to others, and a token that is none."""
+        """Check the address and the token; refuse to send a token over an insecure connection."""
         url = _checked_url(base_url)
         token = None if token is None else checked_token(token)
-        is_shown = url.scheme == "http" and not is_loopback(url.host)
-        if token is not None and is_shown and not allow_insecure:
+        is_exposed = url.scheme == "http" and not is_loopback(url.host)
+        if token is not None and is_exposed and not allow_insecure:
             raise InvalidInput(
                 "base_url",
-                "must be https: others could read the token on the way "
-                "(allow_insecure=True sends it all the same)",
+                "must be https: plain http exposes the token on the network "
+                "(allow_insecure=True permits it)",
             )
         return cls(url, door, timeout, retries, token)
 
     @property
     def options(self) -> dict[str, Any]:
-        """For httpx2's clients."""
+        """Arguments for httpx2's clients."""
         headers = {DOOR_HEADER: self.door, "User-Agent": "laneway"}
         if self.door == "mcp":
-            # An assistant reads little of a megabyte, and parsing it stops the server.
+            # Assistants use little of a megabyte, and parsing it blocks the MCP server.
             headers[LARGE_VALUES_HEADER] = "omit"
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         options = {"base_url": self.base_url, "headers": headers, "timeout": self.timeout}
         if self.base_url.scheme == "http":
-            # What stays within the machine goes through no proxy that the environment names.
+            # Loopback requests bypass the proxies that the environment names.
             options["trust_env"] = not is_loopback(self.base_url.host)
-            # Trusts nobody, and saves reading whom to trust.
+            # Plain http needs no certificates: an empty context saves loading them.
             options["verify"] = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         return options
 
 
 def checked_token(text: str) -> str:
-    """The token without the white space around it; a refusal never shows it."""
+    """Strip and check a token. The error never shows it."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
-        raise InvalidInput("token", "must be what `laneway tokens create` has shown")
+        raise InvalidInput("token", "must be a token that `laneway tokens create` printed")
     return token
 
 
@@ -89,18 +89,18 @@ def _checked_url(text: str) -> httpx2.URL:
         url = httpx2.URL(text)
         url.host.encode("idna")
     except (httpx2.InvalidURL, TypeError, UnicodeError):
-        raise InvalidInput("base_url", "must be the address of a server") from None
+        raise InvalidInput("base_url", "must be a valid URL") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise InvalidInput("base_url", "must begin with http:// or https:// and name a host")
+        raise InvalidInput("base_url", "must start with http:// or https:// and name a host")
     if url.userinfo:
-        raise InvalidInput("base_url", "must hold no password: give a token")
+        raise InvalidInput("base_url", "must not contain a password: use a token")
     if url.query or url.fragment:
-        raise InvalidInput("base_url", "must end with the path")
+        raise InvalidInput("base_url", "must not have a query or a fragment")
     return url
 
 
 def arguments(call: Call[Any]) -> dict[str, Any]:
-    """A call for httpx2's `request`."""
+    """Arguments of httpx2's `request` for a call."""
     headers = {}
     if call.body is not None:
         headers["Content-Type"] = "application/json"
@@ -118,7 +118,7 @@ def arguments(call: Call[Any]) -> dict[str, Any]:
 
 
 def stream_arguments(step: Open, timeout: float) -> dict[str, Any]:
-    """A stream for httpx2's `build_request`."""
+    """Arguments of httpx2's `build_request` for a stream."""
     headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
     if step.last_id is not None:
         headers["Last-Event-ID"] = step.last_id
@@ -132,32 +132,32 @@ def stream_arguments(step: Open, timeout: float) -> dict[str, Any]:
     }
 
 
-def reply(answer: httpx2.Response, url: httpx2.URL) -> Reply:
-    """What came back from the server at `url`, its body read."""
-    kind = answer.headers.get("content-type", "")
+def reply(response: httpx2.Response, url: httpx2.URL) -> Reply:
+    """The reply of the server at `url`, with its body decoded."""
+    kind = response.headers.get("content-type", "")
     body: Any = None
-    if answer.content and kind.partition(";")[0].endswith("json"):
+    if response.content and kind.partition(";")[0].endswith("json"):
         try:
-            body = json.loads(answer.content)
+            body = json.loads(response.content)
         except (ValueError, RecursionError):
             body = None
-    return Reply(answer.status_code, body, _told(answer), url=str(url))
+    return Reply(response.status_code, body, _headers(response), url=str(url))
 
 
-def opened(answer: httpx2.Response) -> Reply:
-    """The beginning of a stream."""
-    return Reply(answer.status_code, None, _told(answer))
+def opened(response: httpx2.Response) -> Reply:
+    """The reply that opens a stream."""
+    return Reply(response.status_code, None, _headers(response))
 
 
-def _told(answer: httpx2.Response) -> dict[str, str]:
-    return {name.lower(): value for name, value in answer.headers.items()}
+def _headers(response: httpx2.Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
 
 
 def lost(error: httpx2.RequestError | httpx2.StreamError, url: httpx2.URL) -> Reply:
-    """That nothing came back."""
+    """A reply without a response; `lost` has the reason."""
     why = str(error) or type(error).__name__
     if isinstance(error, httpx2.ProtocolError):
-        # Its own words may quote a header, and so a token or a cookie.
+        # Its message may quote a header, and with it a token or a cookie.
         is_ours = isinstance(error, httpx2.LocalProtocolError)
-        why = "no such request can be sent" if is_ours else "it broke off, or speaks no HTTP"
+        why = "the request is not valid HTTP" if is_ours else "the response is not valid HTTP"
     return Reply(lost=f"the server at {url} cannot be reached: {why}")

@@ -1,4 +1,4 @@
-"""Answers of the server as the values that every door has."""
+"""Decoders of the server's responses into domain values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from laneway.http.models import (
     ControlChanged,
     DatabaseState,
     Event,
-    Happened,
+    EventData,
     JobsChanged,
     Opened,
 )
@@ -41,14 +41,14 @@ _readers: dict[type, TypeAdapter[Any]] = {}
 
 
 def read(kind: type[T], value: object) -> T:
-    """The value as its type; what a newer server says beside it is left out."""
+    """Validate a value as a type; fields that only a newer server sends are dropped."""
     try:
         return _reader(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ServerError(
-            f"the server's answer is not understood: {where}: {first['msg']}"
+            f"the server's response could not be decoded: {where}: {first['msg']}"
         ) from None
 
 
@@ -59,21 +59,21 @@ def _reader(kind: type[T]) -> TypeAdapter[T]:
 
 
 def body(kind: type[T]) -> Callable[[CallResponse], T]:
-    """A decoder of answers that are one such value."""
-    return lambda answer: read(kind, answer.body)
+    """A decoder of responses that hold one such value."""
+    return lambda response: read(kind, response.body)
 
 
-def nothing(answer: CallResponse) -> None:
+def nothing(response: CallResponse) -> None:
     return None
 
 
 def job(value: Any) -> Job:
-    """As lists, verbs and events tell it."""
+    """A job as lists, verbs and events send it."""
     return read(Job, {**value, "duplicate": bool(value.get("duplicate"))})
 
 
 def attempt(value: Any) -> Attempt:
-    """Without its log where that is not for these eyes."""
+    """An attempt; without jobs:debug the server leaves out its log."""
     shown = {name: each for name, each in value.items() if each is not None}
     return read(Attempt, shown)
 
@@ -83,7 +83,7 @@ def review(value: Any) -> Review:
 
 
 def _row(kind: type[T], value: Any, **more: Any) -> T:
-    """A row of names that takes no others."""
+    """A NamedTuple, which accepts no further fields."""
     names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
     return read(kind, {name: value[name] for name in names if name in value} | more)
 
@@ -92,11 +92,11 @@ def lane_status(value: Any) -> LaneStatus:
     waiting = tuple(
         read(TypeLoad, {**each, "is_capped": each["depth_is_capped"]}) for each in value["waiting"]
     )
-    told = value.get("by_priority")
+    loads = value.get("by_priority")
     by_priority = (
         None
-        if told is None
-        else tuple(read(PriorityLoad, {**x, "is_capped": x["depth_is_capped"]}) for x in told)
+        if loads is None
+        else tuple(read(PriorityLoad, {**x, "is_capped": x["depth_is_capped"]}) for x in loads)
     )
     return LaneStatus(
         read(Lane, value), value["slots_used"], waiting, value["frozen_by"], by_priority
@@ -108,12 +108,12 @@ def gate(value: Any) -> Gate:
 
 
 def active(value: Any) -> ActiveJob:
-    told = value["progress"] or dict.fromkeys(("stage", "done", "total", "message"))
-    return _row(ActiveJob, {**value, **told}, worker_id=value["claimed_by"])
+    progress = value["progress"] or dict.fromkeys(("stage", "done", "total", "message"))
+    return _row(ActiveJob, {**value, **progress}, worker_id=value["claimed_by"])
 
 
 def worker(value: Any) -> WorkerRow:
-    """One that has not ended: no others are told."""
+    """A live worker: the server lists no others."""
     return _row(WorkerRow, value, stopped_at=None)
 
 
@@ -128,14 +128,14 @@ def limit_status(value: Any) -> LimitStatus:
         value["busiest"],
         value["waiting"],
         value["waiting_is_capped"],
-        # Servers of the version before do not name them.
+        # Older servers do not send the holders.
         tuple(value.get("holders", ())),
     )
 
 
 def freeze(value: Any) -> Freeze:
     lanes = tuple(
-        # Whatever is still watched drains.
+        # Every lane in a freeze is drained.
         _row(
             LaneWatch,
             {**each, "jobs": [_row(HeldJob, held) for held in each["jobs"]]},
@@ -160,8 +160,8 @@ def failures(value: Any) -> Failures:
 
 def database(value: Any) -> DatabaseState:
     oldest = value["oldest_transaction"]
-    told = {**value, "oldest_transaction": None if oldest is None else old_snapshot(oldest)}
-    return read(DatabaseState, {**value, "storage": read(Storage, told)})
+    fields = {**value, "oldest_transaction": None if oldest is None else old_snapshot(oldest)}
+    return read(DatabaseState, {**value, "storage": read(Storage, fields)})
 
 
 def new_token(value: Any) -> NewToken:
@@ -169,12 +169,12 @@ def new_token(value: Any) -> NewToken:
 
 
 def event(event_id: str | None, name: str, data: Any) -> Event:
-    return Event(event_id, name, _happened(name, data))
+    return Event(event_id, name, _event_data(name, data))
 
 
-def _happened(name: str, data: Any) -> Happened:
-    about, _, change = name.partition(".")
-    if about == "job":
+def _event_data(name: str, data: Any) -> EventData:
+    subject, _, change = name.partition(".")
+    if subject == "job":
         return job(data)
     if name == "stream.opened":
         return read(Opened, data)

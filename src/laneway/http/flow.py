@@ -1,6 +1,6 @@
-"""What either client does step by step: send, send again, read page by page, follow a stream.
+"""The steps of both clients: send, retry, follow a stream.
 
-A flow is a generator that yields steps and is sent what came of each; a client only takes steps.
+A flow is a generator. It yields steps and receives the result of each; a runner runs the steps.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ T = TypeVar("T")
 
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
-# A server that asks for more patience than this is not waited for.
+# A longer Retry-After is not waited for.
 LONGEST_RETRY_AFTER_S: Final = 60.0
-# The server says something at least every 15 s; one that says nothing for so long is gone.
+# The server sends at least a comment every 15 s; after this silence the connection is dead.
 SILENCE_S: Final = 45.0
 RECONNECTS: Final = 10
-# Also who will not wait at all gets a look.
+# A wait with timeout 0 still reads the job once.
 _ONE_LOOK_S: Final = 1.0
-# So much later than asked a wait may end, or a fifth of it.
+# A wait may end this much late, or a fifth of its timeout.
 _LATE_S: Final = 0.25
 _AGAIN: Final = (429, 502, 503, 504)
 _UNDER_WAY: Final = "idempotency_under_way"
@@ -52,13 +52,13 @@ _UNDER_WAY: Final = "idempotency_under_way"
 
 
 class Send(NamedTuple):
-    """Send a request; answered by a Reply."""
+    """Send a request; its result is a Reply."""
 
     call: Call[Any]
 
 
 class Open(NamedTuple):
-    """Begin a stream that the steps Read go on with; answered by a Reply."""
+    """Open a stream for the ReadBytes steps that follow; its result is a Reply."""
 
     path: str
     params: tuple[tuple[str, str], ...]
@@ -67,28 +67,28 @@ class Open(NamedTuple):
 
 
 class ReadBytes(NamedTuple):
-    """The next bytes of the stream; answered by bytes, or None when it has ended or is lost."""
+    """Read the stream; its result is bytes, or None when the stream has ended or is lost."""
 
 
 class Close(NamedTuple):
-    """Leave the stream."""
+    """Close the stream."""
 
 
 class Pause(NamedTuple):
-    """Wait."""
+    """Sleep."""
 
     seconds: float
 
 
 class Emit(NamedTuple):
-    """Hand an event to whoever asked."""
+    """Pass an event to the caller."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a request; `lost` says why nothing did."""
+    """The response to a request; `lost` says why there is none."""
 
     status: int = 0
     body: Any = None
@@ -111,21 +111,21 @@ class Reply:
 
     @property
     def retry_after(self) -> float | None:
-        """For how long the server asks to be left alone."""
+        """The seconds that the server's Retry-After header asks for."""
         return retry_after(self.headers.get("retry-after", ""))
 
 
 Step = Send | Open | ReadBytes | Close | Pause | Emit
 Flow = Generator[Step, Any, T]
-# Why a connection is left: it brought the last event, it broke, or it would be waited on too long.
-Left = Literal["over", "lost", "late"]
+# Why a connection is closed: last event received, connection lost, or its timeout is too long.
+CloseReason = Literal["over", "lost", "late"]
 
 
 # -- one call ---------------------------------------------------------------------------------
 
 
 def perform(call: Call[T], retries: int) -> Flow[T]:
-    """Sends a call, again if it is repeatable and the server may do better next time."""
+    """Send a call; retry it if it is repeatable and the error may pass."""
     for pause in _pauses(retries):
         reply: Reply = yield Send(call)
         if reply.is_success:
@@ -138,7 +138,7 @@ def perform(call: Call[T], retries: int) -> Flow[T]:
 
 
 def _pauses(retries: int) -> Iterator[float | None]:
-    """How long to wait after each try; None after the last."""
+    """The pause after each try; None after the last."""
     pause = FIRST_PAUSE_S
     for _ in range(retries):
         yield random.uniform(pause / 2, pause)
@@ -147,25 +147,25 @@ def _pauses(retries: int) -> Iterator[float | None]:
 
 
 def _wait(call: Call[T], reply: Reply, pause: float | None) -> float | None:
-    """How long until it is worth another try; None: it is not."""
+    """Seconds until the next try; None if there is none."""
     if pause is None or not call.is_repeatable:
         return None
     if reply.lost is not None:
         return pause
-    told = reply.body if isinstance(reply.body, dict) else {}
-    if told.get("code") == QuotaExceeded.code:
-        # Room comes when jobs end, which may take hours: the caller decides.
+    problem = reply.body if isinstance(reply.body, dict) else {}
+    if problem.get("code") == QuotaExceeded.code:
+        # The quota frees when jobs end, which may take hours: the caller decides.
         return None
-    if reply.status not in _AGAIN and told.get("code") != _UNDER_WAY:
+    if reply.status not in _AGAIN and problem.get("code") != _UNDER_WAY:
         return None
-    asked = reply.retry_after
-    if asked is None:
+    requested = reply.retry_after
+    if requested is None:
         return pause
-    return max(asked, pause) if asked <= LONGEST_RETRY_AFTER_S else None
+    return max(requested, pause) if requested <= LONGEST_RETRY_AFTER_S else None
 
 
 def retry_after(text: str) -> float | None:
-    """Seconds that a Retry-After asks for: a number, or a date."""
+    """Parse a Retry-After header, a number or a date, into seconds."""
     if text.isascii() and text.isdigit():
         return float(text[:9])
     try:
@@ -180,7 +180,7 @@ def _decoded(call: Call[T], reply: Reply) -> T:
     try:
         return call.decode(CallResponse(reply.status, reply.body))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ServerError(f"the server's answer is not understood: {error!r}") from error
+        raise ServerError(f"the server's response could not be decoded: {error!r}") from error
 
 
 # -- streams ----------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _decoded(call: Call[T], reply: Reply) -> T:
 
 @dataclass(frozen=True, slots=True)
 class EventFlow:
-    """Events of a path; `job_id`: of this job, until it has ended."""
+    """The events of a path; with `job_id`, until that job has ended."""
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
@@ -205,9 +205,9 @@ def follow(
     deadline: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Flow[None]:
-    """Emits events; goes on from the last one whenever the connection is lost.
+    """Emit events, resuming after the last one whenever the connection is lost.
 
-    One of a job ends with the job. After `deadline` it raises TimeoutError.
+    A job's stream ends with the job. Past the `deadline`, raise TimeoutError.
     """
     last_id = stream.last_id
     tries = list(_pauses(RECONNECTS))
@@ -219,14 +219,14 @@ def follow(
             raise TimeoutError
         reply: Reply = yield Open(stream.path, stream.params, last_id, silence)
         parser = Parser(last_id)
-        left: Left = "lost"
+        reason: CloseReason = "lost"
         if reply.is_success:
             if reply.status == 204:
-                # The last event it had was the last there is.
+                # The event of last_id was the last one.
                 return
-            left = yield from _read(stream, parser, deadline, silence, clock)
+            reason = yield from _read(stream, parser, deadline, silence, clock)
         yield Close()
-        if left == "over":
+        if reason == "over":
             return
         if not reply.is_success and reply.lost is None and reply.status not in _AGAIN:
             raise reply.error
@@ -234,12 +234,12 @@ def follow(
             last_id, tries = parser.last_id, list(_pauses(RECONNECTS))
             if parser.retry_ms is not None:
                 tries[0] = parser.retry_ms / 1000
-        if left == "late":
-            # The server is there: nothing to wait for.
+        if reason == "late":
+            # The server responds: reconnect at once.
             continue
         pause = tries.pop(0)
         if pause is None:
-            raise reply.error if not reply.is_success else ServerUnreachable("the stream is lost")
+            raise reply.error if not reply.is_success else ServerUnreachable("the stream was lost")
         pause = max(pause, min(reply.retry_after or 0.0, LONGEST_RETRY_AFTER_S))
         yield Pause(pause if deadline is None else max(0.0, min(pause, deadline - clock())))
 
@@ -250,8 +250,8 @@ def _read(
     deadline: float | None,
     silence: float,
     clock: Callable[[], float],
-) -> Flow[Left]:
-    """Emits what one connection brings; answers why it is left."""
+) -> Flow[CloseReason]:
+    """Emit the events of one connection; return why it is closed."""
     while True:
         chunk: bytes | None = yield ReadBytes()
         if chunk is None:
@@ -265,7 +265,7 @@ def _read(
             continue
         now = clock()
         if now >= deadline or now + silence - deadline > max(0.2 * silence, _LATE_S):
-            # This connection would be waited on for too long: another is, for less.
+            # Its read timeout reaches past the deadline: reconnect with a shorter one.
             return "late"
 
 
@@ -273,11 +273,11 @@ def _event(message: SseMessage) -> Event:
     try:
         return decode.event(message.id, message.event, json.loads(message.data))
     except (ValueError, RecursionError, TypeError, AttributeError, KeyError):
-        raise ServerError(f"the server's event {message.event} is not understood") from None
+        raise ServerError(f"the server's event {message.event} could not be decoded") from None
 
 
 def wait(job_id: UUID, timeout: float | None = None) -> Flow[object]:
-    """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
+    """Wait for the job's result; raise JobFailed, or TimeoutError after `timeout`."""
     deadline = None if timeout is None else time.monotonic() + timeout
     steps = follow(of_job(job_id), deadline)
     reply: Any = None

@@ -23,8 +23,8 @@ from laneway.http.call import (
     in_path,
     listed,
     once,
-    said,
-    words,
+    query_params,
+    without_none,
 )
 from laneway.http.models import BulkPreview, BulkRun, JobStanding, Submitted
 
@@ -43,12 +43,12 @@ def submit(
     max_retries: int | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Job]:
-    """Submits one job; a live job with the same `unique_key` is answered, marked `duplicate`.
+    """Submit one job. A live job with the same `unique_key` is returned, marked `duplicate`.
 
-    However often it has to be sent, it is submitted once. `idempotency_key` makes that so for
-    another process too, for a day.
+    Retries of this call submit the job once. An `idempotency_key` extends this to other
+    processes, for a day.
     """
-    body = said(
+    body = without_none(
         {
             "job_type": job_type,
             "payload": payload,
@@ -67,7 +67,7 @@ def submit(
 def submit_many(
     new: Iterable[Mapping[str, object] | tuple[str, object]], *, idempotency_key: str | None = None
 ) -> Call[list[Submitted]]:
-    """Submits up to 1,000 jobs, all or none; answers in the order given.
+    """Submit up to 1,000 jobs, all or none; results come in the order given.
 
     Each is a mapping with the names of `submit`, or `(job_type, payload)`.
     """
@@ -86,8 +86,8 @@ def _request(given: Mapping[str, object] | tuple[str, object]) -> dict[str, obje
     return {"job_type": job_type, "payload": payload}
 
 
-def _submitted(answer: CallResponse) -> list[Submitted]:
-    return [decode.read(Submitted, each) for each in answer.body["items"]]
+def _submitted(response: CallResponse) -> list[Submitted]:
+    return [decode.read(Submitted, each) for each in response.body["items"]]
 
 
 def list_jobs(
@@ -104,128 +104,132 @@ def list_jobs(
     q: str | None = None,
     oldest_first: bool = False,
 ) -> Listing[Job]:
-    """Jobs in reach, newest first; all that is given must hold, here or in the filter.
+    """List visible jobs that match every argument and the filter, newest first.
 
-    `oldest_first` is for those that await an approval.
+    `oldest_first` needs the status `awaiting_approval`.
     """
-    own = {
+    fields = {
         "status": status, "lane": lane, "job_type": job_type, "tag": tag, "worker": worker,
         "workspace": workspace, "since": since, "until": until, "q": q,
         "oldest_first": oldest_first or None,
     }  # fmt: skip
-    given = {**wishes(wanted or JobFilter()), **said(own)}
-    return Listing("/jobs", decode.job, words(given))
+    given = {**filter_fields(wanted or JobFilter()), **without_none(fields)}
+    return Listing("/jobs", decode.job, query_params(given))
 
 
-def wishes(wanted: JobFilter) -> dict[str, object]:
-    """What a filter says."""
+def filter_fields(wanted: JobFilter) -> dict[str, object]:
+    """The fields of a filter that are set."""
     names = (
         "status", "lane", "job_type", "tag", "worker", "workspace", "since", "until",
         "older_than", "newer_than", "q", "max_cost", "unit",
     )  # fmt: skip
-    return said({name: getattr(wanted, name) for name in names})
+    return without_none({name: getattr(wanted, name) for name in names})
 
 
 def get_job(job_id: UUID | str) -> Call[Job]:
-    """One job with its newest attempts."""
-    return Call("GET", _path(job_id), lambda answer: decode.review(answer.body).job)
+    """Return one job with its newest attempts."""
+    return Call("GET", _path(job_id), lambda response: decode.review(response.body).job)
 
 
 def review_job(job_id: UUID | str) -> Call[Review]:
-    """One job with its attempts, what was decided about it, and the seal to approve it by."""
-    return Call("GET", _path(job_id), lambda answer: decode.review(answer.body))
+    """Return a job with its attempts, its decisions and the seal that approves it."""
+    return Call("GET", _path(job_id), lambda response: decode.review(response.body))
 
 
 def list_attempts(job_id: UUID | str) -> Listing[Attempt]:
-    """The attempts of a job, newest first."""
+    """List the attempts of a job, newest first."""
     return Listing(_path(job_id, "attempts"), decode.attempt)
 
 
 def explain_job(job_id: UUID | str) -> Call[Explanation]:
-    """Every reason why a job is not running, and when it may start."""
+    """Return every reason why a job is not running, and an estimate of its start."""
     return Call("GET", _path(job_id, "explain"), decode.body(Explanation))
 
 
 def cancel_job(job_id: UUID | str, reason: str | None = None) -> Call[Job]:
-    """Not yet running: cancelled at once. Running: its worker is asked to stop."""
-    return _act(job_id, "cancel", {"reason": reason})
+    """Cancel a waiting job at once, or ask the worker of a running job to stop."""
+    return _job_action(job_id, "cancel", {"reason": reason})
 
 
 def approve_job(
     job_id: UUID | str, comment: str | None = None, seal: str | None = None
 ) -> Call[Job]:
-    """Lets a job run; with the seal of a review, only if it is still what was shown there."""
-    return _act(job_id, "approve", {"comment": comment, "seal": seal})
+    """Approve a job; with the seal of a review, only if the job has not changed since."""
+    return _job_action(job_id, "approve", {"comment": comment, "seal": seal})
 
 
 def reject_job(job_id: UUID | str, reason: str) -> Call[Job]:
-    """Cancels a job that awaits an approval."""
-    return _act(job_id, "reject", {"reason": reason})
+    """Reject a job that awaits approval; it is cancelled."""
+    return _job_action(job_id, "reject", {"reason": reason})
 
 
 def retry_job(job_id: UUID | str) -> Call[Job]:
-    """Lets a failed or cancelled job wait again, with a new retry budget."""
-    return _act(job_id, "retry", None)
+    """Queue a failed or cancelled job again, with a new retry budget."""
+    return _job_action(job_id, "retry", None)
 
 
 def delete_job(job_id: UUID | str) -> Call[Job | None]:
-    """Cancels a job that waits, and answers it; deletes one that has ended; refuses what runs."""
+    """Cancel and return a waiting job, or delete a finished one. Running jobs are refused."""
     return Call(
-        "DELETE", _path(job_id), lambda answer: None if answer.body is None else _job(answer)
+        "DELETE", _path(job_id), lambda response: None if response.body is None else _job(response)
     )
 
 
 def cancel_running_job(job_id: UUID | str, reason: str | None = None) -> Call[JobStanding]:
-    """Asks the worker of a running job to stop it; a job that is not running is refused."""
+    """Ask the worker of a running job to stop it. Other jobs are refused."""
     path = f"/admin/workers/jobs/{in_path(checked_id(job_id))}/cancel"
-    body = encoded(said({"reason": reason}))
+    body = encoded(without_none({"reason": reason}))
     return once(Call("POST", path, decode.body(JobStanding), (), body))
 
 
 def reprioritize_job(job_id: UUID | str, priority: int) -> Call[JobStanding]:
-    """Gives a waiting job another place in its lane."""
+    """Change the priority of a waiting job."""
     path = f"/admin/workers/jobs/{in_path(checked_id(job_id))}/priority"
     return Call("PATCH", path, decode.body(JobStanding), (), encoded({"priority": priority}))
 
 
-def preview_bulk(order: BulkRequest) -> Call[BulkPreview]:
-    """Counts the jobs an order is for."""
+def preview_bulk(request: BulkRequest) -> Call[BulkPreview]:
+    """Count the jobs that a bulk request matches."""
     return Call(
-        "POST", "/jobs/bulk", decode.body(BulkPreview), (), encoded(_order(order, dry_run=True))
+        "POST",
+        "/jobs/bulk",
+        decode.body(BulkPreview),
+        (),
+        encoded(_bulk_body(request, dry_run=True)),
     )
 
 
-def order_bulk(order: BulkRequest, *, upto: int | None = None) -> Call[BulkRun]:
-    """Begins a verb on all jobs that match; `get_bulk` tells how far it is.
+def order_bulk(request: BulkRequest, *, upto: int | None = None) -> Call[BulkRun]:
+    """Start a verb on all matching jobs; `get_bulk` returns its progress.
 
-    With the `upto` of a preview, only on jobs that were there then.
+    With the `upto` of a preview, jobs submitted after it are left alone.
     """
-    body = encoded({**_order(order, dry_run=False), **said({"upto": upto})})
+    body = encoded({**_bulk_body(request, dry_run=False), **without_none({"upto": upto})})
     return once(Call("POST", "/jobs/bulk", decode.body(BulkRun), (), body))
 
 
-def _order(order: BulkRequest, *, dry_run: bool) -> dict[str, object]:
-    more = said({"reason": order.reason, "priority": order.priority})
+def _bulk_body(request: BulkRequest, *, dry_run: bool) -> dict[str, object]:
+    more = without_none({"reason": request.reason, "priority": request.priority})
     return {
-        "verb": order.verb,
-        "filter": wishes(order.wanted),
-        "all": order.everything,
+        "verb": request.verb,
+        "filter": filter_fields(request.wanted),
+        "all": request.everything,
         "dry_run": dry_run,
         **more,
     }
 
 
 def get_bulk(run_id: UUID | str) -> Call[BulkRun]:
-    """How far a bulk verb has come."""
+    """Return the progress of a bulk verb."""
     return Call("GET", f"/jobs/bulk/{in_path(checked_id(run_id))}", decode.body(BulkRun))
 
 
-def _job(answer: CallResponse) -> Job:
-    return decode.job(answer.body)
+def _job(response: CallResponse) -> Job:
+    return decode.job(response.body)
 
 
-def _act(job_id: UUID | str, verb: str, body: Mapping[str, object] | None) -> Call[Job]:
-    sent = None if body is None else encoded(said(body))
+def _job_action(job_id: UUID | str, verb: str, body: Mapping[str, object] | None) -> Call[Job]:
+    sent = None if body is None else encoded(without_none(body))
     return once(Call("POST", _path(job_id, verb), _job, (), sent))
 
 
@@ -234,7 +238,7 @@ def _path(job_id: UUID | str, *more: str) -> str:
 
 
 def checked_id(given: UUID | str) -> UUID:
-    """An id that may go into a path."""
+    """Parse an id, so that it is safe in a path."""
     try:
         return given if isinstance(given, UUID) else UUID(given)
     except (ValueError, AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""Answers of the server that no other door has."""
+"""Response types that only the HTTP API has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laneway.domain.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What became of one job of a batch."""
+    """The result of one job of a batch."""
 
     id: UUID
     job_type: str
@@ -26,7 +26,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class JobStanding:
-    """Where a job stands."""
+    """The state of a job, without its payload and result."""
 
     id: UUID
     job_type: str
@@ -42,7 +42,7 @@ class JobStanding:
 
 @dataclass(frozen=True, slots=True)
 class BulkPreview:
-    """What an order would do; `is_more`: counting stopped at `matched`."""
+    """The effect of a bulk request before it runs; `is_more`: counting stopped at `matched`."""
 
     verb: BulkVerb
     dry_run: bool
@@ -54,7 +54,7 @@ class BulkPreview:
 
 @dataclass(frozen=True, slots=True)
 class BulkRun:
-    """How far an order has come: running, done, failed, or interrupted."""
+    """The progress of a bulk request; `state` is running, done, failed or interrupted."""
 
     id: UUID
     verb: BulkVerb
@@ -72,7 +72,7 @@ class BulkRun:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Jobs that fulfil all of what is not None."""
+    """The jobs that a permission covers: those that match every field that is not None."""
 
     owner: str | None
     workspace: str | None
@@ -81,31 +81,31 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Whoever the token belongs to, and by permission the jobs it covers."""
+    """The principal of the token, and the jobs that each permission covers."""
 
     id: UUID
     name: str
     kind: Literal["person", "service"]
     permissions: dict[str, list[Reached]]
     csrf: str | None
-    # What workers:claim is narrowed to; None: any type.
+    # The job types that workers:claim covers; None means all.
     job_types: list[str] | None = None
 
     def allows(self, permission: str) -> bool:
-        """Whether there is anything this permission covers."""
+        """Whether the permission covers any job."""
         return permission in self.permissions
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The server answers."""
+    """The server responds."""
 
     status: str
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The server can serve; `listener` says how its streams hear of changes made elsewhere."""
+    """The server can serve; `listener` says how its streams learn of changes by other processes."""
 
     status: str
     database: str
@@ -115,9 +115,9 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """The database, and how the replica that answered is connected to it.
+    """The database, and how the responding replica is connected to it.
 
-    `connection` is direct or pooled; without `listens` the replica only polls, by its settings;
+    `connection` is direct or pooled. Without `listens` the settings make the replica poll only.
     `listener` is listening, polling or off.
     """
 
@@ -127,12 +127,12 @@ class DatabaseState:
     listener: str
 
 
-# -- what happens -----------------------------------------------------------------------------
+# -- events ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A stream of topics begins, or goes on; unless `resumed`, fetch anew what is shown."""
+    """A stream of topics was opened or resumed. Unless `resumed`, refetch what you show."""
 
     resumed: bool
     topics: list[str]
@@ -140,7 +140,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class JobsChanged:
-    """Many jobs changed at once, or some may have: fetch anew what is shown."""
+    """Many jobs changed or may have changed: refetch what you show."""
 
     change: str | None
     count: int | None
@@ -160,23 +160,23 @@ class ControlChanged:
     after: object
 
 
-Happened = Job | Opened | JobsChanged | ControlChanged | Mapping[str, object]
+EventData = Job | Opened | JobsChanged | ControlChanged | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened: `name` says what, `id` resumes after it.
+    """One event of a stream; a stream can be resumed after its `id`.
 
-    `data` is a job as it was by then for `job.…`; plain values where this version knows no better.
+    For `job.…`, `data` is the job right after the change; for unknown names, plain values.
     """
 
     id: str | None
     name: str
-    data: Happened
+    data: EventData
 
     @property
     def job(self) -> Job | None:
-        """The job, where it is about one."""
+        """The job of a `job.…` event."""
         return self.data if isinstance(self.data, Job) else None
 
     @property

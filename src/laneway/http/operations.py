@@ -10,7 +10,16 @@ from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
 from laneway.domain.overview import Gate, LaneStatus, Overview
 from laneway.http import decode
-from laneway.http.call import Call, CallResponse, Listing, encoded, in_path, listed, once, said
+from laneway.http.call import (
+    Call,
+    CallResponse,
+    Listing,
+    encoded,
+    in_path,
+    listed,
+    once,
+    without_none,
+)
 
 _WORKERS = "/admin/workers"
 _LANES = f"{_WORKERS}/lanes"
@@ -72,7 +81,7 @@ def change_of(value: object) -> Change:
 
 def rolled_back(path: str, to: int | None) -> Call[Change | None]:
     """A rollback of what is at a path; None: it was so already."""
-    body = encoded(said({"to": to}))
+    body = encoded(without_none({"to": to}))
     return once(Call("POST", f"{path}/rollback", _changed, (), body))
 
 

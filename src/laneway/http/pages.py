@@ -1,4 +1,4 @@
-"""Lists of the server, read as they are needed."""
+"""Lists of the server, fetched page by page as they are read."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from laneway.http.runners import AsyncRunner, SyncRunner
 
 T = TypeVar("T")
 
-# As many as the server gives at once.
+# The largest page that the server returns.
 PAGE: Final = 200
 
 
 class Pages(Generic[T]):
-    """Iterate over it for all items, or ask for a page."""
+    """A list: iterate over all items, or fetch one page."""
 
-    def __init__(self, shell: SyncRunner, listing: Listing[T]) -> None:
-        self._shell = shell
+    def __init__(self, runner: SyncRunner, listing: Listing[T]) -> None:
+        self._runner = runner
         self._listing = listing
 
     def page(self, *, limit: int = 50, cursor: str | None = None) -> Page[T]:
         """At most `limit` items, after the page whose `next_cursor` is given."""
-        return self._shell.perform(self._listing.page(limit, cursor))
+        return self._runner.perform(self._listing.page(limit, cursor))
 
     def __iter__(self) -> Iterator[T]:
         cursor: str | None = None
@@ -37,15 +37,15 @@ class Pages(Generic[T]):
 
 
 class AsyncPages(Generic[T]):
-    """Iterate over it for all items, or ask for a page."""
+    """A list: iterate over all items, or fetch one page."""
 
-    def __init__(self, shell: AsyncRunner, listing: Listing[T]) -> None:
-        self._shell = shell
+    def __init__(self, runner: AsyncRunner, listing: Listing[T]) -> None:
+        self._runner = runner
         self._listing = listing
 
     async def page(self, *, limit: int = 50, cursor: str | None = None) -> Page[T]:
         """At most `limit` items, after the page whose `next_cursor` is given."""
-        return await self._shell.perform(self._listing.page(limit, cursor))
+        return await self._runner.perform(self._listing.page(limit, cursor))
 
     async def __aiter__(self) -> AsyncIterator[T]:
         cursor: str | None = None

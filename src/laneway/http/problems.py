@@ -1,4 +1,4 @@
-"""Refusals of the server as the errors that every door raises."""
+"""The server's problem responses as `laneway.errors`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final
 from laneway import errors
 from laneway.errors import InvalidInput, LanewayError, ServerError, ServerUnreachable
 
-# Where in a request a field stands, as the server puts it before its name.
+# The part of the request, as the server writes it before a field's name.
 _PLACES: Final = ("body.", "query.", "path.", "header.")
-# For codes that are the server's own.
+# For codes that only the server knows.
 _BY_STATUS: Final[dict[int, type[LanewayError]]] = {
     HTTPStatus.UNAUTHORIZED: errors.Unauthenticated,
     HTTPStatus.FORBIDDEN: errors.Forbidden,
@@ -27,7 +27,7 @@ _BY_STATUS: Final[dict[int, type[LanewayError]]] = {
 def _kinds(kind: type[LanewayError] = LanewayError) -> Iterator[type[LanewayError]]:
     yield kind
     for each in kind.__subclasses__():
-        # Doors have errors of their own that nobody else knows.
+        # Other modules define errors that a server never sends.
         if each.__module__ == errors.__name__:
             yield from _kinds(each)
 
@@ -36,44 +36,44 @@ _BY_CODE: Final = {kind.code: kind for kind in _kinds()}
 
 
 def error_of(status: int, body: Any, url: str = "") -> LanewayError:
-    """What to raise for an answer of the server at `url` that is no success."""
-    told = body if isinstance(body, dict) else {}
-    code = str(told.get("code", ""))
-    if status == HTTPStatus.NOT_FOUND and _is_no_route(told):
-        return ServerError(f"there is no Laneway API at {url}: check the address and its path")
-    said = str(told.get("detail") or f"the server answered {status}")
+    """The exception for an error response of the server at `url`."""
+    problem = body if isinstance(body, dict) else {}
+    code = str(problem.get("code", ""))
+    if status == HTTPStatus.NOT_FOUND and _is_unknown_path(problem):
+        return ServerError(f"no Laneway API at {url}: check the address and its path")
+    detail = str(problem.get("detail") or f"the server responded with status {status}")
     if status in (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        error: LanewayError = _invalid(told.get("errors"), said)
+        error: LanewayError = _invalid(problem.get("errors"), detail)
     else:
         kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or ServerError
-        error = ServerError(said) if kind is InvalidInput else kind(said)
+        error = ServerError(detail) if kind is InvalidInput else kind(detail)
     if isinstance(error, errors.QuotaExceeded):
-        bound, limit = told.get("bound"), told.get("limit")
+        bound, limit = problem.get("bound"), problem.get("limit")
         error.bound = bound if isinstance(bound, str) else None
         error.limit = limit if type(limit) is int else None
-    if request_id := told.get("request_id"):
+    if request_id := problem.get("request_id"):
         error.add_note(f"request {request_id}")
     return error
 
 
-def _is_no_route(told: dict[str, Any]) -> bool:
-    """Whether nobody but a router said it: another server's, or ours under a wrong path."""
-    return "code" not in told or told.get("detail") == HTTPStatus.NOT_FOUND.phrase
+def _is_unknown_path(problem: dict[str, Any]) -> bool:
+    """Whether a router sent the 404: another server, or ours under a wrong path."""
+    return "code" not in problem or problem.get("detail") == HTTPStatus.NOT_FOUND.phrase
 
 
-def _invalid(errors: Any, said: str) -> InvalidInput:
+def _invalid(errors: Any, detail: str) -> InvalidInput:
     found = [
-        (_named(str(one["field"])), str(one["rule"]))
+        (_field_name(str(one["field"])), str(one["rule"]))
         for one in (errors if isinstance(errors, list) else ())
-        # A proxy has errors of its own.
+        # A proxy sends errors in other shapes.
         if isinstance(one, dict) and one.keys() >= {"field", "rule"}
     ]
     if not found:
-        field, _, rule = said.partition(": ")
-        return InvalidInput(field, rule) if rule else InvalidInput("request", said)
+        field, _, rule = detail.partition(": ")
+        return InvalidInput(field, rule) if rule else InvalidInput("request", detail)
     (field, rule), *rest = found
     return InvalidInput(field, "; ".join([rule, *(f"{name}: {why}" for name, why in rest)]))
 
 
-def _named(field: str) -> str:
+def _field_name(field: str) -> str:
     return next((field[len(p) :] for p in _PLACES if field.startswith(p)), field)

@@ -1,4 +1,4 @@
-"""Taking the steps of a flow, once with an event loop and once without."""
+"""Runners of flows, one sync and one async."""
 
 from __future__ import annotations
 
@@ -22,52 +22,52 @@ _LOST = (httpx2.RequestError, httpx2.StreamError)
 
 
 class SyncRunner:
-    """Steps as plain calls."""
+    """Runs the steps of a flow as plain calls."""
 
     def __init__(self, to: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
         self._to = to
         self._http = httpx2.Client(transport=transport, **to.options)
 
     def close(self) -> None:
-        """Gives back its connections."""
+        """Close the connections."""
         self._http.close()
 
     def perform(self, call: Call[T]) -> T:
         return self.run(perform(call, self._to.retries))
 
     def run(self, flow: Flow[T]) -> T:
-        """Takes all steps; answers what they come to."""
+        """Run all steps and return the result of the flow."""
         with closing(_Stream(self._http, self._to)) as stream:
-            step_answer: Any = None
+            step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_answer)
+                    step = flow.send(step_result)
                 except StopIteration as end:
-                    answer: T = end.value
-                    return answer
-                step_answer = self._take(step, stream)
+                    result: T = end.value
+                    return result
+                step_result = self._run_step(step, stream)
 
     def emit(self, flow: Flow[None]) -> Iterator[Event]:
-        """Takes all steps; yields the events among them."""
+        """Run all steps and yield the emitted events."""
         with closing(_Stream(self._http, self._to)) as stream:
-            step_answer: Any = None
+            step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_answer)
+                    step = flow.send(step_result)
                 except StopIteration:
                     return
                 if isinstance(step, Emit):
                     yield step.event
-                    step_answer = None
+                    step_result = None
                 else:
-                    step_answer = self._take(step, stream)
+                    step_result = self._run_step(step, stream)
 
-    def _take(self, step: Step, stream: _Stream) -> Any:
+    def _run_step(self, step: Step, stream: _Stream) -> Any:
         match step:
             case Send(call):
                 try:
-                    sent = self._http.request(**connection.arguments(call))
-                    return connection.reply(sent, self._to.base_url)
+                    response = self._http.request(**connection.arguments(call))
+                    return connection.reply(response, self._to.base_url)
                 except _LOST as error:
                     return connection.lost(error, self._to.base_url)
             case Pause(seconds):
@@ -87,21 +87,21 @@ class _Stream:
     def __init__(self, http: httpx2.Client, to: ServerAddress) -> None:
         self._http = http
         self._to = to
-        self._answer: httpx2.Response | None = None
+        self._response: httpx2.Response | None = None
         self._chunks: Iterator[bytes] = iter(())
 
     def open(self, step: Open) -> Reply:
         self.close()
         request = self._http.build_request(**connection.stream_arguments(step, self._to.timeout))
         try:
-            self._answer = self._http.send(request, stream=True)
-            if self._answer.status_code != 200:
-                self._answer.read()
-                return connection.reply(self._answer, self._to.base_url)
+            self._response = self._http.send(request, stream=True)
+            if self._response.status_code != 200:
+                self._response.read()
+                return connection.reply(self._response, self._to.base_url)
         except _LOST as error:
             return connection.lost(error, self._to.base_url)
-        self._chunks = self._answer.iter_bytes()
-        return connection.opened(self._answer)
+        self._chunks = self._response.iter_bytes()
+        return connection.opened(self._response)
 
     def read(self) -> bytes | None:
         try:
@@ -110,58 +110,58 @@ class _Stream:
             return None
 
     def close(self) -> None:
-        if self._answer is not None:
-            self._answer.close()
-            self._answer = None
+        if self._response is not None:
+            self._response.close()
+            self._response = None
 
 
 class AsyncRunner:
-    """Steps that an event loop waits for."""
+    """Runs the steps of a flow in an event loop."""
 
     def __init__(self, to: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:
         self._to = to
         self._http = httpx2.AsyncClient(transport=transport, **to.options)
 
     async def close(self) -> None:
-        """Gives back its connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def perform(self, call: Call[T]) -> T:
         return await self.run(perform(call, self._to.retries))
 
     async def run(self, flow: Flow[T]) -> T:
-        """Takes all steps; answers what they come to."""
+        """Run all steps and return the result of the flow."""
         async with aclosing(_AsyncStream(self._http, self._to)) as stream:
-            step_answer: Any = None
+            step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_answer)
+                    step = flow.send(step_result)
                 except StopIteration as end:
-                    answer: T = end.value
-                    return answer
-                step_answer = await self._take(step, stream)
+                    result: T = end.value
+                    return result
+                step_result = await self._run_step(step, stream)
 
     async def emit(self, flow: Flow[None]) -> AsyncIterator[Event]:
-        """Takes all steps; yields the events among them."""
+        """Run all steps and yield the emitted events."""
         async with aclosing(_AsyncStream(self._http, self._to)) as stream:
-            step_answer: Any = None
+            step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_answer)
+                    step = flow.send(step_result)
                 except StopIteration:
                     return
                 if isinstance(step, Emit):
                     yield step.event
-                    step_answer = None
+                    step_result = None
                 else:
-                    step_answer = await self._take(step, stream)
+                    step_result = await self._run_step(step, stream)
 
-    async def _take(self, step: Step, stream: _AsyncStream) -> Any:
+    async def _run_step(self, step: Step, stream: _AsyncStream) -> Any:
         match step:
             case Send(call):
                 try:
-                    sent = await self._http.request(**connection.arguments(call))
-                    return connection.reply(sent, self._to.base_url)
+                    response = await self._http.request(**connection.arguments(call))
+                    return connection.reply(response, self._to.base_url)
                 except _LOST as error:
                     return connection.lost(error, self._to.base_url)
             case Pause(seconds):
@@ -181,21 +181,21 @@ class _AsyncStream:
     def __init__(self, http: httpx2.AsyncClient, to: ServerAddress) -> None:
         self._http = http
         self._to = to
-        self._answer: httpx2.Response | None = None
+        self._response: httpx2.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
 
     async def open(self, step: Open) -> Reply:
         await self.aclose()
         request = self._http.build_request(**connection.stream_arguments(step, self._to.timeout))
         try:
-            self._answer = await self._http.send(request, stream=True)
-            if self._answer.status_code != 200:
-                await self._answer.aread()
-                return connection.reply(self._answer, self._to.base_url)
+            self._response = await self._http.send(request, stream=True)
+            if self._response.status_code != 200:
+                await self._response.aread()
+                return connection.reply(self._response, self._to.base_url)
         except _LOST as error:
             return connection.lost(error, self._to.base_url)
-        self._chunks = self._answer.aiter_bytes()
-        return connection.opened(self._answer)
+        self._chunks = self._response.aiter_bytes()
+        return connection.opened(self._response)
 
     async def read(self) -> bytes | None:
         if self._chunks is None:
@@ -206,6 +206,6 @@ class _AsyncStream:
             return None
 
     async def aclose(self) -> None:
-        if self._answer is not None:
-            await self._answer.aclose()
-            self._answer = self._chunks = None
+        if self._response is not None:
+            await self._response.aclose()
+            self._response = self._chunks = None

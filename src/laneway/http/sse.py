@@ -1,4 +1,4 @@
-"""Server-sent events out of the bytes of a stream, however they are cut."""
+"""A parser of server-sent events that accepts chunks cut anywhere."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from laneway.errors import ServerError
 
-# What a line or an event may hold: a job's payload and result, with room to spare.
+# The largest line or event: a job's payload and result with room to spare.
 LONGEST: Final = 64 * 1024 * 1024
 
 
 class SseMessage(NamedTuple):
-    """One event; `id` is the last that was told, here or before."""
+    """One event; `id` is the newest id so far, from this event or an earlier one."""
 
     id: str | None
     event: str
@@ -21,10 +21,9 @@ class SseMessage(NamedTuple):
 
 
 class Parser:
-    """Takes bytes, yields messages.
+    """Parse bytes into messages.
 
-    `last_id` and `retry_ms` are what the stream has told so far, `is_alive` whether it said
-    anything.
+    `last_id` and `retry_ms` are the newest of the stream; `is_alive` is true after the first byte.
     """
 
     def __init__(self, last_id: str | None = None) -> None:
@@ -40,14 +39,14 @@ class Parser:
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[SseMessage]:
-        """The messages that these bytes complete."""
+        """Yield the messages that these bytes complete."""
         self.is_alive = self.is_alive or bool(chunk)
         self._text += self._decode(chunk)
         if self._is_first and self._text:
             self._text = self._text.removeprefix("\ufeff")
             self._is_first = False
         for line in self._lines():
-            message = self._take(line)
+            message = self._parse_line(line)
             if message is not None:
                 yield message
 
@@ -62,9 +61,9 @@ class Parser:
             start = after
         self._text = text[start:]
         if len(self._text) > LONGEST:
-            raise ServerError("a line of the stream is too long")
+            raise ServerError("the stream sent a line that is too long")
 
-    def _take(self, line: str) -> SseMessage | None:
+    def _parse_line(self, line: str) -> SseMessage | None:
         if not line:
             return self._dispatch()
         name, _, value = line.partition(":")
@@ -73,7 +72,7 @@ class Parser:
             self._data.append(value)
             self._size += len(value)
             if self._size > LONGEST:
-                raise ServerError("an event of the stream is too large")
+                raise ServerError("the stream sent an event that is too large")
         elif name == "event":
             self._event = value
         elif name == "id" and "\0" not in value:
@@ -83,7 +82,7 @@ class Parser:
         return None
 
     def _dispatch(self) -> SseMessage | None:
-        # Only now: of an event that was cut off, the rest must come again.
+        # Not earlier: an event that was cut off must be sent again.
         self.last_id = self._id
         event, data = self._event, self._data
         self._event, self._data, self._size = "", [], 0
@@ -93,7 +92,7 @@ class Parser:
 
 
 def _line_end(text: str, start: int) -> tuple[int | None, int]:
-    """Where a line ends and the next begins; None while that cannot be told."""
+    """The end of a line and the start of the next; None if more bytes are needed."""
     feed, back = text.find("\n", start), text.find("\r", start)
     if back == -1 or (feed != -1 and feed < back):
         return (None, 0) if feed == -1 else (feed, feed + 1)

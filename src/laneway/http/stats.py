@@ -1,4 +1,4 @@
-"""Calls about how many, how large and how often: counts, failures, job types, the database."""
+"""Calls about counts, time series, failures, job types and the database."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.stats import Failures, Series
 from laneway.http import decode
-from laneway.http.call import Call, CallResponse, Listing, in_path, said, words
-from laneway.http.jobs import wishes
+from laneway.http.call import Call, CallResponse, Listing, in_path, query_params, without_none
+from laneway.http.jobs import filter_fields
 from laneway.http.models import DatabaseState
 
 _STATS = "/admin/stats"
@@ -27,17 +27,17 @@ def count_jobs(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Call[list[StateCount]]:
-    """How many of the jobs in reach are in each state, counted up to some 10,000."""
+    """Count visible jobs per state, up to about 10,000."""
     own = {
         "lane": lane, "job_type": job_type, "tag": tag, "workspace": workspace, "since": since,
         "until": until,
     }  # fmt: skip
-    given = {**wishes(wanted or JobFilter()), **said(own)}
-    return Call("GET", "/jobs/counts", _counts, tuple(words(given)))
+    given = {**filter_fields(wanted or JobFilter()), **without_none(own)}
+    return Call("GET", "/jobs/counts", _counts, tuple(query_params(given)))
 
 
-def _counts(answer: CallResponse) -> list[StateCount]:
-    return [decode.read(StateCount, each) for each in answer.body["items"]]
+def _counts(response: CallResponse) -> list[StateCount]:
+    return [decode.read(StateCount, each) for each in response.body["items"]]
 
 
 def read_stats(
@@ -48,26 +48,27 @@ def read_stats(
     job_type: str | None = None,
     by_lane: bool = False,
 ) -> Call[Series]:
-    """Starts, ends, waits and run times over time, of the lanes in reach."""
+    """Read starts, ends, waits and run times over time, of visible lanes."""
     given = {
         "window_s": window_s, "bucket_s": bucket_s, "lane": lane, "job_type": job_type,
         "by_lane": by_lane,
     }  # fmt: skip
-    return Call("GET", _STATS, lambda answer: decode.series(answer.body), tuple(words(given)))
+    query = tuple(query_params(given))
+    return Call("GET", _STATS, lambda response: decode.series(response.body), query)
 
 
 def read_failures(
     *, window_s: int = 3600, lane: str | None = None, job_type: str | None = None, limit: int = 20
 ) -> Call[Failures]:
-    """What jobs of the lanes in reach failed of, by job type and type of error."""
+    """Read why jobs of visible lanes failed, by job type and error type."""
     given = {"window_s": window_s, "lane": lane, "job_type": job_type, "top": limit}
-    path = f"{_STATS}/failures"
-    return Call("GET", path, lambda answer: decode.failures(answer.body), tuple(words(given)))
+    path, query = f"{_STATS}/failures", tuple(query_params(given))
+    return Call("GET", path, lambda response: decode.failures(response.body), query)
 
 
 def list_job_types(*, lane: str | None = None) -> Listing[PublishedType]:
-    """The published job types of the lanes in reach, by name."""
-    return Listing("/admin/workers/types", _published, words({"lane": lane}))
+    """List published job types of visible lanes, by name."""
+    return Listing("/admin/workers/types", _published, query_params({"lane": lane}))
 
 
 def _published(value: object) -> PublishedType:
@@ -75,18 +76,18 @@ def _published(value: object) -> PublishedType:
 
 
 def list_publishers(job_type: str | None = None, stale_only: bool = False) -> Listing[Publisher]:
-    """Applications and the job types they publish, by job type."""
-    given = words({"job_type": job_type, "stale_only": stale_only or None})
+    """List applications and the job types they publish, by job type."""
+    given = query_params({"job_type": job_type, "stale_only": stale_only or None})
     return Listing(_PUBLISHERS, lambda value: decode.read(Publisher, value), given)
 
 
 def forget_publisher(application: str, *, job_type: str | None = None) -> Call[list[str]]:
-    """Forgets the policy of an application that is gone, for one job type or for all."""
+    """Delete what a retired application published, for one job type or for all."""
     path = f"{_PUBLISHERS}/{in_path(application)}"
-    given = tuple(words({"job_type": job_type}))
-    return Call("DELETE", path, lambda answer: list(answer.body["job_types"]), given)
+    given = tuple(query_params({"job_type": job_type}))
+    return Call("DELETE", path, lambda response: list(response.body["job_types"]), given)
 
 
 def read_database() -> Call[DatabaseState]:
-    """Versions, sizes and dead rows of the database, and how the replica is connected to it."""
-    return Call("GET", "/admin/database", lambda answer: decode.database(answer.body))
+    """Read versions, sizes and dead rows of the database, and how the replica connects to it."""
+    return Call("GET", "/admin/database", lambda response: decode.database(response.body))
