@@ -1,4 +1,4 @@
-"""`laneway demo` works for everybody, every time, and leaves nothing behind."""
+"""`laneway demo` works for every account, every time, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ import laneway
 from tests.conftest import short_data_dir
 
 SOURCE = Path(laneway.__file__).resolve().parents[1]
-# Far more than it takes; a busy machine is no failure.
+# Far more than it takes, also on a busy machine.
 PATIENCE_S = 100.0
 GONE_S = 60.0
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A temporary directory of the test's own that every account may use."""
+    """A temporary directory that every account may use."""
     with short_data_dir() as path:
         path.mkdir()
         path.chmod(0o1777)
@@ -65,14 +65,14 @@ class Demo:
             seen.append(line)
             if words in line:
                 return
-        pytest.fail(f"never said {words!r}:\n{''.join(seen)}")
+        pytest.fail(f"never printed {words!r}:\n{''.join(seen)}")
 
     def end(self) -> tuple[int, str]:
-        said, _ = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, said
+        output, _ = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, output
 
     def processes(self) -> set[psutil.Process]:
-        """All it has started, and its server, which belongs to nobody."""
+        """All it has started, and its server, which is not a child process."""
         mine = {*psutil.Process(self.process.pid).children(recursive=True)}
         return mine | {each for each in psutil.process_iter() if _names(each, self._place)}
 
@@ -91,25 +91,25 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def figures(said: str) -> dict[str, float]:
+def figures(output: str) -> dict[str, float]:
     """The figures of the last line."""
-    last = said.strip().splitlines()[-1]
+    last = output.strip().splitlines()[-1]
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", last)}
 
 
-def assert_shown(code: int, said: str) -> dict[str, float]:
-    found = figures(said)
-    assert code == 0, said
-    assert found["retried"] >= 1, said
-    assert found["resumed_after_kill"] == 1, said
-    assert found["failed"] == 0, said
-    assert found["completed"] + found["cancelled"] == found["jobs"] > 40, said
-    begins = re.search(r"attempt (\d+) of restore begins with table (\d+) of 100", said)
-    killed = re.search(r"kill -9 worker \w+, with restore at (\d+)/100", said)
-    assert begins is not None, said
-    assert killed is not None, said
-    assert int(begins[2]) > int(killed[1]) > 0, said
-    assert "\x1b" not in said
+def assert_shown(code: int, output: str) -> dict[str, float]:
+    found = figures(output)
+    assert code == 0, output
+    assert found["retried"] >= 1, output
+    assert found["resumed_after_kill"] == 1, output
+    assert found["failed"] == 0, output
+    assert found["completed"] + found["cancelled"] == found["jobs"] > 40, output
+    started = re.search(r"attempt (\d+) of restore started with table (\d+) of 100", output)
+    killed = re.search(r"kill -9 worker \w+, with restore at (\d+)/100", output)
+    assert started is not None, output
+    assert killed is not None, output
+    assert int(started[2]) > int(killed[1]) > 0, output
+    assert "\x1b" not in output
     return found
 
 
@@ -120,10 +120,10 @@ def test_two_at_once_both_run_to_the_end_and_tell_their_figures(
     (tmp_path / "bench").mkdir()
     first = Demo(place, "--once", cwd=tmp_path)
     second = Demo(place, "--once", cwd=place, **_ordinary())
-    told = assert_shown(*first.end())
+    printed = assert_shown(*first.end())
     assert_shown(*second.end())
     kept = json.loads((tmp_path / "bench" / "latest" / "demo.json").read_text())
-    assert kept == told
+    assert kept == printed
     assert list(place.iterdir()) == []
 
 
@@ -140,13 +140,13 @@ def test_a_killed_demo_takes_everything_with_it_and_the_next_one_clears_up(place
     following = Demo(place)
     following.until("10 documents")
     following.process.send_signal(signal.SIGINT)
-    code, said = following.end()
-    assert code == 0, said
+    code, output = following.end()
+    assert code == 0, output
     assert list(place.iterdir()) == []
 
 
 def _ordinary() -> dict[str, Any]:
-    """How to start it as an ordinary user, which all but root are already."""
+    """Arguments that start it as an ordinary user."""
     if os.geteuid() != 0:
         return {}
     account = pwd.getpwnam("nobody")

@@ -1,6 +1,6 @@
 """The sample application. `laneway worker laneway.demo.app:lw` serves it.
 
-Its job types stand in the lanes that every database begins with: `interactive`, `maintenance` and
+Its job types use the lanes that every database starts with: `interactive`, `maintenance` and
 `system` name some of them, `default` takes the rest.
 """
 
@@ -17,7 +17,7 @@ lw = Laneway()
 
 @lw.handler("ingestion", lane="interactive", priority=10)
 async def ingest(ctx: Context, path: str, pages: int = 5) -> dict[str, Any]:
-    """Quick, and somebody waits for it: its lane is never behind the long ones."""
+    """A quick job that a user waits for: long jobs in other lanes never delay it."""
     async for _page in ctx.track(range(pages)):
         await asyncio.sleep(0.12)
     return {"path": path, "pages": pages}
@@ -25,14 +25,14 @@ async def ingest(ctx: Context, path: str, pages: int = 5) -> dict[str, Any]:
 
 @lw.handler("thumbnail")
 def make_thumbnail(ctx: SyncContext, image: str) -> str:
-    """A plain function: it runs in a thread."""
+    """A plain function, which runs in a thread."""
     time.sleep(0.25)
     return f"{image}.small"
 
 
 @lw.handler("projection", lane="maintenance")
 async def project(ctx: Context, points: int = 120) -> int:
-    """Long, and says how far it is."""
+    """A long job that reports its progress."""
     for done in range(1, points + 1):
         await asyncio.sleep(0.06)
         await ctx.progress(done, points, stage="place" if done < points / 2 else "refine")
@@ -41,20 +41,20 @@ async def project(ctx: Context, points: int = 120) -> int:
 
 @lw.handler("sync_calendar", retry=RetryPolicy(base=1.0, jitter=0.0))
 async def sync_calendar(ctx: Context, account: str) -> str:
-    """Fails twice, as a network does; the third attempt succeeds."""
+    """Fails twice, as a network might; the third attempt succeeds."""
     if ctx.attempt < 3:
-        raise ConnectionError("the server is silent")
+        raise ConnectionError("the server does not respond")
     return f"{account} is up to date"
 
 
 @lw.handler("restore", lane="system", max_retries=10, retry=RetryPolicy(base=0.5, cap=0.5))
 async def restore(ctx: Context, backup: str, tables: int = 100) -> dict[str, Any]:
-    """Goes on where the last attempt got to, however that ended."""
+    """Continues where the last attempt stopped, however it ended."""
     reached: list[int] = []
-    # durable: each table is noted before the next begins, so that none is restored twice.
+    # durable: each table is saved before the next begins, so that none is restored twice.
     async for table in ctx.track(range(1, tables + 1), durable=True):
         if not reached:
-            ctx.log(f"begins with table {table} of {tables}")
+            ctx.log(f"started with table {table} of {tables}")
         await asyncio.sleep(0.05)
         reached.append(table)
     return {"backup": backup, "tables": tables, "first": reached[0], "count": len(reached)}
@@ -62,7 +62,7 @@ async def restore(ctx: Context, backup: str, tables: int = 100) -> dict[str, Any
 
 @lw.handler("count_primes", isolation="process")
 def count_primes(ctx: SyncContext, below: int) -> int:
-    """Heavy: in a process of its own it slows nobody else down, and may crash."""
+    """A heavy job: in a separate process it slows down no other job, and may crash."""
     sieve = bytearray([1]) * below
     sieve[:2] = b"\0\0"
     for number in range(2, int(below**0.5) + 1):
@@ -74,6 +74,6 @@ def count_primes(ctx: SyncContext, below: int) -> int:
 
 @lw.handler("runaway", isolation="process", max_retries=0)
 def run_away(ctx: SyncContext) -> None:
-    """Never ends and never asks whether it should: only its process can be stopped."""
+    """Never ends and never checks for cancellation: only killing its process stops it."""
     while True:
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""What happened, in plain words, and what every job has come to."""
+"""The event log of a run, and the states of its jobs."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ KEPT = 40
 
 
 class EventLog:
-    """Events with the time since the start; each is passed on as it happens."""
+    """Events with the time since the start; each is also printed at once."""
 
-    def __init__(self, pass_on: Callable[[float, str], None]) -> None:
+    def __init__(self, show: Callable[[float, str], None]) -> None:
         self._began = time.monotonic()
-        self._pass_on = pass_on
+        self._show = show
         self.events: deque[tuple[float, str]] = deque(maxlen=KEPT)
 
     @property
     def elapsed_s(self) -> float:
         return time.monotonic() - self._began
 
-    def tell(self, text: str) -> None:
+    def record(self, text: str) -> None:
         event = (self.elapsed_s, text)
         self.events.append(event)
-        self._pass_on(*event)
+        self._show(*event)
 
 
 class JobStates:
-    """Our jobs and their states, read a page at a time."""
+    """The jobs of this run and their states, read page by page."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._waited_for: set[UUID] = set()
+        self._unfinished: set[UUID] = set()
         self.submitted: list[JobHandle] = []
         self.by_lane: Counter[tuple[str, Status]] = Counter()
 
     def expect(self, handles: Iterable[JobHandle]) -> None:
-        """Counts these jobs from now on."""
+        """Count these jobs from now on."""
         for handle in handles:
             self.submitted.append(handle)
-            self._waited_for.add(handle.id)
+            self._unfinished.add(handle.id)
 
     @property
     def unfinished(self) -> int:
-        return len(self._waited_for)
+        return len(self._unfinished)
 
     @property
     def ended(self) -> int:
@@ -61,19 +61,19 @@ class JobStates:
         return sum(count for (name, _), count in self.by_lane.items() if name == lane)
 
     async def refresh(self) -> None:
-        """Notes which jobs have ended; goes back only as far as one is still waited for."""
-        missing = set(self._waited_for)
+        """Count jobs that have ended; read no further back than the oldest unfinished job."""
+        missing = set(self._unfinished)
         cursor: str | None = None
         while missing:
             page = await jobs.listing(self._db, JobFilter(), limit=200, cursor=cursor)
             for job in page.items:
                 missing.discard(job.id)
-                self._note(job)
+                self._count(job)
             cursor = page.next_cursor
             if cursor is None:
                 break
 
-    def _note(self, job: Job) -> None:
-        if job.id in self._waited_for and job.status in TERMINAL:
-            self._waited_for.discard(job.id)
+    def _count(self, job: Job) -> None:
+        if job.id in self._unfinished and job.status in TERMINAL:
+            self._unfinished.discard(job.id)
             self.by_lane[job.lane, job.status] += 1

@@ -1,7 +1,7 @@
-"""The directory of one run, below one that all runs of an account share.
+"""The directory of one run, below a directory that all runs of an account share.
 
-Both are locked by whoever uses them, and a lock goes with its process: what a killed run has left
-behind is recognised by the next one and removed.
+Each run locks its directory, and the lock ends with the process. So the next run recognises and
+removes what a killed run left behind.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from laneway.embedded.account import new_account
 from laneway.embedded.guardian import open_private, try_lock
 from laneway.errors import ConfigError, DatabaseUnavailable
 
-# What PostgreSQL's socket adds to our directory's name must still fit in a socket address.
-_LONGEST_PLACE = 45
+# PostgreSQL adds to this path, and the result must fit in a socket address.
+_LONGEST_PATH = 45
 _SERVER = "postgres"
 
 
 @contextlib.contextmanager
 def private_home() -> Iterator[Path]:
-    """A new directory, removed at the end; first removes what killed runs have left."""
-    shared = _place() / f"laneway-demo-{os.geteuid()}"
-    with _alone_in(shared):
+    """Create a directory and remove it at the end; first remove what killed runs left behind."""
+    shared = _temporary_dir() / f"laneway-demo-{os.geteuid()}"
+    with _locked(shared):
         _remove_stale(shared)
         home = Path(tempfile.mkdtemp(prefix="", dir=shared))
-        # PostgreSQL may run under another account, which must come through here.
+        # PostgreSQL may run as another account, which must be able to enter.
         home.chmod(_mode())
         lock = try_lock(home / "lock")
     try:
         yield home
     finally:
-        with _alone_in(shared):
+        with _locked(shared):
             shutil.rmtree(home, ignore_errors=True)
             if lock is not None:
                 os.close(lock)
 
 
 def server_dir(home: Path) -> Path:
-    """Where a run keeps its PostgreSQL."""
+    """The data directory of a run's PostgreSQL."""
     return home / _SERVER
 
 
 def env_file(home: Path) -> Path:
-    """What another terminal reads to talk to this run."""
+    """The file that another terminal sources to connect to this run."""
     return home / "env"
 
 
@@ -59,22 +59,22 @@ def _mode() -> int:
     return 0o711 if new_account().is_other else 0o700
 
 
-def _place() -> Path:
-    """The temporary directory, or a better known one where PostgreSQL could not use that."""
+def _temporary_dir() -> Path:
+    """The temporary directory, or a standard one where PostgreSQL could not use it."""
     account = new_account()
     for name in (tempfile.gettempdir(), "/tmp", "/var/tmp"):  # noqa: S108 - checked below
-        place = Path(name).resolve()
-        is_plain = re.fullmatch(r"[\w./-]+", str(place), re.ASCII) is not None
-        if is_plain and len(str(place)) <= _LONGEST_PLACE and account.may_enter(place):
-            return place
+        directory = Path(name).resolve()
+        is_plain = re.fullmatch(r"[\w./-]+", str(directory), re.ASCII) is not None
+        if is_plain and len(str(directory)) <= _LONGEST_PATH and account.may_enter(directory):
+            return directory
     raise ConfigError(
-        f"no temporary directory that the account `{account.name}` may enter: set TMPDIR to one"
+        f"the account `{account.name}` can enter no temporary directory: set TMPDIR to one"
     )
 
 
 @contextlib.contextmanager
-def _alone_in(shared: Path) -> Iterator[None]:
-    """Hold the lock of the shared directory; whoever leaves it empty removes it."""
+def _locked(shared: Path) -> Iterator[None]:
+    """Hold the lock of the shared directory; remove the directory at the end if it is empty."""
     path = shared / "lock"
     while True:
         with contextlib.suppress(FileExistsError):
@@ -84,7 +84,7 @@ def _alone_in(shared: Path) -> Iterator[None]:
         try:
             lock = open_private(path)
         except FileNotFoundError:
-            continue  # removed since; make it again
+            continue  # Another run removed it: create it again.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_at(lock, path):
             break
@@ -99,7 +99,7 @@ def _alone_in(shared: Path) -> Iterator[None]:
 
 
 def _is_at(lock: int, path: Path) -> bool:
-    """Whether what we have locked is still what others would lock."""
+    """Whether the locked file is still the file at the path."""
     try:
         return os.path.samestat(os.fstat(lock), path.stat())
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _require_ours(shared: Path) -> None:
         return
     is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
     if not is_private or found.st_uid != os.geteuid():
-        raise ConfigError(f"{shared} could be changed by others: remove it, or set TMPDIR")
+        raise ConfigError(f"other accounts could change {shared}: remove it, or set TMPDIR")
 
 
 def _remove_stale(shared: Path) -> None:
@@ -122,12 +122,12 @@ def _remove_stale(shared: Path) -> None:
             continue
         lock = try_lock(home / "lock")
         if lock is None:
-            continue  # its run lives
+            continue  # Its run is alive.
         try:
-            # Its guardian stops the server; we only make sure before we take its files away.
+            # Its guardian stops the server; make sure of that before its files go.
             if EmbeddedPostgres(server_dir(home)).stop("immediate"):
                 shutil.rmtree(home, ignore_errors=True)
         except DatabaseUnavailable:
-            pass  # left to the run after us
+            pass  # The next run tries again.
         finally:
             os.close(lock)

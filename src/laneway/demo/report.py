@@ -1,4 +1,4 @@
-"""What a run has come to: figures, the laws they must keep, a table."""
+"""The report of a run: figures, checks and a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIGURES_FILE = Path("bench/latest/demo.json")
 
 @dataclass(frozen=True)
 class Report:
-    """All jobs of a run with their attempts, as they are at its end."""
+    """All jobs of a run with their attempts, read at its end."""
 
     jobs: Sequence[Job]
     kill: Kill | None
@@ -43,8 +43,8 @@ class Report:
     def line(self) -> str:
         return " ".join(f"{name}={value:g}" for name, value in self.figures.items())
 
-    def broken_laws(self) -> list[str]:
-        """What should have been and was not."""
+    def failed_checks(self) -> list[str]:
+        """The expectations that this run did not meet."""
         found = []
         open_jobs = [job for job in self.jobs if job.status not in TERMINAL]
         if open_jobs:
@@ -52,12 +52,12 @@ class Report:
             found.append(f"{len(open_jobs)} jobs have not ended: {names}")
         for job in self.jobs:
             if job.status is Status.FAILED:
-                why = f"{job.error.type}: {job.error.message}" if job.error else "no reason given"
+                why = f"{job.error.type}: {job.error.message}" if job.error else "without an error"
                 found.append(f"{job.job_type} {job.id} failed: {why}")
         if not self.figures["retried"]:
             found.append("no job failed and was retried")
         if not self._is_resumed():
-            found.append("no job went on from its checkpoint after kill -9 of its worker")
+            found.append("no job resumed from its checkpoint after kill -9 of its worker")
         return found
 
     def table(self) -> Table:
@@ -79,10 +79,10 @@ class Report:
         return table
 
     def save(self) -> None:
-        """For a checkout, where the other figures are kept as well."""
+        """Save the figures in a checkout, beside those of the benchmarks."""
         if not FIGURES_FILE.parent.parent.is_dir():
             return
-        with contextlib.suppress(OSError):  # somebody else's checkout
+        with contextlib.suppress(OSError):  # A read-only checkout.
             FIGURES_FILE.parent.mkdir(exist_ok=True)
             staging = FIGURES_FILE.with_suffix(f".{os.getpid()}.new")
             staging.write_text(json.dumps(self.figures, indent=2) + "\n", "utf-8")
@@ -92,7 +92,7 @@ class Report:
         return sum(job.status is status for job in self.jobs)
 
     def _is_resumed(self) -> bool:
-        """Whether the killed job ended on another worker, beginning behind what it had stored."""
+        """Whether the killed job completed on another worker, resuming after its checkpoint."""
         kill = self.kill
         job = next((job for job in self.jobs if kill and job.id == kill.job.id), None)
         if kill is None or job is None or not isinstance(job.result, dict):
@@ -108,5 +108,5 @@ class Report:
 
 
 def _is_retried(job: Job) -> bool:
-    """Whether the job completed after an attempt that failed by itself."""
+    """Whether the job completed after an attempt whose handler raised."""
     return job.status is Status.COMPLETED and any(each.outcome == "failed" for each in job.attempts)

@@ -1,4 +1,4 @@
-"""The jobs that something happens to, each submitted, followed to its end and told."""
+"""Scenarios: each submits a job, follows it to its end and records what happens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from laneway.demo.events import EventLog, JobStates
 from laneway.demo.workers import DemoWorkers
 from laneway.domain.states import TERMINAL, Status
 
-LOOK_S = 0.1
+POLL_S = 0.1
 TABLES = 100
 KILL_AT = 35
 PRIMES_BELOW = 3_000_000
@@ -20,102 +20,104 @@ PRIMES_BELOW = 3_000_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a story needs."""
+    """The objects that every scenario uses."""
 
     lw: Laneway
-    crew: DemoWorkers
-    chronicle: EventLog
-    tally: JobStates
+    workers: DemoWorkers
+    event_log: EventLog
+    job_states: JobStates
 
     async def submit(self, job_type: str, payload: dict[str, object] | None = None) -> JobHandle:
         handle = await self.lw.submit(job_type, payload)
-        self.tally.expect([handle])
+        self.job_states.expect([handle])
         return handle
 
-    def tell(self, text: str) -> None:
-        self.chronicle.tell(text)
+    def record(self, text: str) -> None:
+        self.event_log.record(text)
 
-    async def seen(self, handle: JobHandle, is_so: Callable[[Job], bool]) -> Job | None:
-        """The job as soon as this holds; None if it ends before."""
-        async for job in jobs.follow(self.lw.database, handle.id, interval=LOOK_S):
-            if is_so(job):
+    async def wait_until(self, handle: JobHandle, holds: Callable[[Job], bool]) -> Job | None:
+        """Return the job as soon as the condition holds; None if it ends before."""
+        async for job in jobs.follow(self.lw.database, handle.id, interval=POLL_S):
+            if holds(job):
                 return job
         return None
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Which attempt of which job lost its worker, and how far it had come by then."""
+    """The attempt whose worker was killed, and its progress at that time."""
 
     job: JobHandle
     attempt: int
     done: int
 
 
-async def project(scene: Scenario) -> None:
-    """A long one with progress."""
-    handle = await scene.submit("projection")
+async def project(scenario: Scenario) -> None:
+    """A long job with progress."""
+    handle = await scenario.submit("projection")
     await handle.wait()
-    scene.tell("projection completed; meanwhile no other lane had to wait for it")
+    scenario.record("projection completed; no other lane waited for it")
 
 
-async def synchronise(scene: Scenario) -> None:
-    """One that fails, waits and succeeds."""
-    handle = await scene.submit("sync_calendar", {"account": "ada"})
-    told = 0
-    async for job in jobs.follow(scene.lw.database, handle.id, interval=LOOK_S):
+async def synchronise(scenario: Scenario) -> None:
+    """A job that fails, waits and succeeds."""
+    handle = await scenario.submit("sync_calendar", {"account": "ada"})
+    recorded = 0
+    async for job in jobs.follow(scenario.lw.database, handle.id, interval=POLL_S):
         failed = job.retries
-        if failed > told:
+        if failed > recorded:
             why = (await handle.get()).attempts[failed - 1].error
             reason = why.message if why is not None else "it failed"
-            scene.tell(f"attempt {failed} of sync_calendar failed: {reason}; it will retry")
-            told = failed
+            scenario.record(f"attempt {failed} of sync_calendar failed: {reason}; it will retry")
+            recorded = failed
         if job.status is Status.COMPLETED:
-            scene.tell(f"attempt {job.attempt} of sync_calendar completed")
+            scenario.record(f"attempt {job.attempt} of sync_calendar completed")
 
 
-async def kill_and_resume(scene: Scenario) -> Kill | None:
-    """One whose worker is killed with kill -9, and that goes on from its checkpoint."""
-    handle = await scene.submit("restore", {"backup": "monday", "tables": TABLES})
-    job = await scene.seen(handle, lambda job: _done(job) >= KILL_AT)
-    member = scene.crew.holder(job.claimed_by) if job is not None else None
-    if job is None or member is None:
+async def kill_and_resume(scenario: Scenario) -> Kill | None:
+    """A job whose worker gets kill -9; another worker resumes it from its checkpoint."""
+    handle = await scenario.submit("restore", {"backup": "monday", "tables": TABLES})
+    job = await scenario.wait_until(handle, lambda job: _done(job) >= KILL_AT)
+    worker = scenario.workers.holder(job.claimed_by) if job is not None else None
+    if job is None or worker is None:
         return None
-    # Only what is stored counts: the table in its hands is lost with the worker.
+    # Only saved progress counts: the table being restored is lost with the worker.
     kill = Kill(handle, job.attempt, _done(job))
-    scene.tell(f"kill -9 worker {member.letter}, with restore at {kill.done}/{TABLES}")
-    member.kill()
+    scenario.record(f"kill -9 worker {worker.letter}, with restore at {kill.done}/{TABLES}")
+    worker.kill()
 
     def is_lost(job: Job) -> bool:
         return job.attempt > kill.attempt or job.status is not Status.RUNNING
 
-    if await scene.seen(handle, is_lost) is None:
+    if await scenario.wait_until(handle, is_lost) is None:
         return kill
-    scene.tell("the lease of restore lapsed: the watchdog takes it back")
-    await scene.seen(handle, lambda job: job.attempt > kill.attempt)
-    await _tell_resumption(scene, kill)
+    scenario.record("the lease of restore lapsed: the watchdog reclaims the job")
+    await scenario.wait_until(handle, lambda job: job.attempt > kill.attempt)
+    await _record_resumption(scenario, kill)
     result = await handle.wait()
     if isinstance(result, dict):
-        scene.tell(f"restore completed: its last attempt had {result['count']} tables left to do")
+        scenario.record(
+            f"restore completed: the last attempt did the remaining {result['count']} tables"
+        )
     return kill
 
 
-async def count_primes(scene: Scenario) -> None:
-    """One in a process of its own."""
-    handle = await scene.submit("count_primes", {"below": PRIMES_BELOW})
+async def count_primes(scenario: Scenario) -> None:
+    """A job in a separate process."""
+    handle = await scenario.submit("count_primes", {"below": PRIMES_BELOW})
     count = await handle.wait()
-    scene.tell(f"count_primes, in a process of its own: {count:,} below {PRIMES_BELOW:,}")
+    scenario.record(f"count_primes, in a separate process: {count:,} below {PRIMES_BELOW:,}")
 
 
-async def cancel_runaway(scene: Scenario) -> None:
-    """One that never ends by itself."""
-    handle = await scene.submit("runaway")
-    await scene.seen(handle, lambda job: job.status is Status.RUNNING)
+async def cancel_runaway(scenario: Scenario) -> None:
+    """A job that never ends by itself."""
+    handle = await scenario.submit("runaway")
+    await scenario.wait_until(handle, lambda job: job.status is Status.RUNNING)
     await asyncio.sleep(2.0)
-    scene.tell("runaway does not listen: cancelled")
-    await jobs.cancel(scene.lw.database, handle.id, by="demo", reason="it does not end by itself")
-    await scene.seen(handle, lambda job: job.status is Status.CANCELLED)
-    scene.tell("runaway was stopped with its process; its worker works on")
+    scenario.record("runaway never ends: cancelling it")
+    await jobs.cancel(scenario.lw.database, handle.id, by="demo", reason="it never ends by itself")
+    await scenario.wait_until(handle, lambda job: job.status is Status.CANCELLED)
+    scenario.record("runaway was stopped by killing its process; its worker continues")
 
 
 OTHERS = (project, synchronise, count_primes, cancel_runaway)
@@ -125,16 +127,16 @@ def _done(job: Job) -> int:
     return int(job.progress.done or 0) if job.progress else 0
 
 
-async def _tell_resumption(scene: Scenario, kill: Kill) -> None:
-    """Tells where the attempt after the kill began, as soon as it has said so."""
+async def _record_resumption(scenario: Scenario, kill: Kill) -> None:
+    """Record where the attempt after the kill resumed, as soon as it has logged that."""
     while True:
         job = await kill.job.get()
         for each in job.attempts:
             if each.attempt > kill.attempt and each.log:
-                letter = scene.crew.letter(each.claimed_by)
-                said = each.log[0].message
-                scene.tell(f"attempt {each.attempt} of restore {said}, on worker {letter}")
+                letter = scenario.workers.letter(each.claimed_by)
+                message = each.log[0].message
+                scenario.record(f"attempt {each.attempt} of restore {message}, on worker {letter}")
                 return
         if job.status in TERMINAL:
             return
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)

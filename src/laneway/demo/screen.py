@@ -1,4 +1,4 @@
-"""The live view: lanes with their slots, running jobs, what happened. Fits in 80×24."""
+"""The live view: lanes with their slots, running jobs, events. Fits in 80×24."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laneway.domain.overview import ActiveJob, LaneStatus, Overview, active_prog
 
 SLOTS_SHOWN = 16
 BAR = 22
-# With the widths that keep the columns in place while their content changes.
+# Minimum widths keep the columns in place while their content changes.
 LANE_COLUMNS = (("LANE", 13), ("SLOTS", SLOTS_SHOWN), ("", 12))
 RUNNING_COLUMNS = (("RUNNING", 13), ("ATTEMPT", 7), ("WORKER", 9), ("", BAR), ("", 14))
 TALLEST = 32
@@ -25,7 +25,7 @@ RUNNING_AT_LEAST = 3
 
 
 def live_view(console: Console) -> Live | None:
-    """Where frames go; None where nobody looks at a terminal."""
+    """The live display; None without a terminal."""
     if not console.is_terminal or console.is_dumb_terminal:
         return None
     return Live(console=console, auto_refresh=False, vertical_overflow="crop")
@@ -35,40 +35,40 @@ class Screen:
     """Draws one frame at a time."""
 
     def __init__(
-        self, console: Console, crew: DemoWorkers, chronicle: EventLog, tally: JobStates
+        self, console: Console, workers: DemoWorkers, event_log: EventLog, job_states: JobStates
     ) -> None:
         self._console = console
-        self._crew = crew
-        self._chronicle = chronicle
-        self._tally = tally
+        self._workers = workers
+        self._event_log = event_log
+        self._job_states = job_states
         is_plain = not (console.encoding or "").lower().startswith("utf")
         self._full, self._free = ("#", ".") if is_plain else ("■", "□")
 
-    def frame(self, seen: Overview, footer: Sequence[str]) -> RenderableType:
-        lanes = self._lanes(seen.lanes)
+    def frame(self, overview: Overview, footer: Sequence[str]) -> RenderableType:
+        lanes = self._lanes(overview.lanes)
         # Title, two headings, three blank lines; the rest is shared by jobs and events.
-        room = min(self._console.height, TALLEST) - 1 - 6 - len(seen.lanes) - 1 - len(footer)
+        room = min(self._console.height, TALLEST) - 1 - 6 - len(overview.lanes) - 1 - len(footer)
         running = max(RUNNING_AT_LEAST, min(8, room - 6))
         events = max(EVENTS_AT_LEAST, room - running)
         parts: list[RenderableType] = [
-            self._title(seen),
+            self._title(overview),
             Text(""),
             lanes,
             Text(""),
-            self._running(seen.active, running),
+            self._running(overview.active, running),
             Text("WHAT HAPPENED", "bold"),
-            self._events(events),
+            self._event_lines(events),
         ]
         if footer:
             parts.append(Text("\n".join(footer), "cyan", no_wrap=True, overflow="ellipsis"))
         return Group(*parts)
 
-    def _title(self, seen: Overview) -> Text:
-        workers = ", ".join(sorted(member.letter for member in self._crew.members))
-        told = f" · {self._chronicle.elapsed_s:.0f} s · workers {workers or 'none'}"
+    def _title(self, overview: Overview) -> Text:
+        workers = ", ".join(sorted(worker.letter for worker in self._workers.alive))
+        status = f" · {self._event_log.elapsed_s:.0f} s · workers {workers or 'none'}"
         title = Text("Laneway demo", "bold", no_wrap=True, overflow="ellipsis")
-        title.append(f"{told} · {self._tally.ended} jobs ended · Ctrl-C ends", "not bold")
-        if seen.gate.paused:
+        title.append(f"{status} · {self._job_states.ended} jobs ended · Ctrl-C ends", "not bold")
+        if overview.gate.paused:
             title.append(" · PAUSED", "bold red")
         return title
 
@@ -84,13 +84,13 @@ class Screen:
                 blocks,
                 f"{used} of {bound}" if bound is not None else f"{used}, no limit",
                 str(each.depth),
-                str(self._tally.ended_in(each.lane.name)),
+                str(self._job_states.ended_in(each.lane.name)),
             )
         return table
 
     def _running(self, active: Sequence[ActiveJob], rows: int) -> Table:
         table = _table(RUNNING_COLUMNS)
-        # Those that tell how far they are first: the others come and go too fast to be read.
+        # Jobs with progress first: the others come and go too fast to read.
         ordered = sorted(active, key=lambda job: (job.done is None, -job.held_s))
         for job in ordered[:rows]:
             table.add_row(*self._row(job))
@@ -101,19 +101,19 @@ class Screen:
     def _row(self, job: ActiveJob) -> tuple[RenderableType, ...]:
         progress = active_progress(job)
         bar: RenderableType = ""
-        told = f"{job.held_s:.1f} s"
+        state = f"{job.held_s:.1f} s"
         if progress is not None and progress.percent is not None:
             bar = ProgressBar(total=100, completed=progress.percent, width=BAR)
-            told = f"{progress.done:g}/{progress.total:g} {progress.stage or ''}"
+            state = f"{progress.done:g}/{progress.total:g} {progress.stage or ''}"
         if job.cancel_requested_at is not None:
-            told = "asked to stop"
-        letter = self._crew.letter(job.worker_id)
-        is_alive = self._crew.holder(job.worker_id) is not None
+            state = "cancelling"
+        letter = self._workers.letter(job.worker_id)
+        is_alive = self._workers.holder(job.worker_id) is not None
         worker = Text(letter) if is_alive else Text(f"{letter} is gone", "red")
-        return Text(job.job_type), str(job.attempt), worker, bar, Text(told)
+        return Text(job.job_type), str(job.attempt), worker, bar, Text(state)
 
-    def _events(self, rows: int) -> Text:
-        shown = list(self._chronicle.events)[-rows:]
+    def _event_lines(self, rows: int) -> Text:
+        shown = list(self._event_log.events)[-rows:]
         lines = [f"{at:5.1f}  {text}" for at, text in shown]
         lines += [""] * (rows - len(lines))
         return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")

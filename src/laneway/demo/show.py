@@ -1,4 +1,4 @@
-"""What happens in which order: home, server, workers, workload, and all of it down again."""
+"""The demo from start to stop: home directory, server, workers, workload, clean-up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVER = {
     "max_connections": "60",
     "dynamic_shared_memory_type": "mmap",
 }
-# Crashes are noticed within seconds instead of half a minute, so that one can watch it.
+# Crashes are noticed within seconds instead of half a minute, so that users can watch.
 WORKERS = {
     "LANEWAY_LEADER_TTL": "1.5",
     "LANEWAY_WATCHDOG_INTERVAL": "0.5",
@@ -39,20 +39,20 @@ INTERRUPTED = 130
 
 
 def run(once: bool, color: bool) -> int:
-    """Runs the demo; the exit code."""
+    """Run the demo and return the exit code."""
     console = Console(
         highlight=False, markup=False, emoji=False, soft_wrap=False, no_color=not color or None
     )
     try:
-        with private_home() as home, _surroundings(home):
-            return asyncio.run(_play(once, home, console))
-    except KeyboardInterrupt:  # before or after the time in which signals are handled
+        with private_home() as home, _environment(home):
+            return asyncio.run(_run_until_signal(once, home, console))
+    except KeyboardInterrupt:  # Raised before or after our signal handlers are set.
         return INTERRUPTED if once else 0
 
 
 @contextlib.contextmanager
-def _surroundings(home: Path) -> Iterator[None]:
-    """An environment in which nobody's settings but ours count, here and in the workers."""
+def _environment(home: Path) -> Iterator[None]:
+    """Replace the caller's settings with the demo's, here and in the workers."""
     before = dict(os.environ)
     for name in before:
         if name.startswith(("LANEWAY_", "PG", "DATABASE_URL")) and name not in _KEPT:
@@ -67,41 +67,41 @@ def _surroundings(home: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-async def _play(once: bool, home: Path, console: Console) -> int:
-    told, hurry = asyncio.Event(), asyncio.Event()
+async def _run_until_signal(once: bool, home: Path, console: Console) -> int:
+    stop, hurry = asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
-        (hurry if told.is_set() else told).set()
+        (hurry if stop.is_set() else stop).set()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
-    playing = asyncio.create_task(_perform(once, home, console, hurry))
-    stopping = asyncio.create_task(told.wait())
-    await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    running = asyncio.create_task(_run(once, home, console, hurry))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    if playing.done():
-        return playing.result()
+    if running.done():
+        return running.result()
     if not console.is_terminal:
         console.print("stopping")
-    playing.cancel()
+    running.cancel()
     try:
-        return await playing
+        return await running
     except asyncio.CancelledError:
         console.print("Stopped; nothing is left running.")
         return INTERRUPTED if once else 0
 
 
-async def _perform(once: bool, home: Path, console: Console, hurry: asyncio.Event) -> int:
+async def _run(once: bool, home: Path, console: Console, hurry: asyncio.Event) -> int:
     began = time.monotonic()
-    console.print("Starting PostgreSQL in a directory of its own …")
+    console.print("Starting PostgreSQL in a temporary directory …")
     async with _server(home) as dsn:
         os.environ["LANEWAY_DATABASE_URL"] = dsn
         _write_env_file(home, dsn)
-        # Only now: the application reads its settings when it is imported.
+        # Not earlier: the application reads its settings when it is imported.
         from laneway.demo.run import DemoRun
 
-        performance = DemoRun(home, console, hurry)
-        return await performance.run(once, began)
+        demo = DemoRun(home, console, hurry)
+        return await demo.run(once, began)
 
 
 @contextlib.asynccontextmanager
@@ -114,7 +114,7 @@ async def _server(home: Path) -> AsyncIterator[str]:
         await asyncio.to_thread(migrate, dsn)
         yield dsn
     finally:
-        # A thread cannot be interrupted, and what it starts must be stopped.
+        # The thread cannot be interrupted, and the server it starts must be stopped.
         await asyncio.wait({starting})
         await asyncio.to_thread(postgres.stop)
 

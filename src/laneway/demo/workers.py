@@ -1,6 +1,6 @@
-"""The worker processes of the demo, each on a leash: a worker whose demo is gone stops by itself.
+"""The worker processes of the demo. A worker stops by itself when the demo is gone.
 
-The leash is the one by which a supervisor holds its children; here it also tells the worker's id.
+Each is connected by pipes as a supervisor's children are; here they also report the worker's id.
 """
 
 from __future__ import annotations
@@ -27,74 +27,74 @@ STOP_S = 2.0
 
 
 class WorkerDidNotStart(LanewayError):
-    """A worker process ended, or stayed silent, before it could serve."""
+    """A worker process ended or timed out before it was ready."""
 
 
 @dataclass(eq=False)
 class DemoWorker:
-    """One worker process, under a letter that people can remember."""
+    """One worker process, named by a letter."""
 
     letter: str
     lanes: tuple[str, ...]
     process: asyncio.subprocess.Process
     log: Path
-    leash: tuple[int, int]
+    pipes: tuple[int, int]
     worker_id: UUID | None = None
     is_ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     def kill(self) -> None:
-        """kill -9, as the out-of-memory killer would."""
+        """Send SIGKILL, as the out-of-memory killer does."""
         self.process.send_signal(signal.SIGKILL)
 
 
 class DemoWorkers:
-    """Starts workers and replaces those that die, until it is stopped."""
+    """Starts workers and replaces those that die, until stopped."""
 
-    def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, home: Path, record: Callable[[str], None]) -> None:
         self._home = home
-        self._tell = tell
+        self._record = record
         self._letters = iter(_letters())
         self._watches: set[asyncio.Task[None]] = set()
         self._letter_of: dict[UUID, str] = {}
         self._is_stopping = False
-        self.members: list[DemoWorker] = []
+        self.alive: list[DemoWorker] = []
 
     def letter(self, worker_id: UUID | None) -> str:
-        """What people here call a worker, also one that is gone."""
+        """The letter of a worker, also of one that is gone."""
         return self._letter_of.get(worker_id, "?") if worker_id is not None else "?"
 
     def holder(self, worker_id: UUID | None) -> DemoWorker | None:
         """The living worker with this id."""
-        return next((each for each in self.members if each.worker_id == worker_id), None)
+        return next((each for each in self.alive if each.worker_id == worker_id), None)
 
     async def start(self, *lanes: str) -> DemoWorker:
-        """A worker process that serves these lanes, once it does."""
-        member = await self._launch(lanes)
-        watch = asyncio.create_task(self._watch(member))
+        """Start a worker process for these lanes; return once it is ready."""
+        worker = await self._launch(lanes)
+        watch = asyncio.create_task(self._watch(worker))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
-        ready = asyncio.ensure_future(member.is_ready.wait())
+        ready = asyncio.ensure_future(worker.is_ready.wait())
         try:
             await asyncio.wait({ready, watch}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ready.cancel()
-        if not member.is_ready.is_set() and not self._is_stopping:
-            raise WorkerDidNotStart(f"worker {member.letter} did not start:\n{tail(member.log)}")
-        return member
+        if not worker.is_ready.is_set() and not self._is_stopping:
+            raise WorkerDidNotStart(f"worker {worker.letter} did not start:\n{tail(worker.log)}")
+        return worker
 
     async def stop(self, hurry: asyncio.Event) -> None:
-        """Lets the workers finish, but not for long."""
+        """Stop the workers: gracefully, then by SIGKILL."""
         self._is_stopping = True
-        for member in self.members:
+        for worker in self.alive:
             with contextlib.suppress(ProcessLookupError):
-                member.process.terminate()
+                worker.process.terminate()
         hurried = asyncio.ensure_future(hurry.wait())
         gone = asyncio.ensure_future(self._all_gone())
         await asyncio.wait({gone, hurried}, timeout=STOP_S, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
-        for member in self.members:
+        for worker in self.alive:
             with contextlib.suppress(ProcessLookupError):
-                member.kill()
+                worker.kill()
         await gone
 
     async def _all_gone(self) -> None:
@@ -105,7 +105,7 @@ class DemoWorkers:
         letter = next(self._letters)
         command = [sys.executable, "-m", "laneway", "worker", APP, f"--lanes={','.join(lanes)}"]
         out_r, out_w = os.pipe()
-        watched_r, leash_w = os.pipe()
+        watched_r, alive_w = os.pipe()
         log = self._home / f"worker-{letter}.log"
         try:
             with tempfile.TemporaryFile(dir=self._home) as mark, log.open("ab") as output:
@@ -121,48 +121,48 @@ class DemoWorkers:
                         **os.environ,
                         "LANEWAY_LEASH": f"{out_w},{mark.fileno()},{watched_r}",
                     },
-                    # Ctrl-C reaches us; the workers hear of it from us.
+                    # Ctrl-C reaches only the demo, which then stops the workers.
                     start_new_session=True,
                 )
         finally:
             os.close(out_w)
             os.close(watched_r)
         os.set_blocking(out_r, False)
-        member = DemoWorker(letter, tuple(lanes), process, log, (out_r, leash_w))
-        self.members.append(member)
+        worker = DemoWorker(letter, tuple(lanes), process, log, (out_r, alive_w))
+        self.alive.append(worker)
         if self._is_stopping:
-            member.kill()
-        asyncio.get_running_loop().add_reader(out_r, self._hear, member)
-        return member
+            worker.kill()
+        asyncio.get_running_loop().add_reader(out_r, self._on_report, worker)
+        return worker
 
-    def _hear(self, member: DemoWorker) -> None:
+    def _on_report(self, worker: DemoWorker) -> None:
         try:
-            data = os.read(member.leash[0], 4096)
+            data = os.read(worker.pipes[0], 4096)
         except BlockingIOError:
             return
         if not data:
-            asyncio.get_running_loop().remove_reader(member.leash[0])
+            asyncio.get_running_loop().remove_reader(worker.pipes[0])
         for line in filter(None, data.split(b"\n")):
-            member.worker_id = UUID(json.loads(line)["worker"])
-            self._letter_of[member.worker_id] = member.letter
-            member.is_ready.set()
+            worker.worker_id = UUID(json.loads(line)["worker"])
+            self._letter_of[worker.worker_id] = worker.letter
+            worker.is_ready.set()
 
-    async def _watch(self, member: DemoWorker) -> None:
-        code = await member.process.wait()
-        self.members.remove(member)
-        asyncio.get_running_loop().remove_reader(member.leash[0])
-        for end in member.leash:
+    async def _watch(self, worker: DemoWorker) -> None:
+        code = await worker.process.wait()
+        self.alive.remove(worker)
+        asyncio.get_running_loop().remove_reader(worker.pipes[0])
+        for end in worker.pipes:
             os.close(end)
-        if self._is_stopping or not member.is_ready.is_set():
+        if self._is_stopping or not worker.is_ready.is_set():
             return
-        self._tell(f"worker {member.letter} {_how(code)}; another takes its place")
+        self._record(f"worker {worker.letter} {_ending(code)}; starting another")
         try:
-            successor = await self.start(*member.lanes)
+            successor = await self.start(*worker.lanes)
         except WorkerDidNotStart as error:
-            self._tell(str(error))
+            self._record(str(error))
         else:
             if not self._is_stopping:
-                self._tell(f"worker {successor.letter} serves {', '.join(successor.lanes)}")
+                self._record(f"worker {successor.letter} serves {', '.join(successor.lanes)}")
 
 
 def tail(log: Path, lines: int = 8) -> str:
@@ -176,7 +176,7 @@ def _letters() -> list[str]:
     return [*string.ascii_uppercase, *(f"W{n}" for n in range(27, 10_000))]
 
 
-def _how(code: int) -> str:
+def _ending(code: int) -> str:
     if code < 0:
         return f"was killed with {signal.Signals(-code).name}"
     return f"ended with code {code}"

@@ -14,37 +14,39 @@ IMAGES = 36
 TRICKLE_S = 1.0
 
 
-async def submit_burst(lw: Laneway, chronicle: EventLog, tally: JobStates) -> None:
-    """More than the lanes have slots for, so that some of it waits."""
-    chronicle.tell(
+async def submit_burst(lw: Laneway, event_log: EventLog, job_states: JobStates) -> None:
+    """Submit more jobs than the lanes have slots, so that some wait."""
+    event_log.record(
         f"{DOCUMENTS} documents for `interactive` (2 slots), {IMAGES} images for `default`"
     )
-    tally.expect(
+    job_states.expect(
         await lw.submit_many(
             ("ingestion", {"path": f"report-{n}.pdf", "pages": 3 + n % 4}) for n in range(DOCUMENTS)
         )
     )
-    tally.expect(
+    job_states.expect(
         await lw.submit_many(("thumbnail", {"image": f"photo-{n}.jpg"}) for n in range(IMAGES))
     )
 
 
-async def trickle(lw: Laneway, chronicle: EventLog, tally: JobStates) -> None:
-    """A little of everything, for as long as somebody watches."""
+async def trickle(lw: Laneway, event_log: EventLog, job_states: JobStates) -> None:
+    """Submit a few jobs of every kind, until cancelled."""
     for n in itertools.count(1):
         await asyncio.sleep(TRICKLE_S)
         if n % 20 == 0:
-            chronicle.tell("a new projection for `maintenance`")
-            tally.expect([await lw.submit("projection")])
+            event_log.record("a new projection for `maintenance`")
+            job_states.expect([await lw.submit("projection")])
         elif n % 10 == 0:
-            chronicle.tell("a calendar to synchronise: it will fail twice")
-            tally.expect([await lw.submit("sync_calendar", {"account": f"account-{n}"})])
+            event_log.record("a calendar to sync: it will fail twice")
+            job_states.expect([await lw.submit("sync_calendar", {"account": f"account-{n}"})])
         elif n % 3 == 0:
             images = random.randint(1, 8)
-            tally.expect(
+            job_states.expect(
                 await lw.submit_many(
                     ("thumbnail", {"image": f"photo-{n}-{i}.jpg"}) for i in range(images)
                 )
             )
         else:
-            tally.expect([await lw.submit("ingestion", {"path": f"book-{n}.pdf", "pages": 14})])
+            job_states.expect(
+                [await lw.submit("ingestion", {"path": f"book-{n}.pdf", "pages": 14})]
+            )
