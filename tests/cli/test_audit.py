@@ -82,7 +82,7 @@ def test_a_wrong_option_is_a_usage_error_that_names_it(
 def test_an_audit_without_acts_says_so(run: Run) -> None:
     answer = run("audit", "--kind", "lane")
     assert (answer.exit_code, answer.stdout) == (0, "")
-    assert answer.stderr == "the audit has no such act\n"
+    assert answer.stderr == "no audit entry matches\n"
 
 
 def test_unknown_kind_is_refused_with_those_that_there_are(run: Run) -> None:

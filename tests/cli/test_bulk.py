@@ -35,7 +35,7 @@ def test_a_bulk_verb_says_what_it_did_and_refused(run: Run, scene: Scene) -> Non
     done = run("jobs", "retry", "--tag", "red", "--yes")
     assert (done.exit_code, done.stdout) == (4, "")
     assert done.stderr == (
-        "1 job retried\n1 job not: another job that has not ended holds its unique_key\n"
+        "1 job retried\n1 job refused: another job that has not ended holds its unique_key\n"
     )
     again = run("jobs", "retry", "--tag", "red", "--yes", "--json")
     assert json.loads(again.stdout)["done"] == 0
@@ -88,7 +88,7 @@ def test_neither_ids_nor_a_filter_is_a_usage_error_and_so_are_both(run: Run, ver
     assert run("jobs", verb, some_id, "--tag", "x").exit_code == 2
     assert run("jobs", verb, "--tag", "").exit_code == 2
     assert run("jobs", verb, "--status", "nope").exit_code == 2
-    assert "ids of jobs, a filter, or --all" in run("jobs", verb, "--yes").stderr
+    assert "give job ids, a filter or --all" in run("jobs", verb, "--yes").stderr
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_submit_takes_every_field(run: Run) -> None:
     again = run("jobs", "submit", "greet", "--unique-key", "k", "--workspace", "w", "--json")
     assert json.loads(again.stdout)["id"] == job["id"]
     assert json.loads(again.stdout)["duplicate"] is True
-    assert "nothing new was submitted" in again.stderr
+    assert "no new job was submitted" in again.stderr
 
 
 def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> 
         (["greet", "--arg", "a"], "name=value"),
         (["greet", "--arg", f"a={'[' * 5000}{']' * 5000}"], "payload.a[0]"),
         (["greet", "--arg", f"a={'1' * 5000}"], "payload.a: numbers may have at most 308 digits"),
-        (["greet", "--delay", "5y"], "no duration"),
+        (["greet", "--delay", "5y"], "not a duration"),
         (["greet", "--run-at", "tomorrow"], "ISO 8601"),
         (["greet", "--run-at", "2030-01-01T00:00:00"], "time zone"),
         (["greet", "--delay", "5", "--run-at", "2030-01-01T00:00:00Z"], "not both"),
@@ -168,7 +168,7 @@ def test_cancel_retry_and_reprioritize_change_the_job(run: Run, scene: Scene) ->
     assert json.loads(cancelled.stdout)["status"] == "cancelled"
     assert run("jobs", "cancel", job_id).exit_code == 4
     assert run("jobs", "reprioritize", job_id, 1).exit_code == 4
-    assert run("jobs", "retry", job_id).stderr == f"job {job_id}: waits again\n"
+    assert run("jobs", "retry", job_id).stderr == f"job {job_id}: queued again\n"
     assert run("jobs", "retry", job_id).exit_code == 4
 
 
@@ -235,5 +235,5 @@ def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(run: Run, scene:
     for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json"), ("counts",)):
         found = run("jobs", *args, "--lane", "typo")
         assert found.exit_code == 0
-        assert found.stderr.startswith("there is no lane typo; there is ")
+        assert found.stderr.startswith("no lane typo; there is ")
     assert run("jobs", "ls", "--lane", "system").stderr == "no jobs\n"

@@ -120,7 +120,7 @@ def test_history_and_rollback_tell_the_story(run: Run, group: str, name: str, op
     assert told["change"]["after"][field] == 30
     (told,) = lines(run(group, "rollback", name, "--to", newest["id"], "--json"))
     assert told == {"change": None}
-    assert "is so already" in run(group, "rollback", name, "--to", newest["id"]).stderr
+    assert "unchanged" in run(group, "rollback", name, "--to", newest["id"]).stderr
     assert [each["by"] for each in lines(run(group, "history", name, "--json"))][1:2] == ["bob"]
     page = run(group, "history", name, "--limit", 1)
     assert page.stderr.startswith("older changes: --before ")

@@ -77,7 +77,7 @@ def test_a_lane_that_was_set_is_said_to_be_whatever_becomes_of_its_history(
     "command, told",
     [
         (["workers", "types"], "no worker has published a job type of the lane {}\n"),
-        (["failures"], "no such job has failed in that time\n"),
+        (["failures"], "no matching job failed in this time\n"),
     ],
 )
 def test_where_nothing_is_found_it_is_said_of_what(
@@ -87,7 +87,7 @@ def test_where_nothing_is_found_it_is_said_of_what(
     scene.failed("ingestion")
     typo = run("admin", *command, "--lane", "typo")
     said, _, rest = typo.stderr.partition("\n")
-    assert said.startswith("there is no lane typo; there is ")
+    assert said.startswith("no lane typo; there is ")
     assert said.endswith("; to create it: `laneway lanes create typo`")
     assert rest == told.format("typo")
     assert run("admin", *command, "--lane", "system").stderr == told.format("system")

@@ -39,7 +39,7 @@ def test_wrong_use_is_said_in_one_line_without_the_token() -> None:
     code, said = _refused(APP, "--server", "a:1", "--tls-ca", "/none", LANEWAY_TOKEN=TOKEN)
     assert (code, "tls_ca: cannot read /none" in said, TOKEN in said) == (2, True, False)
     found = invoke("--server", "a:1", "remote-worker", APP)
-    assert (found.exit_code, "behind the command" in " ".join(found.output.split())) == (2, True)
+    assert (found.exit_code, "after `remote-worker`" in " ".join(found.output.split())) == (2, True)
 
 
 async def test_a_refused_token_ends_it_with_the_servers_words(

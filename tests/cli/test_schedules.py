@@ -64,7 +64,7 @@ def test_run_now_prints_the_job_and_its_slot_is_kept(run: Run, scene: Scene) -> 
     (claim,) = scene.claim("greet")
     assert ran.stdout == f"{claim.job_id}\n"
     said = run("schedules", "run", "nightly", "--check").stderr
-    assert "asked; it runs when a worker that has the check is there" in said
+    assert "requested; a worker runs the check" in said
     asked = json.loads(run("schedules", "run", "nightly", "--check", "--json").stdout)
     assert (asked["answer"], asked["job_id"]) == ("asked", None)
     (slot,) = map(json.loads, run("schedules", "slots", "nightly", "--json").stdout.splitlines())

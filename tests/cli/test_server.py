@@ -134,7 +134,7 @@ def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run
     assert answer.exit_code == 2
     assert "grpc_cert" in answer.stderr
     told = run("server", "--help").stdout
-    for name in ("LANEWAY_GRPC_CERT", "LANEWAY_GRPC_KEY", "refused"):
+    for name in ("LANEWAY_GRPC_CERT", "LANEWAY_GRPC_KEY", "loopback"):
         assert name in told
 
 

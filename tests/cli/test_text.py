@@ -23,7 +23,7 @@ def test_a_duration_is_read_in_every_unit(text: str, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "s", "-5", "1e3", "5 m", "1w", "٣"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="no duration"):
+    with pytest.raises(typer.BadParameter, match="not a duration"):
         inputs.duration(text)
 
 

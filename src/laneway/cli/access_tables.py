@@ -1,4 +1,4 @@
-"""Principals, roles, grants and tokens as tables for people."""
+"""Tables of principals, roles, grants and tokens."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def principals(items: Iterable[Principal]) -> Table:
 
 
 def roles(items: Iterable[Role]) -> Table:
-    table = columns("ROLE", "OF", "PERMISSIONS")
+    table = columns("ROLE", "ORIGIN", "PERMISSIONS")
     for each in items:
-        whose = "Laneway" if each.is_seeded else "yours"
-        table.add_row(each.name, whose, _listed(each.permissions, "-"))
+        origin = "built-in" if each.is_seeded else "custom"
+        table.add_row(each.name, origin, _listed(each.permissions, "-"))
     return table
 
 
@@ -60,8 +60,8 @@ def grants(items: Iterable[RoleGrant]) -> Table:
 
 
 def _bounds(grant: RoleGrant) -> str:
-    said = asdict(grant.bounds).items()
-    return ", ".join(f"{name} {value}" for name, value in said if value is not None) or "usual"
+    bounds = asdict(grant.bounds).items()
+    return ", ".join(f"{name} {value}" for name, value in bounds if value is not None) or "usual"
 
 
 def tokens(items: Iterable[Token]) -> Table:
@@ -96,7 +96,7 @@ def tokens(items: Iterable[Token]) -> Table:
 def _state(token: Token) -> Text:
     if token.revoked_at is not None:
         return Text("revoked", "red")
-    # Only for the eye: whether it still opens a door, the database decides.
+    # Display only: the database decides whether a token is still accepted.
     if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
         return Text("expired", "yellow")
     return Text("live", "green")

@@ -1,4 +1,4 @@
-"""Jobs that wait for an approval, and what was decided about one, for people."""
+"""Tables of jobs that await approval, and of the decisions about one job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def awaiting(items: Iterable[Job]) -> Table:
 
 
 def review(seen: Review) -> RenderableType:
-    """One job, what its analysis said, who decided what, then its attempts."""
+    """Render one job with its analysis, its decisions and its attempts."""
     job = seen.job
     if job.analysis is None and job.expires_at is None and not seen.decisions:
         return tables.job(job)
@@ -60,12 +60,12 @@ def review(seen: Review) -> RenderableType:
 
 
 def _analysis(job: Job) -> Iterator[tuple[str, str]]:
-    said = job.analysis
-    if isinstance(said, dict) and said.get("plan") is not None:
-        plan = said["plan"]
+    analysis = job.analysis
+    if isinstance(analysis, dict) and analysis.get("plan") is not None:
+        plan = analysis["plan"]
         yield "plan", plan if isinstance(plan, str) else to_json(plan)
-    elif said is not None and not isinstance(said, dict):
-        yield "analysis", to_json(said)
+    elif analysis is not None and not isinstance(analysis, dict):
+        yield "analysis", to_json(analysis)
     if job.cost:
         yield "cost", str(job.cost)
     for warning in _warnings(job):
@@ -73,5 +73,5 @@ def _analysis(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _warnings(job: Job) -> list[str]:
-    said = job.analysis.get("warnings") if isinstance(job.analysis, dict) else None
-    return [str(one) for one in said] if isinstance(said, list) else []
+    warnings = job.analysis.get("warnings") if isinstance(job.analysis, dict) else None
+    return [str(one) for one in warnings] if isinstance(warnings, list) else []

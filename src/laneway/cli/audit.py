@@ -13,36 +13,40 @@ from laneway.cli.output import note, show, show_json_lines
 
 def audit(
     actor: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what this one did.")
+        str | None, typer.Option(metavar="NAME", help="Only entries of this principal.")
     ] = None,
     action: Annotated[
-        str | None, typer.Option(metavar="ACTION", help="Only this, like job.cancelled.")
+        str | None, typer.Option(metavar="ACTION", help="Only this action, such as job.cancelled.")
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="Only of this kind, like job, lane or schedule."),
+        typer.Option(metavar="KIND", help="Only this kind, such as job, lane or schedule."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only of this one: a name, or a job's id.")
+        str | None, typer.Option(metavar="NAME", help="Only this object: a name or a job id.")
     ] = None,
     door: Annotated[
         str | None,
-        typer.Option(metavar="DOOR", help="Only through http, ui, grpc, cli, mcp or python."),
+        typer.Option(
+            metavar="DOOR", help="Only through this interface: http, ui, grpc, cli, mcp or python."
+        ),
     ] = None,
     outcome: Annotated[
-        str | None, typer.Option(metavar="OUTCOME", help="Only done, or only refused.")
+        str | None, typer.Option(metavar="OUTCOME", help="Only this outcome: done or refused.")
     ] = None,
     since: Annotated[
         Any,
-        typer.Option(metavar="TIME", parser=inputs.since, help="Since then, or 2h, 1d ago."),
+        typer.Option(
+            metavar="TIME", parser=inputs.since, help="Since this time, or for the last 2h, 1d …"
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="At most this many, 1 to 200.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", help="At most N entries, 1 to 200.")] = 50,
     cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", help="Where the page before ended.")
+        str | None, typer.Option(metavar="CURSOR", help="Continue after this cursor.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show who did what through which door, newest first."""
+    """Show who changed what, and through which interface, newest first."""
     from laneway.domain.audit import AuditFilter
 
     ago = since if isinstance(since, float) else None
@@ -60,12 +64,12 @@ def audit(
     if json:
         show_json_lines(each.to_dict() for each in page.items)
     elif not page.items and page.next_cursor is None:
-        note("the audit has no such act")
+        note("no audit entry matches")
     elif not page.items:
-        note("the newest acts have no such act")
+        note("no entry matches among the newest; older ones may")
     else:
         from laneway.cli import tables
 
-        show(tables.acts(page.items))
+        show(tables.audit_entries(page.items))
     if page.next_cursor is not None:
-        note(f"older ones: --cursor {page.next_cursor}")
+        note(f"older entries: --cursor {page.next_cursor}")

@@ -20,7 +20,7 @@ from laneway.cli.output import line, note, show_json
 if TYPE_CHECKING:
     from laneway.config.settings import Settings
 
-app = group("The schema, its rights, and the database itself.")
+app = group("Manage the schema, its grants and the database.")
 
 
 def _dsn() -> str:
@@ -34,7 +34,7 @@ def _dsn() -> str:
 
 @app.command()
 def migrate() -> None:
-    """Apply the migrations that are missing; safe to run from many places at once."""
+    """Apply pending migrations; safe to run from several machines at once."""
     from laneway.store import migrate as migrations
 
     applied = migrations.migrate(_dsn())
@@ -45,7 +45,7 @@ def migrate() -> None:
 
 @app.command()
 def status(json: Json = False) -> None:
-    """Say which migrations are applied, missing or unknown, and where embedded data is."""
+    """Show applied, pending and unknown migrations, and the embedded data directory."""
     from dataclasses import asdict
 
     from laneway.store import migrate as migrations
@@ -67,25 +67,25 @@ def status(json: Json = False) -> None:
 
 @app.command()
 def repair(json: Json = False) -> None:
-    """Mend what was changed behind Laneway's back: counters, and jobs without a state."""
+    """Repair counters and jobs without a state, after a manual change of Laneway's tables."""
     import asyncio
 
     from laneway.app.open_database import open_database
     from laneway.control import repair
 
-    def tell(looked: int) -> None:
-        if looked % 100_000 == 0:
-            note(f"looked at {looked:,} jobs")
+    def report(checked: int) -> None:
+        if checked % 100_000 == 0:
+            note(f"checked {checked:,} jobs")
 
-    async def mend() -> tuple[int, int]:
+    async def run() -> tuple[int, int]:
         async with open_database(session.settings(), role="repair") as db:
-            return await repair.repair(db, by=session.principal(), on_look=tell)
+            return await repair.repair(db, by=session.principal(), on_look=report)
 
-    counters, jobs = asyncio.run(mend())
+    counters, jobs = asyncio.run(run())
     if json:
         show_json({"counters": counters, "jobs": jobs})
         return
-    line(f"counters mended: {counters}")
+    line(f"repaired counters: {counters}")
     line(f"jobs without a state, now failed: {jobs}")
 
 
@@ -94,7 +94,7 @@ def sql(
     first: Annotated[int, typer.Option("--from", min=1, help="First migration.")] = 1,
     last: Annotated[int | None, typer.Option("--to", min=1, help="Last migration.")] = None,
 ) -> None:
-    """Print the SQL that `db migrate` would run, for those who apply it by other means."""
+    """Print the SQL that `db migrate` would run, to apply it with other tools."""
     from laneway.store import migrate as migrations
 
     line(migrations.script(first, last).rstrip())
@@ -108,12 +108,14 @@ def grants(
             help="owner, migrator, server, worker, handler, approver, client or reader; repeatable."
         ),
     ],
-    to: Annotated[str, typer.Option(metavar="NAME", help="The database role that gets them.")],
+    to: Annotated[
+        str, typer.Option(metavar="NAME", help="The database role that receives the grants.")
+    ],
     owner: Annotated[
         str, typer.Option(metavar="NAME", help="The role that owns the schema, for migrator.")
     ] = "laneway_owner",
 ) -> None:
-    """Print the SQL that gives a database role exactly what its statements need."""
+    """Print the SQL that grants a database role exactly what it needs."""
     from laneway.store.grants import grants_script
 
     line(grants_script(role, to, owner).rstrip())
@@ -125,7 +127,7 @@ def psql(
         list[str] | None, typer.Argument(metavar="[-- ARGS…]", help="Arguments for psql.")
     ] = None,
 ) -> None:
-    """Open psql on the database; a script at its input ends at its first error."""
+    """Open psql on the database; a script on stdin stops at its first error."""
     chosen = session.settings()
     program = _find_psql(chosen)
     if program is None:
@@ -140,18 +142,18 @@ def psql(
     environment = {**os.environ, **libpq_environment(_dsn())}
     if chosen.conninfo is not None:
         os.execve(program, command, environment)  # noqa: S606 - no shell is wanted
-    # An embedded server ends with the process that started it, so this one stays and waits.
-    heeded = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # An embedded server ends with the process that started it: stay and wait for psql.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         code = subprocess.run(command, env=environment, check=False).returncode
     finally:
-        signal.signal(signal.SIGINT, heeded)
+        signal.signal(signal.SIGINT, previous)
     raise typer.Exit(code)
 
 
 @app.command()
 def path() -> None:
-    """Print where embedded PostgreSQL keeps its data."""
+    """Print the data directory of embedded PostgreSQL."""
     line(str(_embedded_dir(session.settings())))
 
 

@@ -19,17 +19,17 @@ MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
 
 
 def doctor(json: Json = False) -> None:
-    """Check database, schema, pooler, notifications, settings, clock, workers, leases, in order."""
+    """Check database, schema, pooler, notifications, settings, clock, workers and leases."""
     import asyncio
 
-    found = asyncio.run(_examine(json))
+    found = asyncio.run(_check_all(json))
     failed = {check.name for check in found if check.finding.value == "fail"}
     if "database" in failed:
         raise typer.Exit(ExitCode.UNREACHABLE)
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-async def _examine(json: bool) -> list[HealthCheck]:
+async def _check_all(json: bool) -> list[HealthCheck]:
     from laneway.app.open_database import open_database
     from laneway.control.health import Finding, HealthCheck, examine
     from laneway.errors import LanewayError
@@ -37,19 +37,19 @@ async def _examine(json: bool) -> list[HealthCheck]:
     chosen = session.settings()
     found: list[HealthCheck] = []
 
-    def tell(check: HealthCheck) -> None:
+    def add(check: HealthCheck) -> None:
         found.append(check)
         _show(check, json)
 
     try:
         async with open_database(chosen, role="doctor") as db:
             async for check in examine(db):
-                tell(check)
+                add(check)
     except LanewayError as error:
-        step = "look at the line above" if found else "set LANEWAY_DATABASE_URL"
-        name = "examination" if found else "database"
-        tell(HealthCheck(name, Finding.FAIL, str(error), step))
-    tell(_embedded(chosen))
+        step = "see the line above" if found else "set LANEWAY_DATABASE_URL"
+        name = "checks" if found else "database"
+        add(HealthCheck(name, Finding.FAIL, str(error), step))
+    add(_embedded(chosen))
     return found
 
 
@@ -65,7 +65,7 @@ def _embedded(chosen: Settings) -> HealthCheck:
         return HealthCheck(
             "embedded",
             Finding.FAIL if needed else Finding.OK,
-            str(error) if needed else "no PostgreSQL programs found, and none needed",
+            str(error) if needed else "no PostgreSQL programs found; none are needed",
             "set LANEWAY_DATABASE_URL or LANEWAY_PG_BIN" if needed else None,
         )
     return HealthCheck(

@@ -1,4 +1,4 @@
-"""Exit codes, and the one place that turns an error into a message and a code."""
+"""Exit codes; turns every error into a message and a code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laneway.cli.output import note, visible
 
 
 class ExitCode(IntEnum):
-    """What the shell learns."""
+    """The exit codes of the program."""
 
     OK = 0
     FAILED = 1
@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-# The first match counts, so a subclass stands before its parent.
+# The first match wins: list a subclass before its parent.
 _CODES: tuple[tuple[type[errors.LanewayError], ExitCode], ...] = (
     (errors.JobFailed, ExitCode.FAILED),
     (errors.InvalidInput, ExitCode.USAGE),
@@ -43,24 +43,26 @@ _CODES: tuple[tuple[type[errors.LanewayError], ExitCode], ...] = (
 
 
 def exit_code(error: BaseException) -> ExitCode:
-    """The code an error ends with."""
+    """Return the exit code of an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
 def report(error: Exception) -> ExitCode:
-    """Says in one line what went wrong; answers the code to exit with."""
+    """Print an error on one line and return its exit code."""
     if os.environ.get("LANEWAY_DEBUG"):
         sys.stderr.write(_redacted("".join(traceback.format_exception(error))))
     message = str(error) or type(error).__name__
     if not isinstance(error, errors.LanewayError):
         message = _redacted(message)
-        message = f"unexpected {type(error).__name__}: {message} (LANEWAY_DEBUG=1 shows where)"
+        message = (
+            f"unexpected {type(error).__name__}: {message} (set LANEWAY_DEBUG=1 for a traceback)"
+        )
     note(f"laneway: {visible(_without_password(message))}")
     return exit_code(error)
 
 
 def fail(message: str, code: ExitCode) -> typer.Exit:
-    """Says why and makes what to raise."""
+    """Print the message and return the exception to raise."""
     note(f"laneway: {visible(message)}")
     return typer.Exit(code)
 

@@ -1,4 +1,4 @@
-"""Which jobs a command is about: the filter's options, written once, and the way of a bulk verb."""
+"""The options that select jobs, and the preview, confirmation and result of a bulk verb."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Flag = bool
 
 def _status(text: str) -> str:
     if text not in STATUSES:
-        raise typer.BadParameter(f"{text!r} is no status; there are {', '.join(STATUSES)}")
+        raise typer.BadParameter(f"{text!r} is not a status: use {', '.join(STATUSES)}")
     return text
 
 
@@ -37,39 +37,44 @@ _FILTER: dict[str, Any] = {
     "lane": Annotated[Text, typer.Option(help="Only this lane.")],
     "job_type": Annotated[Text, typer.Option("--type", help="Only this job type.")],
     "tag": Annotated[Text, typer.Option(help="Only with this tag.")],
-    "worker": Annotated[Text, typer.Option(help="Only of this worker, by name or id.")],
+    "worker": Annotated[Text, typer.Option(help="Only jobs of this worker, by name or id.")],
     "workspace": Annotated[Text, typer.Option(help="Only this workspace.")],
     "since": Annotated[
         Any,
         typer.Option(
-            metavar="TIME", parser=inputs.since, help="Submitted since then, or 2h, 1d ago."
+            metavar="TIME",
+            parser=inputs.since,
+            help="Submitted since this time, or in the last 2h, 1d …",
         ),
     ],
     "until": Annotated[
-        Any, typer.Option(metavar="TIME", parser=inputs.moment, help="Submitted before then.")
+        Any, typer.Option(metavar="TIME", parser=inputs.moment, help="Submitted before this time.")
     ],
     "older_than": Annotated[
         float | None,
-        typer.Option(metavar="DURATION", parser=inputs.duration, help="Submitted longer ago."),
+        typer.Option(
+            metavar="DURATION", parser=inputs.duration, help="Submitted longer ago than this."
+        ),
     ],
     "q": Annotated[
-        Text, typer.Option("--q", metavar="TEXT", help="With this in id, type, error or payload.")
+        Text,
+        typer.Option("--q", metavar="TEXT", help="With this text in id, type, error or payload."),
     ],
     "max_cost": Annotated[
-        float | None, typer.Option(help="Whose analysis said at most that cost; with --unit.")
+        float | None, typer.Option(help="Whose analysis costs at most this; needs --unit.")
     ],
-    "unit": Annotated[Text, typer.Option(help="What --max-cost counts: EUR, tokens …")],
+    "unit": Annotated[Text, typer.Option(help="The unit of --max-cost: EUR, tokens …")],
 }
 _BULK: dict[str, Any] = {
-    "everything": Annotated[Flag, typer.Option("--all", help="All there are.")],
-    "dry_run": Annotated[Flag, typer.Option("--dry-run", help="Only say what would be.")],
-    "yes": Annotated[Flag, typer.Option("--yes", "-y", help="Do not ask.")],
+    "everything": Annotated[Flag, typer.Option("--all", help="All jobs.")],
+    "dry_run": Annotated[Flag, typer.Option("--dry-run", help="Only show what would happen.")],
+    "yes": Annotated[Flag, typer.Option("--yes", "-y", help="Do not ask for confirmation.")],
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the options say."""
+    """The values of the filter and bulk options."""
 
     options: dict[str, Any]
     everything: bool = False
@@ -78,7 +83,7 @@ class Chosen:
 
     @property
     def is_bulk(self) -> bool:
-        """Whether it names jobs by what they are, not by their ids."""
+        """Whether jobs are selected by a filter, not by ids."""
         return self.everything or any(value is not None for value in self.options.values())
 
     @property
@@ -95,18 +100,18 @@ class Chosen:
 
 
 def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of a filter, which it takes as `chosen`."""
+    """Add the filter options to a command, which receives them as `chosen`."""
     return _with_options(command, {})
 
 
 def selecting(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of a bulk verb, which it takes as `chosen`."""
+    """Add the options of a bulk verb to a command, which receives them as `chosen`."""
     return _with_options(command, _BULK)
 
 
 def _with_options(command: Callable[..., None], more: dict[str, Any]) -> Callable[..., None]:
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [p for p in own if p.name != "chosen"]
+    declared = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [p for p in declared if p.name != "chosen"]
     for name, annotation in {**_FILTER, **more}.items():
         default = None if name in _FILTER else False
         parameters.append(
@@ -127,26 +132,26 @@ def _with_options(command: Callable[..., None], more: dict[str, Any]) -> Callabl
 
 
 def check_either(job_ids: list[Any] | None, chosen: Chosen, *, can_dry_run: bool = False) -> None:
-    """Ids or a filter, one of them."""
+    """Require either ids or a filter."""
     if job_ids and chosen.is_bulk:
         raise typer.BadParameter("give ids or a filter, not both")
     if job_ids and chosen.dry_run and not can_dry_run:
-        raise typer.BadParameter("--dry-run goes with a filter: it counts")
+        raise typer.BadParameter("--dry-run needs a filter: it counts the matching jobs")
     if not job_ids and not chosen.is_bulk:
-        raise typer.BadParameter("give ids of jobs, a filter, or --all")
+        raise typer.BadParameter("give job ids, a filter or --all")
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Goes on when a person says so, or --yes did."""
+    """Ask for confirmation, unless --yes was given."""
     if yes:
         return
     if not is_interactive():
-        raise fail("nobody can be asked here: confirm with --yes", ExitCode.REFUSED)
+        raise fail("cannot ask for confirmation without a terminal: use --yes", ExitCode.REFUSED)
     typer.confirm(question, abort=True, err=True)
 
 
-async def say_unknown_lane(backend: Backend, lane: str | None) -> None:
-    """Says so when a filter names a lane that is not there, or cannot be seen."""
+async def note_unknown_lane(backend: Backend, lane: str | None) -> None:
+    """Print a note when a filter names a lane that does not exist or is not visible."""
     from laneway.domain.missing import hint
     from laneway.errors import Forbidden
 
@@ -157,103 +162,103 @@ async def say_unknown_lane(backend: Backend, lane: str | None) -> None:
     except Forbidden:
         return
     if lane not in known:
-        note(f"there is no lane {visible(lane)}; {hint('lane', lane, known)}")
+        note(f"no lane {visible(lane)}; {hint('lane', lane, known)}")
 
 
-def bulk(verb: str, said: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:
-    """Counts, asks, does, and says what became of it; `said` is the verb's past participle."""
+def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:
+    """Preview a bulk verb, confirm it, run it and print the result."""
     from laneway.domain.bulk import BulkRequest, BulkVerb
 
-    order = BulkRequest(
+    request = BulkRequest(
         verb=BulkVerb(verb), wanted=chosen.wanted, everything=chosen.everything, **more
     )
-    found = session.run(lambda backend: _preview(backend, order, chosen))
+    found = session.run(lambda backend: _preview(backend, request, chosen))
     if chosen.dry_run:
-        _show_preview(found, said, json)
+        _show_preview(found, participle, json)
         raise typer.Exit
     if found.matched:
-        _say_sample(found)
+        _note_sample(found)
         confirm(f"{verb.capitalize()} {found.count} {_jobs(found.matched)}?", yes=chosen.yes)
-        tally = session.run(lambda backend: _run(backend, order, found))
+        progress = session.run(lambda backend: _run(backend, request, found))
     else:
-        tally = None
-    raise typer.Exit(_show_tally(tally, verb, said, json))
+        progress = None
+    raise typer.Exit(_show_result(progress, verb, participle, json))
 
 
-async def _preview(backend: Backend, order: BulkRequest, chosen: Chosen) -> Preview:
-    found = await backend.preview(order)
+async def _preview(backend: Backend, request: BulkRequest, chosen: Chosen) -> Preview:
+    found = await backend.preview(request)
     if not found.matched:
-        await say_unknown_lane(backend, chosen.options["lane"])
+        await note_unknown_lane(backend, chosen.options["lane"])
     return found
 
 
-async def _run(backend: Backend, order: BulkRequest, found: Preview) -> BulkProgress | None:
-    running = await _count_running(backend, order)
-    tally: BulkProgress | None = None
-    async for tally in backend.run_bulk(order, found.upto):
+async def _run(backend: Backend, request: BulkRequest, found: Preview) -> BulkProgress | None:
+    running = await _count_running(backend, request)
+    progress: BulkProgress | None = None
+    async for progress in backend.run_bulk(request, found.upto):
         if is_interactive():
-            note(f"{tally.done + tally.refused.total():,} of {found.count}")
-    if tally is not None and tally.asked_to_stop is None and running is not None:
-        # A server does not count them: those that ran when the order was given.
-        tally.asked_to_stop = min(running, tally.done)
-    return tally
+            note(f"{progress.done + progress.refused.total():,} of {found.count}")
+    if progress is not None and progress.asked_to_stop is None and running is not None:
+        # A server does not count them: use the number that ran before the request.
+        progress.asked_to_stop = min(running, progress.done)
+    return progress
 
 
-async def _count_running(backend: Backend, order: BulkRequest) -> int | None:
-    """How many running jobs a cancel is for; None where it is not known."""
+async def _count_running(backend: Backend, request: BulkRequest) -> int | None:
+    """Count the running jobs that a cancel matches; None if that is unknown."""
     from dataclasses import replace
 
     from laneway.domain.bulk import BulkVerb
     from laneway.domain.states import Status
 
-    if order.verb is not BulkVerb.CANCEL:
+    if request.verb is not BulkVerb.CANCEL:
         return None
-    if order.wanted.status not in (None, Status.RUNNING):
+    if request.wanted.status not in (None, Status.RUNNING):
         return 0
-    only = replace(order, wanted=replace(order.wanted, status=Status.RUNNING))
+    only = replace(request, wanted=replace(request.wanted, status=Status.RUNNING))
     found = await backend.preview(only)
     return None if found.is_more else found.matched
 
 
-def _show_preview(found: Preview, said: str, json: bool) -> None:
+def _show_preview(found: Preview, participle: str, json: bool) -> None:
     if json:
         show_json(found.to_dict())
         return
-    line(f"{found.count} {_jobs(found.matched)} would be {said}")
+    line(f"{found.count} {_jobs(found.matched)} would be {participle}")
     for job in found.sample:
         line(f"  {job.id} {visible(job.job_type)} {job.label}")
 
 
-def _say_sample(found: Preview) -> None:
+def _note_sample(found: Preview) -> None:
     if is_interactive():
         for job in found.sample:
             note(f"  {job.id} {visible(job.job_type)} {job.label}")
 
 
-def _show_tally(tally: BulkProgress | None, verb: str, said: str, json: bool) -> ExitCode:
+def _show_result(progress: BulkProgress | None, verb: str, participle: str, json: bool) -> ExitCode:
     from laneway.domain.bulk import BulkProgress, BulkVerb
 
-    tally = tally or BulkProgress(BulkVerb(verb))
+    progress = progress or BulkProgress(BulkVerb(verb))
     if json:
-        show_json(tally.to_dict())
+        show_json(progress.to_dict())
     else:
-        note(_done(tally, said))
-        for reason, count in tally.refused.most_common():
-            note(f"{count:,} {_jobs(count)} not: {visible(reason)}")
-    return ExitCode.REFUSED if tally.refused else ExitCode.OK
+        note(_done(progress, participle))
+        for reason, count in progress.refused.most_common():
+            note(f"{count:,} {_jobs(count)} refused: {visible(reason)}")
+    return ExitCode.REFUSED if progress.refused else ExitCode.OK
 
 
-def _done(tally: BulkProgress, said: str) -> str:
-    """What was done; a running job of a cancel ends when its worker has stopped it."""
-    told = f"{tally.done:,} {_jobs(tally.done)} {said}"
-    if tally.verb.value != "cancel":
-        return told
-    if tally.asked_to_stop is None:
-        return f"{told} or asked to stop" if tally.done else told
-    if not tally.asked_to_stop:
-        return told
-    at_once = tally.done - tally.asked_to_stop
-    return f"{at_once:,} {_jobs(at_once)} {said}, {tally.asked_to_stop:,} asked to stop"
+def _done(progress: BulkProgress, participle: str) -> str:
+    """The result in words; a cancelled running job ends only when its worker stops it."""
+    text = f"{progress.done:,} {_jobs(progress.done)} {participle}"
+    if progress.verb.value != "cancel":
+        return text
+    if progress.asked_to_stop is None:
+        return f"{text} or asked to stop" if progress.done else text
+    if not progress.asked_to_stop:
+        return text
+    at_once = progress.done - progress.asked_to_stop
+    return f"{at_once:,} {_jobs(at_once)} {participle}, {progress.asked_to_stop:,} asked to stop"
 
 
 def _jobs(count: int) -> str:

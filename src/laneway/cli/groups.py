@@ -1,4 +1,4 @@
-"""Groups of commands that show their help without loading what only running them needs."""
+"""Groups of commands whose --help loads no heavy module."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typer.core import TyperGroup
 
 
 class Group(TyperGroup):
-    """A group whose own options are text or flags."""
+    """A group whose own options are strings or flags."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for param in self.get_params(ctx):
-            _spare(param)
+            _skip_conversion(param)
         return super().parse_args(ctx, args)
 
 
-def _spare(param: Any) -> None:
-    """Takes text as it is: asking Typer to convert it would load pydantic, even for --help."""
+def _skip_conversion(param: Any) -> None:
+    """Take strings unchanged: Typer's conversion would load pydantic, even for --help."""
     if "process_value" in vars(param):
-        return  # spared already
+        return  # Done before.
     convert = param.process_value
 
     def process_value(ctx: Any, value: Any) -> Any:
@@ -32,5 +32,5 @@ def _spare(param: Any) -> None:
 
 
 def group(summary: str) -> typer.Typer:
-    """A group named after its noun."""
+    """Create a group of commands."""
     return typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None, help=summary)

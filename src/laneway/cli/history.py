@@ -1,4 +1,4 @@
-"""`laneway lanes|limits|schedules history` and `… rollback`, the same for each"""
+"""`history` and `rollback` of `laneway lanes`, `limits` and `schedules`"""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from laneway.cli import session
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name.")]
-AnyName = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Only the changes of this one.")
-]
-Limit = Annotated[int, typer.Option(metavar="N", help="At most this many, 1 to 200.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name.")]
+AnyName = Annotated[str | None, typer.Argument(metavar="NAME", help="Only changes of this one.")]
+Limit = Annotated[int, typer.Option(metavar="N", help="At most N changes, 1 to 200.")]
 Before = Annotated[int | None, typer.Option(metavar="ID", help="Only changes older than this one.")]
 To = Annotated[
     int | None,
     typer.Option(
         metavar="ID",
         min=0,
-        help="As it was right after this change; 0: before the first one kept.",
+        help="Restore the state right after this change; 0: before the oldest kept change.",
     ),
 ]
 
 
 def add_commands(app: typer.Typer, kind: str) -> None:
-    """Gives a group of commands its `history` and `rollback`."""
+    """Add `history` and `rollback` to a group of commands."""
 
     @app.command("history")
     def history_(
@@ -38,12 +36,12 @@ def add_commands(app: typer.Typer, kind: str) -> None:
 
     @app.command("rollback")
     def rollback_(name: Name, to: To = None, json: Json = False) -> None:
-        """Undo the newest change, or go back to an earlier one; this is a change too."""
+        """Undo the newest change, or restore an earlier state; this is itself a change."""
         _roll_back(kind, name, to, json)
 
 
 def _show_history(kind: str, name: str | None, limit: int, before: int | None, json: bool) -> None:
-    # The gate is over all lanes, and its changes belong to the same story.
+    # The pause gate affects every lane, so its changes belong to their history.
     kinds = [kind, "gate"] if kind == "lane" and name is None else [kind]
     found = session.run(lambda backend: backend.history(kinds, name, limit=limit, before=before))
     if json:
@@ -66,6 +64,6 @@ def _roll_back(kind: str, name: str, to: int | None, json: bool) -> None:
     if json:
         show_json({"change": change.to_dict() if change else None})
     elif change is None:
-        note(f"{kind} {name}: is so already")
+        note(f"{kind} {name}: unchanged")
     else:
         note(f"{kind} {name}: {tables.difference(change)} (change {change.id})")

@@ -1,4 +1,4 @@
-"""What arguments may look like; what breaks a rule is a usage error that names the rule."""
+"""Parsers of arguments; an invalid one is a usage error that names the rule."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
 _LONGEST_S = 100 * 366 * 86400.0
-# More digits than any number here may have, and few enough for Python to read.
+# More digits than any valid number here, and few enough for int().
 _MOST_DIGITS = 18
 _SHOWN = 60
-# What an option says to take a setting away.
+# The value of an option that removes a setting.
 NONE = "none"
 
 
@@ -35,54 +35,54 @@ def job_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{_quoted(text)} is no job id: it must be a full UUID, 32 hexadecimal digits "
+            f"{_quoted(text)} is not a job id: give the full UUID, 32 hexadecimal digits "
             "(ids are not abbreviated)"
         ) from None
 
 
 def record_id(text: str) -> UUID:
-    """The id of a grant or a token."""
+    """Parse the id of a grant or a token."""
     try:
         return UUID(text)
     except ValueError:
-        raise typer.BadParameter(f"{_quoted(text)} is no id: it must be a full UUID") from None
+        raise typer.BadParameter(f"{_quoted(text)} is not an id: give the full UUID") from None
 
 
 def duration(text: str | float) -> float:
-    """Seconds from `90`, `1.5s`, `500ms`, `5m`, `2h`, `1d`; a default is a number already."""
+    """Parse `90`, `1.5s`, `500ms`, `5m`, `2h` or `1d` into seconds; defaults are numbers."""
     if not isinstance(text, str):
         return text
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise typer.BadParameter(
-            f"{_quoted(text)} is no duration: write 90, 500ms, 30s, 5m, 2h or 1d"
+            f"{_quoted(text)} is not a duration: write 90, 500ms, 30s, 5m, 2h or 1d"
         )
-    told = float(found[1]) * _UNITS[found[2] or "s"]
-    if told > _LONGEST_S:
+    parsed = float(found[1]) * _UNITS[found[2] or "s"]
+    if parsed > _LONGEST_S:
         raise typer.BadParameter(f"{_quoted(text)} is longer than 100 years")
-    return told
+    return parsed
 
 
 def moment(text: str) -> datetime:
-    """A time from ISO 8601 with its zone."""
+    """Parse an ISO 8601 time with a zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{_quoted(text)} is no time: write ISO 8601, for example 2030-01-31T08:00:00Z"
+            f"{_quoted(text)} is not a time: write ISO 8601, for example 2030-01-31T08:00:00Z"
         ) from None
     if at.utcoffset() is None:
-        raise typer.BadParameter(f"{_quoted(text)} names no time zone: append Z or an offset")
+        raise typer.BadParameter(f"{_quoted(text)} has no time zone: append Z or an offset")
     return at
 
 
 def since(text: str) -> datetime | float:
-    """A time, or how many seconds ago: by whose clock is not decided here."""
+    """Parse a time, or seconds ago, which the database's clock resolves later."""
     return duration(text) if _DURATION.fullmatch(text.strip()) else moment(text)
 
 
 def names(text: str) -> list[str]:
-    """`a,b` as a list; an empty text is an empty list."""
+    """Split `a,b` into a list; an empty text is an empty list."""
     return [name for part in text.split(",") if (name := part.strip())]
 
 
@@ -92,12 +92,14 @@ def _is_whole(text: str) -> bool:
 
 def slots(text: str) -> str:
     if text != "unbounded" and not _is_whole(text):
-        raise typer.BadParameter(f"{_quoted(text)}: write a whole number from 0 on, or `unbounded`")
+        raise typer.BadParameter(
+            f"{_quoted(text)}: write a whole number of at least 0, or `unbounded`"
+        )
     return text
 
 
 def whole_or_none(text: str) -> int | str:
-    """A whole number, or `none`."""
+    """Parse a whole number, or `none`."""
     if text == NONE:
         return NONE
     if not _is_whole(text.removeprefix("-")):
@@ -106,35 +108,35 @@ def whole_or_none(text: str) -> int | str:
 
 
 def bound(text: str | None, name: str) -> int | Usual | None:
-    """A bound of a grant: a whole number, or what is usual for its role."""
+    """Parse a bound of a grant: a whole number, or `usual`."""
     if text is None or text == "usual":
         return text  # type: ignore[return-value]
     if len(text) <= _MOST_DIGITS and re.fullmatch(r"-?\d+", text, re.ASCII):
         return int(text)
     option = "--" + name.replace("_", "-")
     raise typer.BadParameter(
-        f"{option}: {_quoted(text)} must be a whole number, or usual for the bound of its role"
+        f"{option}: {_quoted(text)} must be a whole number, or `usual` for the role's bound"
     )
 
 
 def rate(text: str) -> tuple[int | None, float | None]:
-    """Count and seconds from `60/1m`, `10/s`; both None from `none`."""
+    """Parse `60/1m` or `10/s` into a count and seconds; `none` gives None for both."""
     if text == NONE:
         return None, None
     count, _, period = text.replace(" ", "").partition("/")
     if not _is_whole(count) or not period:
-        raise typer.BadParameter(f"{_quoted(text)} is no rate: write 60/1m, 10/s or `none`")
+        raise typer.BadParameter(f"{_quoted(text)} is not a rate: write 60/1m, 10/s or `none`")
     return int(count), duration(f"1{period}" if period in _UNITS else period)
 
 
 def payload(
     text: str | None, file: str | None, arguments: list[str], limits: PayloadLimits
 ) -> object:
-    """The payload from JSON text, a file or stdin (`-`), with `--arg` values laid over it."""
+    """Read the payload from JSON text, a file or stdin (`-`), and add the `--arg` values."""
     from laneway.errors import InvalidInput
 
     if text is not None and file is not None:
-        raise InvalidInput("payload", "give it as an argument or by --file, not both")
+        raise InvalidInput("payload", "give it as an argument or with --file, not both")
     if text == "-" or file == "-":
         value = parse_json(sys.stdin.read(), "stdin", limits)
     elif file is not None:
@@ -144,12 +146,12 @@ def payload(
     if not arguments:
         return value
     if not isinstance(value, dict):
-        raise InvalidInput("--arg", "the payload it adds to must be a JSON object")
+        raise InvalidInput("--arg", "the payload must be a JSON object to add arguments")
     return {**value, **dict(_argument(each, limits) for each in arguments)}
 
 
 def parse_json(text: str, source: str, limits: PayloadLimits) -> object:
-    """The JSON value; an error names line and column."""
+    """Parse JSON; an error names line and column."""
     from laneway.domain.payload import decode
     from laneway.errors import InvalidInput
 
@@ -160,7 +162,7 @@ def parse_json(text: str, source: str, limits: PayloadLimits) -> object:
             source, f"is not JSON at line {error.lineno} column {error.colno}: {error.msg}"
         ) from None
     except (ValueError, RecursionError):
-        pass  # a number or a depth of which decode knows the rule
+        pass  # A number or a depth out of bounds: decode names the rule.
     return decode(text, limits, field=source)
 
 
@@ -185,14 +187,14 @@ def _argument(text: str, limits: PayloadLimits) -> tuple[str, object]:
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:
-        return name, value  # what is not JSON is text
+        return name, value
     except (ValueError, RecursionError):
-        # JSON that breaks a rule, which decode names.
+        # A number or a depth out of bounds: decode names the rule.
         return name, decode(value, limits, field=f"payload.{name}")
 
 
-JobId = Annotated[UUID, typer.Argument(metavar="ID", parser=job_id, help="A job's id, in full.")]
+JobId = Annotated[UUID, typer.Argument(metavar="ID", parser=job_id, help="The full id of a job.")]
 JobIds = Annotated[
-    list[UUID] | None, typer.Argument(metavar="ID…", parser=job_id, help="Ids of jobs, in full.")
+    list[UUID] | None, typer.Argument(metavar="ID…", parser=job_id, help="The full ids of jobs.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

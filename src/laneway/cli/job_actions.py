@@ -1,4 +1,4 @@
-"""The operator's verbs of `laneway jobs`, on jobs by their ids or on all that match a filter."""
+"""`laneway jobs approve|reject|cancel|…`, on jobs given by ids or by a filter"""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def approve(
     job_ids: JobIds = None,
     comment: Annotated[str | None, typer.Option(help="Why; kept with the decision.")] = None,
     seal: Annotated[
-        str | None, typer.Option(help="Only if `jobs show` still says this seal; for one job.")
+        str | None, typer.Option(help="Only if `jobs show` still shows this seal; for one job.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Let jobs run that wait for an approval."""
+    """Approve jobs that await approval."""
     check_either(job_ids, chosen)
     if seal is not None and len(job_ids or ()) != 1:
-        raise typer.BadParameter("--seal goes with the id of one job")
+        raise typer.BadParameter("--seal needs the id of one job")
     if not job_ids:
         filter_options.bulk("approve", "approved", chosen, json, reason=comment)
     _each(
@@ -50,7 +50,7 @@ def reject(
     job_ids: JobIds = None,
     json: Json = False,
 ) -> None:
-    """Cancel jobs that wait for an approval."""
+    """Reject jobs that await approval; they are cancelled."""
     check_either(job_ids, chosen)
     if not job_ids:
         filter_options.bulk("reject", "rejected", chosen, json, reason=reason)
@@ -69,7 +69,7 @@ def cancel(
     reason: Annotated[str | None, typer.Option(help="Why; kept with the job.")] = None,
     json: Json = False,
 ) -> None:
-    """Cancel waiting jobs at once; ask the workers of running ones to stop."""
+    """Cancel waiting jobs at once; ask the workers of running jobs to stop."""
     check_either(job_ids, chosen)
     if not job_ids:
         filter_options.bulk("cancel", "cancelled", chosen, json, reason=reason)
@@ -85,7 +85,7 @@ def cancel(
 
 @selecting
 def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
-    """Let failed or cancelled jobs wait again, with a new retry budget."""
+    """Queue failed or cancelled jobs again, with a new retry budget."""
     check_either(job_ids, chosen)
     if not job_ids:
         filter_options.bulk("retry", "retried", chosen, json)
@@ -93,7 +93,7 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
         job_ids,
         lambda backend, job_id: backend.retry(job_id),
         json,
-        lambda job: "waits again",
+        lambda job: "queued again",
     )
 
 
@@ -101,17 +101,18 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 def reprioritize(
     chosen: Chosen,
     job_id: Annotated[
-        UUID | None, typer.Argument(metavar="ID", parser=inputs.job_id, help="A job's id, in full.")
+        UUID | None,
+        typer.Argument(metavar="ID", parser=inputs.job_id, help="The full id of a job."),
     ] = None,
     its_priority: Annotated[
         int | None, typer.Argument(metavar="PRIORITY", help="Higher runs first.")
     ] = None,
     priority: Annotated[
-        int | None, typer.Option(metavar="N", help="The same, and the way to say it with a filter.")
+        int | None, typer.Option(metavar="N", help="The priority, when jobs are given by a filter.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Give waiting jobs another priority (after -- when it is negative)."""
+    """Change the priority of waiting jobs; write -- before a negative one."""
     job_ids = None if job_id is None else [job_id]
     check_either(job_ids, chosen)
     given = [each for each in (its_priority, priority) if each is not None]
@@ -130,7 +131,7 @@ def reprioritize(
 
 @selecting
 def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
-    """Delete jobs that have ended, with their history."""
+    """Delete finished jobs with their history."""
     check_either(job_ids, chosen, can_dry_run=True)
     if not job_ids:
         filter_options.bulk("delete", "deleted", chosen, json)
@@ -144,20 +145,20 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
             await backend.delete(job_id)
         return job
 
-    said = "would be deleted" if chosen.dry_run else "deleted"
-    _each(job_ids, verb, json, lambda job: said)
+    result = "would be deleted" if chosen.dry_run else "deleted"
+    _each(job_ids, verb, json, lambda job: result)
 
 
 def _each(
     job_ids: list[UUID] | None,
     verb: Callable[[Backend, UUID], Awaitable[Job]],
     json: bool,
-    said: Callable[[Job], str],
+    describe: Callable[[Job], str],
 ) -> None:
-    """The verb on every job; one that is refused does not keep the others from it."""
+    """Run the verb on every job; a refused job does not stop the rest."""
     from laneway.errors import DatabaseUnavailable, LanewayError, ServerError
 
-    async def all_of_them(backend: Backend) -> ExitCode:
+    async def run_all(backend: Backend) -> ExitCode:
         code = ExitCode.OK
         for job_id in job_ids or ():
             try:
@@ -170,7 +171,7 @@ def _each(
             if json:
                 show_json(job.to_dict())
             else:
-                note(f"job {job_id}: {visible(said(job))}")
+                note(f"job {job_id}: {visible(describe(job))}")
         return code
 
-    raise typer.Exit(session.run(all_of_them))
+    raise typer.Exit(session.run(run_all))

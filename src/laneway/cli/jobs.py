@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laneway.cli import inputs, job_actions, session, stats
-from laneway.cli.filter_options import Chosen, filtered, say_unknown_lane
+from laneway.cli.filter_options import Chosen, filtered, note_unknown_lane
 from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, Json
 from laneway.cli.output import (
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from laneway.domain.job import Job
     from laneway.domain.page import Page
 
-app = group("Submit, look at and control jobs.")
+app = group("Submit, inspect and control jobs.")
 
 Interval = Annotated[
     float,
-    typer.Option(metavar="DURATION", parser=inputs.duration, help="Time between two looks."),
+    typer.Option(metavar="DURATION", parser=inputs.duration, help="Time between two refreshes."),
 ]
 
 
@@ -50,15 +50,24 @@ def submit(
     ] = None,
     arg: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="One argument; JSON if it parses, else text."),
+        typer.Option(
+            metavar="NAME=VALUE", help="One argument; parsed as JSON if possible, else text."
+        ),
     ] = None,
     priority: Annotated[int | None, typer.Option(help="Higher runs first.")] = None,
     delay: Annotated[
         float | None,
-        typer.Option(metavar="DURATION", parser=inputs.duration, help="Start no sooner than in …"),
+        typer.Option(
+            metavar="DURATION",
+            parser=inputs.duration,
+            help="Start after this delay at the earliest.",
+        ),
     ] = None,
     run_at: Annotated[
-        Any, typer.Option(metavar="TIME", parser=inputs.moment, help="Start no sooner than at …")
+        Any,
+        typer.Option(
+            metavar="TIME", parser=inputs.moment, help="Start at this time at the earliest."
+        ),
     ] = None,
     unique_key: Annotated[
         str | None, typer.Option(metavar="KEY", help="At most one live job per type and key.")
@@ -69,10 +78,10 @@ def submit(
     tag: Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")] = None,
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
     max_retries: Annotated[int | None, typer.Option(help="Retries after a failure.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
     json: Json = False,
 ) -> None:
-    """Submit a job; its id goes to stdout, with --wait its result, or its error to stderr."""
+    """Submit a job and print its id; with --wait, print its result or its error."""
     value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
     async def verb(backend: Backend) -> Job:
@@ -91,9 +100,9 @@ def submit(
             max_retries=max_retries,
         )
         if not await backend.is_published(made):
-            note(f"no worker has published {job_type} yet: the job waits for one that knows it")
+            note(f"no worker has published {job_type} yet: the job waits until one does")
         if made.duplicate:
-            note(f"unique_key is held by job {made.id}: nothing new was submitted")
+            note(f"job {made.id} holds this unique_key: no new job was submitted")
         if not wait:
             return made
         note(f"job {made.id} submitted")
@@ -110,7 +119,7 @@ def submit(
         show_json(job.to_dict())
     elif job.status.value == "completed":
         show_json(job.result)
-    watch.say_outcome(job)
+    watch.note_outcome(job)
     raise typer.Exit(watch.outcome_code(job))
 
 
@@ -119,7 +128,7 @@ def submit(
 def ls(
     chosen: Chosen,
     limit: Annotated[int, typer.Option(help="Jobs on a page, at most 200.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="Continue after this cursor.")] = None,
     json: Json = False,
 ) -> None:
     """List jobs, newest first."""
@@ -128,7 +137,7 @@ def ls(
     async def verb(backend: Backend) -> Page[Job]:
         found = await backend.list_jobs(wanted, limit=limit, cursor=cursor)
         if not found.items:
-            await say_unknown_lane(backend, chosen.options["lane"])
+            await note_unknown_lane(backend, chosen.options["lane"])
         return found
 
     page = session.run(verb)
@@ -146,8 +155,8 @@ def ls(
         note("no jobs")
     if page.looked_back_to is not None:
         at = page.looked_back_to.isoformat(timespec="seconds")
-        note(f"no {'more ' if page.items else ''}jobs found back to {at}, where the search stopped;"
-             f" older ones: --cursor {page.next_cursor}")  # fmt: skip
+        note(f"no {'more ' if page.items else ''}jobs since {at}, where the search stopped;"
+             f" older jobs: --cursor {page.next_cursor}")  # fmt: skip
     elif page.next_cursor:
         note(f"more: --cursor {page.next_cursor}")
 
@@ -164,7 +173,7 @@ def show_(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show one job: plan and cost, decisions, the newest attempts, errors and log lines."""
+    """Show one job: plan, cost, decisions, newest attempts, errors and log lines."""
     if attempts_before is not None:
         _show_attempts(job_id, attempts_before, json)
         return
@@ -206,30 +215,32 @@ for _verb in (
 
 @app.command()
 def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
-    """Follow a job to its end; the exit code is its outcome."""
+    """Follow a job until it ends; exit with 0 if it completes, else with 1."""
     from laneway.cli import watch as following
 
     is_person = is_terminal() and not json
     follow = following.follow_with_bar if is_person else following.follow_as_json
     job = session.run(lambda backend: follow(backend, job_id, max(interval, 0.05)))
     if is_person:
-        following.say_outcome(job)
+        following.note_outcome(job)
     raise typer.Exit(following.outcome_code(job))
 
 
 @app.command()
 def explain(job_id: JobId, json: Json = False) -> None:
-    """Say every reason why a job is not running."""
-    told = session.run(lambda backend: backend.explain(job_id))
+    """Show every reason why a job is not running."""
+    found = session.run(lambda backend: backend.explain(job_id))
     if json:
-        show_json(told.to_dict())
+        show_json(found.to_dict())
         return
-    line(f"{told.id} {visible(told.job_type)} in {told.lane}: {told.label or told.status.value}")
-    for reason in told.reasons:
+    line(
+        f"{found.id} {visible(found.job_type)} in {found.lane}: {found.label or found.status.value}"
+    )
+    for reason in found.reasons:
         line(f"  {reason.code}: {visible(reason.message)}")
     from laneway.domain.states import TERMINAL
 
-    if told.starts_in_s is not None:
-        line(f"  by the pace of the last minutes it starts in about {told.starts_in_s:g} s")
-    if told.runs_for_s is not None and told.status not in TERMINAL:
-        line(f"  jobs of its type ran for {seconds(told.runs_for_s)} of late")
+    if found.starts_in_s is not None:
+        line(f"  estimated start, at the pace of the last minutes: in {found.starts_in_s:g} s")
+    if found.runs_for_s is not None and found.status not in TERMINAL:
+        line(f"  jobs of this type recently ran for {seconds(found.runs_for_s)}")

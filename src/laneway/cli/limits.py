@@ -11,14 +11,14 @@ from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines
 
-app = group("Look at limits and tune them while jobs run.")
+app = group("Show and change limits while jobs run.")
 
 Name = Annotated[str, typer.Argument(metavar="LIMIT", help="The limit's name.")]
 
 
 @app.command()
 def ls(json: Json = False) -> None:
-    """List the limits with how often each is held, and how many jobs that need it wait."""
+    """List limits with their use, and the number of jobs waiting for each."""
     found = session.run(lambda backend: backend.limits())
     if json:
         show_json_lines(each.to_dict() for each in found)
@@ -33,23 +33,23 @@ def set_(
     limit: Name,
     max_concurrent: Annotated[
         str | None,
-        typer.Option(metavar="N", parser=inputs.slots, help="In use at once; or `unbounded`."),
+        typer.Option(metavar="N", parser=inputs.slots, help="Holders at once, or `unbounded`."),
     ] = None,
     rate: Annotated[
         Any,
         typer.Option(
             metavar="N/PERIOD",
             parser=inputs.rate,
-            help="Starts per period, like 60/1m; or `none`.",
+            help="Starts per period, such as 60/1m, or `none`.",
         ),
     ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(metavar="SCOPE", help="What counts together: cluster, host or process."),
+        typer.Option(metavar="SCOPE", help="Where it is counted: cluster, host or process."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Change a limit, or create it: one at a time in the whole cluster unless said otherwise."""
+    """Change a limit or create it; a new one allows one holder in the cluster by default."""
     change: dict[str, object] = {}
     if max_concurrent is not None:
         change["max_concurrent"] = None if max_concurrent == "unbounded" else int(max_concurrent)
@@ -69,7 +69,7 @@ def set_(
 
 @app.command()
 def delete(limit: Name, json: Json = False) -> None:
-    """Delete a limit that no handler needs; `rollback` brings it back."""
+    """Delete a limit that no handler needs; `rollback` restores it."""
     session.run(lambda backend: backend.delete_limit(limit))
     if json:
         show_json({"name": limit, "deleted": True})

@@ -36,22 +36,22 @@ ORDER = (
     "pause", "resume", "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens",
     "mcp", "db", "doctor", "bench",
 )  # fmt: skip
-# What works on a database itself, and so not through a server.
-HERE = frozenset({"demo", "up", "server", "worker", "db", "doctor", "bench"})
+# Commands that need a database and do not work through a server.
+DATABASE_ONLY = frozenset({"demo", "up", "server", "worker", "db", "doctor", "bench"})
 
 
 class Root(Group):
-    """Every error of every command ends here, whoever runs the program."""
+    """The root group; it reports the errors of all commands."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """In the order of the first day, not of the alphabet."""
+        """List commands in the order in which users meet them."""
         return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # Typer ends quietly
+            raise  # Typer exits without a message.
         except Exception as error:
             if type(error).__module__.startswith("typer"):
                 raise
@@ -95,7 +95,7 @@ def root(
     server: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", envvar="LANEWAY_SERVER", help="Ask this server instead of a database."
+            metavar="URL", envvar="LANEWAY_SERVER", help="Use this server instead of a database."
         ),
     ] = None,
     token: Annotated[
@@ -103,19 +103,19 @@ def root(
         typer.Option(
             metavar="TOKEN",
             envvar="LANEWAY_TOKEN",
-            help="For the server. Prefer the variable, or LANEWAY_TOKEN_FILE: others can read "
+            help="Token for the server. Prefer the variable or LANEWAY_TOKEN_FILE: others can read "
             "arguments.",
         ),
     ] = None,
     allow_insecure: Annotated[
         bool,
-        typer.Option("--allow-insecure", help="Send the token over plain http to another machine."),
+        typer.Option("--allow-insecure", help="Send the token over plain HTTP to another host."),
     ] = False,
     by: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Who asks for changes; by default user@host. A server knows it by the token.",
+            help="Name recorded with changes; user@host by default. Not with --server.",
         ),
     ] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="No colour (NO_COLOR).")] = False,
@@ -136,7 +136,7 @@ def root(
     session.use_server(None)
     if server and ctx.invoked_subcommand == "remote-worker":
         if _is_typed(ctx, "server"):
-            raise typer.BadParameter("for remote-worker it is HOST:PORT, behind the command's name")
+            raise typer.BadParameter("write it after `remote-worker`, as HOST:PORT")
     elif server:
         _check_server_use(ctx)
         session.use_server(session.Server(server, token, allow_insecure))
@@ -144,28 +144,28 @@ def root(
     for name in ("token", "allow_insecure"):
         if _is_typed(ctx, name):
             option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{option} goes with --server (LANEWAY_SERVER)")
+            raise typer.BadParameter(f"{option} needs --server (LANEWAY_SERVER)")
     if database_url:
-        # Worker processes and the user's own Laneway() read it from there.
+        # Worker processes and the user's Laneway() read it from the environment.
         os.environ["LANEWAY_DATABASE_URL"] = database_url
 
 
 def _check_server_use(ctx: typer.Context) -> None:
-    """Refuses what a server does not do, and what it knows better."""
-    if ctx.invoked_subcommand in HERE:
+    """Refuse commands and options that do not work through a server."""
+    if ctx.invoked_subcommand in DATABASE_ONLY:
         raise typer.BadParameter(
-            f"`{ctx.invoked_subcommand}` works on a database: leave out --server (LANEWAY_SERVER)"
+            f"`{ctx.invoked_subcommand}` needs a database: remove --server (LANEWAY_SERVER)"
         )
     for name, why in (
         ("database_url", "give --server or --database-url, not both"),
-        ("by", "--by goes with a database: a server knows who asks by the token"),
+        ("by", "--by needs a database: a server uses the token's owner"),
     ):
         if _is_typed(ctx, name):
             raise typer.BadParameter(why)
 
 
 def _is_typed(ctx: typer.Context, name: str) -> bool:
-    """Whether the option was given on the command line, not by the environment."""
+    """Whether the option was given on the command line, not in the environment."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -196,20 +196,20 @@ app.command()(worker.bench)
 
 
 def main() -> None:
-    """Runs the command line and exits."""
-    # Applications may bring gRPC along, which asks for this before laneway.rpc can say it.
+    """Run the command line and exit."""
+    # Applications may import gRPC, which reads this before laneway.rpc can set it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         app(prog_name="laneway")
     except KeyboardInterrupt:
-        # Before a command began: typer sees to those after.
+        # Before a command started; Typer handles later ones.
         sys.exit(ExitCode.INTERRUPTED)
     finally:
         _flush()
 
 
 def _flush() -> None:
-    # A reader that left early must not cost a traceback when Python ends.
+    # A closed pipe must not cause a traceback at exit.
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 def mcp(
     write: Annotated[
-        bool, typer.Option("--write", help="Also tools that submit, decide, cancel and tune.")
+        bool,
+        typer.Option("--write", help="Also offer tools that submit, approve, cancel and tune."),
     ] = False,
 ) -> None:
-    """Serve an assistant over stdin and stdout (MCP): it only reads, unless --write."""
+    """Serve MCP over stdin and stdout; read-only unless --write."""
     import asyncio
 
     asyncio.run(_serve(is_writing=write))
@@ -31,15 +32,15 @@ async def _serve(*, is_writing: bool) -> None:
     from laneway.mcp.stdio import serve
 
     limits = DEFAULT_LIMITS if session.is_remote() else session.settings().payload_limits
-    async with session.connected("mcp") if session.is_remote() else _inside() as client:
-        # What cannot be reached is said now, not to the assistant.
+    async with session.connected("mcp") if session.is_remote() else _local_client() as client:
+        # Report an unreachable server now, not later to the assistant.
         await client.get_me()
         await serve(make_server(always(client), is_writing=is_writing), limits)
 
 
 @asynccontextmanager
-async def _inside() -> AsyncIterator[AsyncClient]:
-    """The API in this process, for whoever runs it and nobody else."""
+async def _local_client() -> AsyncIterator[AsyncClient]:
+    """A client of the API in this process, only for the account that runs it."""
     import httpx2
 
     from laneway.api.app import make_app

@@ -1,4 +1,4 @@
-"""Data on stdout, everything else on stderr. What jobs carry is never trusted by a terminal."""
+"""Data on stdout, messages on stderr. Text from jobs is escaped for terminals."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from laneway.domain.text import visible as visible
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-# Wide enough that nothing is folded where a program reads.
+# Wide enough that nothing wraps in a pipe.
 _UNFOLDED = 1000
-# Also what turns the direction of the text around it.
+# Control characters, and those that change the direction of text.
 _CONTROL = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _no_color = False
 
 
 def use_color(allowed: bool) -> None:
-    """Whether colour may be used at all; a terminal and NO_COLOR decide the rest."""
+    """Allow or forbid colour; a terminal and NO_COLOR decide the rest."""
     global _no_color
     _no_color = not allowed
 
 
 def may_color() -> bool:
-    """Whether nothing forbids colour: neither --no-color nor NO_COLOR."""
+    """Whether neither --no-color nor NO_COLOR forbids colour."""
     return not (_no_color or os.environ.get("NO_COLOR"))
 
 
@@ -49,29 +49,29 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def is_terminal() -> bool:
-    """Whether a person looks at stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def is_interactive() -> bool:
-    """Whether a person can be asked."""
+    """Whether the program can ask a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def note(message: str) -> None:
-    """A line for people, on stderr."""
+    """Print a message on stderr."""
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 
 
 def line(text: str) -> None:
-    """A line of data, on stdout."""
+    """Print a line of data on stdout."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def show(rendered: RenderableType) -> None:
-    """A table or the like, on stdout."""
+    """Print a table on stdout."""
     screen = console()
     if screen.is_terminal:
         screen.print(rendered)
@@ -83,24 +83,24 @@ def show(rendered: RenderableType) -> None:
 
 
 def show_json(value: Mapping[str, object] | object) -> None:
-    """One JSON value on one line."""
+    """Print a JSON value on one line."""
     line(to_json(value))
 
 
 def show_json_lines(values: Iterable[object]) -> None:
-    """JSON Lines."""
+    """Print JSON Lines."""
     for value in values:
         show_json(value)
 
 
 def to_json(value: object) -> str:
-    """JSON without characters that a terminal obeys or that break lines."""
+    """Encode as JSON, escaping control characters and line separators."""
     text = json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def seconds(value: float | None) -> str:
-    """A duration as people say it: 450ms, 12s, 3m05s, 2h10m, 4d."""
+    """Format a duration: 450ms, 12s, 3m05s, 2h10m, 4d."""
     if value is None:
         return "-"
     if value < 1:

@@ -1,4 +1,4 @@
-"""Lists that are read page by page and shown whole."""
+"""Lists that are read page by page and shown as a whole."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PAGE = 200
 
 
 async def every(
-    read: Callable[[C | None], Awaitable[list[T]]], place_of: Callable[[T], C]
+    read: Callable[[C | None], Awaitable[list[T]]], cursor_of: Callable[[T], C]
 ) -> list[T]:
-    """All items; `read` answers those after a place, `PAGE` at most."""
+    """Read all items; `read` returns at most `PAGE` items after a cursor."""
     items: list[T] = []
     after: C | None = None
     while page := await read(after):
         items += page
         if len(page) < PAGE:
             break
-        after = place_of(page[-1])
+        after = cursor_of(page[-1])
     return items

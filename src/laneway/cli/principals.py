@@ -14,7 +14,7 @@ from laneway.cli.output import line, note, show, show_json, show_json_lines, vis
 if TYPE_CHECKING:
     from laneway.domain.access import Principal
 
-app = group("Know the people and services that use the server.")
+app = group("Manage the people and services that use the server.")
 
 Name = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="The principal's name.")]
 
@@ -23,12 +23,12 @@ Name = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="The principal's 
 def create(
     principal: Name,
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help="A person or a service: who logs in, or only calls.")
+        str, typer.Option(metavar="KIND", help="person (can log in) or service.")
     ] = "person",
     json: Json = False,
 ) -> None:
-    """Create a principal; it may do nothing before it is granted a role."""
-    _tell(session.run(lambda backend: backend.create_principal(principal, kind)), json)
+    """Create a principal; it has no permissions until it is granted a role."""
+    _show(session.run(lambda backend: backend.create_principal(principal, kind)), json)
 
 
 @app.command()
@@ -38,7 +38,7 @@ def ls(json: Json = False) -> None:
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
-        note("there are no principals: `laneway principals create NAME` makes one")
+        note("no principals: create one with `laneway principals create NAME`")
     else:
         from laneway.cli import access_tables
 
@@ -47,33 +47,33 @@ def ls(json: Json = False) -> None:
 
 @app.command()
 def disable(principal: Name, json: Json = False) -> None:
-    """End the power of its tokens at once, and its sessions for good."""
-    _tell(session.run(lambda backend: backend.disable_principal(principal)), json)
+    """Disable a principal: its tokens stop working at once, its sessions end for good."""
+    _show(session.run(lambda backend: backend.disable_principal(principal)), json)
 
 
 @app.command()
 def enable(principal: Name, json: Json = False) -> None:
-    """Give its tokens their power back."""
-    _tell(session.run(lambda backend: backend.enable_principal(principal)), json)
+    """Enable a principal: its tokens work again."""
+    _show(session.run(lambda backend: backend.enable_principal(principal)), json)
 
 
 @app.command()
 def login(principal: Name, json: Json = False) -> None:
-    """Make the secret of a link that logs a person's browser in, once and within ten minutes."""
+    """Print the secret of a login link; it works once, within ten minutes."""
     from laneway.control import sessions
 
     if session.is_remote():
-        raise typer.BadParameter("no server makes login links: run it where the database is")
+        raise typer.BadParameter("login links need a database: remove --server (LANEWAY_SERVER)")
     by = session.principal()
-    secret = session.run_here(lambda db: sessions.create_login_link(db, principal, by=by))
+    secret = session.run_on_database(lambda db: sessions.create_login_link(db, principal, by=by))
     if json:
         show_json({"principal": principal, "secret": secret, "expires_in": sessions.LINK_LIFE_S})
     else:
-        note("works once, within ten minutes, behind your server's address and /login?link=")
+        note("append to your server's address and /login?link= (works once, within ten minutes):")
         line(secret)
 
 
-def _tell(principal: Principal, json: bool) -> None:
+def _show(principal: Principal, json: bool) -> None:
     if json:
         show_json(principal.to_dict())
     else:

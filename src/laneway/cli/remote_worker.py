@@ -20,7 +20,7 @@ from laneway.cli.worker_options import (
     Processes,
     Slots,
     Threads,
-    log_as,
+    set_log_format,
 )
 
 
@@ -31,7 +31,7 @@ def remote_worker(
         typer.Option(
             metavar="HOST:PORT",
             envvar="LANEWAY_GRPC_SERVER",
-            help="A server that was started with --grpc; several, with commas, are tried in turn.",
+            help="A server started with --grpc; several, separated by commas, are tried in turn.",
         ),
     ],
     token: Annotated[
@@ -39,7 +39,7 @@ def remote_worker(
         typer.Option(
             metavar="TOKEN",
             envvar="LANEWAY_TOKEN",
-            help="Of a principal that may claim. Prefer the variable, or LANEWAY_TOKEN_FILE: "
+            help="Token of a principal that may claim. Prefer the variable or LANEWAY_TOKEN_FILE: "
             "others can read arguments.",
         ),
     ] = None,
@@ -48,7 +48,7 @@ def remote_worker(
         typer.Option(
             metavar="FILE",
             envvar="LANEWAY_TOKEN_FILE",
-            help="A file that holds the token; read again at each new connection.",
+            help="A file with the token; read again at each connection.",
         ),
     ] = None,
     tls_ca: Annotated[
@@ -64,7 +64,7 @@ def remote_worker(
         typer.Option(
             "--plaintext",
             envvar="LANEWAY_GRPC_PLAINTEXT",
-            help="Without TLS to another machine too: others can read the token and the jobs.",
+            help="Skip TLS even to another host: others can read the token and the jobs.",
         ),
     ] = False,
     processes: Processes = None,
@@ -79,14 +79,14 @@ def remote_worker(
     metrics_port: MetricsPort = None,
     log_format: LogFormat = None,
 ) -> None:
-    """Run jobs of a server with the handlers of APP, without a database, until stopped."""
+    """Run jobs of a server with the handlers of APP, without database access, until stopped."""
     from laneway.app.remote_worker import make_endpoint, run_remote_worker
 
-    log_as(log_format)
+    set_log_format(log_format)
     if token is not None:
-        # For processes under a supervisor: others can read arguments.
+        # Supervised processes inherit it; arguments would be readable by others.
         os.environ["LANEWAY_TOKEN"] = token
-    link = make_endpoint(
+    endpoint = make_endpoint(
         server, token or None, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext
     )
     options = [
@@ -97,7 +97,7 @@ def remote_worker(
     ]
     code = run_remote_worker(
         app,
-        link,
+        endpoint,
         options=options,
         processes=processes,
         concurrency=concurrency,

@@ -16,18 +16,18 @@ from laneway.cli.output import note, show, show_json, show_json_lines, visible
 if TYPE_CHECKING:
     from laneway.domain.access import RoleGrant
 
-app = group("Decide what roles may do, and who has them.")
+app = group("Manage roles and who has them.")
 
 Name = Annotated[str, typer.Argument(metavar="ROLE", help="The role's name.")]
 Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="The principal's name.")]
 Permissions = Annotated[
-    str, typer.Option(metavar="A,B", help="All that it may do, like jobs:read,jobs:cancel.")
+    str, typer.Option(metavar="A,B", help="All its permissions, such as jobs:read,jobs:cancel.")
 ]
 
 
 @app.command()
 def ls(json: Json = False) -> None:
-    """List the roles with what they may do."""
+    """List roles with their permissions."""
     found = session.run(lambda backend: backend.roles())
     if json:
         show_json_lines(each.to_dict() for each in found)
@@ -39,7 +39,7 @@ def ls(json: Json = False) -> None:
 
 @app.command()
 def create(role: Name, permissions: Permissions, json: Json = False) -> None:
-    """Create a role of any set of permissions."""
+    """Create a role from any set of permissions."""
     chosen = inputs.names(permissions)
     made = session.run(lambda backend: backend.create_role(role, chosen))
     if json:
@@ -50,7 +50,7 @@ def create(role: Name, permissions: Permissions, json: Json = False) -> None:
 
 @app.command("set")
 def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
-    """Change what a role may do, at once for everybody who has it."""
+    """Replace the permissions of a role, at once for every principal that has it."""
     chosen = inputs.names(permissions)
     changed = session.run(lambda backend: backend.change_role(role, chosen))
     if json:
@@ -61,7 +61,7 @@ def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
 
 @app.command()
 def delete(role: Name, json: Json = False) -> None:
-    """Delete a role that nobody has."""
+    """Delete a role that no principal has."""
     session.run(lambda backend: backend.delete_role(role))
     if json:
         show_json({"name": role, "deleted": True})
@@ -72,14 +72,14 @@ def delete(role: Name, json: Json = False) -> None:
 @app.command()
 def grants(
     principal: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only those of this principal.")
+        str | None, typer.Option(metavar="NAME", help="Only grants to this principal.")
     ] = None,
     role: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only those of this role.")
+        str | None, typer.Option(metavar="NAME", help="Only grants of this role.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """List who has which role, and for which jobs."""
+    """List the roles of principals, and the jobs they cover."""
     found = session.run(lambda backend: backend.grants(principal, role))
     if json:
         show_json_lines(each.to_dict() for each in found)
@@ -97,32 +97,32 @@ def grant(
     role: Name,
     scope: Annotated[
         str,
-        typer.Option(metavar="SCOPE", help="Which jobs: own, workspace or all."),
+        typer.Option(metavar="SCOPE", help="The jobs it covers: own, workspace or all."),
     ],
     workspace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The workspace, for that scope.")
+        str | None, typer.Option(metavar="NAME", help="The workspace, with --scope workspace.")
     ] = None,
     lanes: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
+        str | None, typer.Option(metavar="A,B", help="Only in these lanes; all by default.")
     ] = None,
     max_priority: Annotated[
-        str | None, typer.Option(metavar="N|usual", help="The highest priority; 100 by default.")
+        str | None, typer.Option(metavar="N|usual", help="Highest priority; 100 by default.")
     ] = None,
     max_queued: Annotated[
         str | None,
-        typer.Option(metavar="N|usual", help="Jobs that wait at once; 100000 by default."),
+        typer.Option(metavar="N|usual", help="Most jobs waiting at once; 100000 by default."),
     ] = None,
     max_queued_bytes: Annotated[
         str | None,
-        typer.Option(metavar="N|usual", help="Bytes that wait at once; 1 GiB by default."),
+        typer.Option(metavar="N|usual", help="Most bytes waiting at once; 1 GiB by default."),
     ] = None,
     max_types: Annotated[
         str | None,
-        typer.Option(metavar="N|usual", help="Job types that no worker published; 100 by default."),
+        typer.Option(metavar="N|usual", help="Most unpublished job types; 100 by default."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Give a principal a role, or change the bounds given of one that it has."""
+    """Grant a role to a principal, or change the bounds of an existing grant."""
     from laneway.domain.bounds import BoundsChange
 
     chosen = None if lanes is None else inputs.names(lanes)
@@ -135,7 +135,7 @@ def grant(
     made = session.run(
         lambda backend: backend.grant_role(principal, role, scope, workspace, chosen, bounds)
     )
-    _tell(made, "has", json)
+    _show(made, "has", json)
 
 
 @app.command()
@@ -143,22 +143,22 @@ def revoke(
     grant: Annotated[
         UUID,
         typer.Argument(
-            metavar="GRANT", parser=inputs.record_id, help="A grant's id, as `roles grants` tells."
+            metavar="GRANT", parser=inputs.record_id, help="The id of a grant, from `roles grants`."
         ),
     ],
     json: Json = False,
 ) -> None:
-    """Take a role away from a principal."""
-    _tell(session.run(lambda backend: backend.revoke_grant(grant)), "no longer has", json)
+    """Revoke a grant."""
+    _show(session.run(lambda backend: backend.revoke_grant(grant)), "no longer has", json)
 
 
-def _tell(grant: RoleGrant, verb: str, json: bool) -> None:
+def _show(grant: RoleGrant, verb: str, json: bool) -> None:
     if json:
         show_json(grant.to_dict())
         return
     where = f"in the workspace {grant.workspace}" if grant.workspace else f"for {grant.scope} jobs"
     lanes = f" of {', '.join(grant.lanes)}" if grant.lanes else ""
-    told = f"principal {grant.principal}: {verb} the role {grant.role} {where}{lanes}"
-    said = {name: value for name, value in asdict(grant.bounds).items() if value is not None}
-    bounds = "".join(f", {name} {value}" for name, value in said.items())
-    note(visible(told + bounds))
+    text = f"principal {grant.principal}: {verb} the role {grant.role} {where}{lanes}"
+    set_bounds = {name: value for name, value in asdict(grant.bounds).items() if value is not None}
+    bounds = "".join(f", {name} {value}" for name, value in set_bounds.items())
+    note(visible(text + bounds))

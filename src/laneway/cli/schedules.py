@@ -14,12 +14,12 @@ from laneway.cli.output import line, note, show, show_json, show_json_lines
 if TYPE_CHECKING:
     from laneway.domain.schedule import Schedule
 
-app = group("Submit jobs on a cron; look at schedules and change them while they work.")
+app = group("Show and change schedules, which submit jobs on a cron.")
 
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", help="The schedule's name.")]
 
 
-def _said(schedule: Schedule, done: str, json: bool) -> None:
+def _show(schedule: Schedule, done: str, json: bool) -> None:
     if json:
         show_json(schedule.to_dict())
         return
@@ -29,7 +29,7 @@ def _said(schedule: Schedule, done: str, json: bool) -> None:
 
 @app.command()
 def ls(json: Json = False) -> None:
-    """List the schedules, when each runs next and what came of its last slot."""
+    """List schedules with their next run and the outcome of the last slot."""
     found = session.run(lambda backend: backend.schedules())
     if json:
         show_json_lines(each.to_dict() for each in found)
@@ -41,7 +41,7 @@ def ls(json: Json = False) -> None:
 
 @app.command("show")
 def show_(schedule: Name, json: Json = False) -> None:
-    """Show one schedule with its cron in words and its newest slots."""
+    """Show one schedule, its cron in words and its newest slots."""
     found = session.run(lambda backend: backend.schedule(schedule))
     if json:
         show_json(found.to_dict())
@@ -63,31 +63,31 @@ def set_(
     ] = None,
     cron: Annotated[
         str | None,
-        typer.Option(metavar="CRON", help="When: five fields, six with seconds, or @daily."),
+        typer.Option(metavar="CRON", help="Five fields, six with seconds, or @daily."),
     ] = None,
     timezone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Where: UTC, Europe/Berlin, …")
+        str | None, typer.Option(metavar="ZONE", help="Time zone: UTC, Europe/Berlin, …")
     ] = None,
     payload: Annotated[
         str | None, typer.Option(metavar="JSON", help="The jobs' payload; - reads stdin.")
     ] = None,
     missed: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="Slots nobody served: coalesce, skip or catch_up."),
+        typer.Option(metavar="POLICY", help="For missed slots: coalesce, skip or catch_up."),
     ] = None,
     catch_up: Annotated[
-        int | None, typer.Option(metavar="N", help="At most this many are caught up, 1 to 1000.")
+        int | None, typer.Option(metavar="N", help="Catch up at most N slots, 1 to 1000.")
     ] = None,
     check: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Submit only if this check holds; or `none`."),
+        typer.Option(metavar="NAME", help="Submit only if this check passes; or `none`."),
     ] = None,
     priority: Annotated[
         Any,
         typer.Option(
             metavar="N",
             parser=inputs.whole_or_none,
-            help="Priority of its jobs; or `none`: the job type's.",
+            help="Priority of its jobs; `none` uses the job type's.",
         ),
     ] = None,
     max_retries: Annotated[
@@ -95,7 +95,7 @@ def set_(
         typer.Option(
             metavar="N",
             parser=inputs.whole_or_none,
-            help="Retries of its jobs; or `none`: the job type's.",
+            help="Retries of its jobs; `none` uses the job type's.",
         ),
     ] = None,
     concurrency_key: Annotated[
@@ -107,7 +107,7 @@ def set_(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Create a schedule (--type and --cron are needed), or change what is given."""
+    """Create a schedule (needs --type and --cron), or change the given settings."""
     given: dict[str, Any] = {
         "job_type": job_type,
         "cron": cron,
@@ -131,24 +131,24 @@ def set_(
     if payload is not None:
         change["payload"] = inputs.payload(payload, None, [], session.settings().payload_limits)
     made = session.run(lambda backend: backend.put_schedule(schedule, change))
-    _said(made, f"set {', '.join(sorted(change))}", json)
+    _show(made, f"set {', '.join(sorted(change))}", json)
 
 
 @app.command()
 def enable(schedule: Name, json: Json = False) -> None:
-    """Let a schedule run from its next slot on; an error that stopped it is forgiven."""
-    _said(session.run(lambda backend: backend.enable_schedule(schedule)), "enabled", json)
+    """Enable a schedule from its next slot on, and clear an error that stopped it."""
+    _show(session.run(lambda backend: backend.enable_schedule(schedule)), "enabled", json)
 
 
 @app.command()
 def disable(schedule: Name, json: Json = False) -> None:
-    """Stop a schedule; slots until it is enabled are not missed, and not made up."""
-    _said(session.run(lambda backend: backend.disable_schedule(schedule)), "disabled", json)
+    """Disable a schedule; slots until it is enabled are skipped, not caught up."""
+    _show(session.run(lambda backend: backend.disable_schedule(schedule)), "disabled", json)
 
 
 @app.command()
 def delete(schedule: Name, json: Json = False) -> None:
-    """Delete a schedule and its slots; its jobs stay, and `rollback` brings it back."""
+    """Delete a schedule and its slots; its jobs stay, and `rollback` restores it."""
     session.run(lambda backend: backend.delete_schedule(schedule))
     if json:
         show_json({"name": schedule, "deleted": True})
@@ -160,11 +160,11 @@ def delete(schedule: Name, json: Json = False) -> None:
 def run(
     schedule: Name,
     check: Annotated[
-        bool, typer.Option("--check", help="Only if its check holds; a worker finds out.")
+        bool, typer.Option("--check", help="Only if its check passes; a worker runs the check.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a schedule now, enabled or not; the id of its job goes to stdout."""
+    """Run a schedule now, enabled or not, and print the id of its job."""
     ran = session.run(lambda backend: backend.run_schedule(schedule, check=check))
     if json:
         job_id = str(ran.job_id) if ran.job_id else None
@@ -173,21 +173,21 @@ def run(
         line(str(ran.job_id))
     else:
         note(
-            f"schedule {schedule}: asked; it runs when a worker that has the check is there and "
-            f"finds that it holds; `laneway schedules slots {schedule}` shows what came of it"
+            f"schedule {schedule}: requested; a worker runs the check and submits if it passes; "
+            f"see the outcome with `laneway schedules slots {schedule}`"
         )
 
 
 @app.command()
 def slots(
     schedule: Name,
-    limit: Annotated[int, typer.Option(metavar="N", help="At most this many, 1 to 200.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", help="At most N slots, 1 to 200.")] = 50,
     before: Annotated[
-        Any, typer.Option(metavar="TIME", parser=inputs.moment, help="Only slots before then.")
+        Any, typer.Option(metavar="TIME", parser=inputs.moment, help="Only slots before this time.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what came of the slots of a schedule, newest first."""
+    """Show the slots of a schedule and their outcomes, newest first."""
     found = session.run(lambda backend: backend.slots(schedule, limit=limit, before=before))
     if json:
         show_json_lines(each.to_dict() for each in found)

@@ -16,7 +16,7 @@ Host = Annotated[
     typer.Option(
         metavar="ADDRESS",
         envvar="LANEWAY_SERVER_HOST",
-        help="Where to listen; by default only this machine reaches it.",
+        help="Address to listen on; loopback by default.",
     ),
 ]
 Port = Annotated[
@@ -29,8 +29,8 @@ Grpc = Annotated[
         "--grpc",
         envvar="LANEWAY_GRPC",
         help="Serve remote workers too. LANEWAY_GRPC_CERT and LANEWAY_GRPC_KEY name the files of a"
-        " certificate chain and its key (PEM); without them any address but one of this machine"
-        " itself (loopback) is refused.",
+        " certificate chain and its key (PEM). Without them only loopback addresses are"
+        " accepted.",
     ),
 ]
 GrpcHost = Annotated[
@@ -38,7 +38,7 @@ GrpcHost = Annotated[
     typer.Option(
         metavar="ADDRESS",
         envvar="LANEWAY_GRPC_HOST",
-        help="Where they find it; 127.0.0.1 by default.",
+        help="Address for remote workers; 127.0.0.1 by default.",
     ),
 ]
 GrpcPort = Annotated[
@@ -53,20 +53,25 @@ TlsCert = Annotated[
         "--tls-cert",
         metavar="FILE",
         envvar="LANEWAY_TLS_CERT",
-        help="Certificate chain (PEM); off loopback this, or --behind-tls-proxy, is needed.",
+        help="Certificate chain (PEM); off loopback, this or --behind-tls-proxy is required.",
     ),
 ]
 TlsKey = Annotated[
     Path | None,
-    typer.Option("--tls-key", metavar="FILE", envvar="LANEWAY_TLS_KEY", help="Its private key."),
+    typer.Option(
+        "--tls-key",
+        metavar="FILE",
+        envvar="LANEWAY_TLS_KEY",
+        help="Private key of the certificate.",
+    ),
 ]
 BehindProxy = Annotated[
     bool,
     typer.Option(
         "--behind-tls-proxy",
         envvar="LANEWAY_BEHIND_TLS_PROXY",
-        help="A proxy ends TLS: serve plain text to other machines. LANEWAY_TRUSTED_PROXIES names"
-        " the addresses whose X-Forwarded-For and -Proto are believed.",
+        help="A proxy terminates TLS: serve plain HTTP off loopback. LANEWAY_TRUSTED_PROXIES names"
+        " the addresses whose X-Forwarded-For and -Proto are trusted.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Settings, and where and as whom one run of the command line does its verbs."""
+"""Settings, backend and principal of one run of the command line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Backend: TypeAlias = "DatabaseBackend | ServerBackend"
-# What a client calls it, and what the command line does.
-_WORDS: Final = {"base_url": "--server", "token": "--token (LANEWAY_TOKEN)"}
+# The client's argument names, and the options of the command line.
+_OPTIONS: Final = {"base_url": "--server", "token": "--token (LANEWAY_TOKEN)"}
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where verbs are done if not in a database, and with which token, if one was given."""
+    """The server to use instead of a database, and its token if given."""
 
     url: str
     token: str | None = field(repr=False)
@@ -38,19 +38,19 @@ _server: Server | None = None
 
 
 def use_principal(name: str | None) -> None:
-    """Who is said to ask for changes; None: whoever runs the program."""
+    """Set the name recorded with changes; None: the account that runs the program."""
     global _by
     _by = name
 
 
 def use_server(server: Server | None) -> None:
-    """Where verbs are done; None: in the configured database."""
+    """Set the server to use; None: use the configured database."""
     global _server
     _server = server
 
 
 def read_token(given: str | None) -> str:
-    """The token as given, else from the file that LANEWAY_TOKEN_FILE names."""
+    """Return the given token, else read the file that LANEWAY_TOKEN_FILE names."""
     from laneway.errors import ConfigError, InvalidInput
     from laneway.http.connection import checked_token
 
@@ -59,23 +59,23 @@ def read_token(given: str | None) -> str:
     file = os.environ.get("LANEWAY_TOKEN_FILE")
     if not file:
         raise ConfigError(
-            "a server needs to know who asks: give a token by LANEWAY_TOKEN, LANEWAY_TOKEN_FILE "
-            "or --token (`laneway tokens create` makes one)"
+            "a server needs a token: set LANEWAY_TOKEN or LANEWAY_TOKEN_FILE, or use "
+            "--token (`laneway tokens create` creates one)"
         )
     try:
         return checked_token(Path(file).read_text("utf-8"))
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"LANEWAY_TOKEN_FILE: cannot read {file}: {why}") from None
     except InvalidInput:
         raise ConfigError(
-            f"LANEWAY_TOKEN_FILE: {file} must hold the token alone, "
-            "as `laneway tokens create` shows it without --json"
+            f"LANEWAY_TOKEN_FILE: {file} must contain only the token, "
+            "as `laneway tokens create` prints it without --json"
         ) from None
 
 
 def principal() -> Actor:
-    """`--by`, else the account and host this runs under; the audit knows the door by it."""
+    """`--by`, else the account and host of this process; marks changes as made by the CLI."""
     from laneway.domain.actor import Actor
 
     if _by:
@@ -86,12 +86,12 @@ def principal() -> Actor:
     try:
         account = getpass.getuser()
     except (KeyError, OSError):
-        account = f"uid {os.getuid()}"  # a container without an entry for its account
+        account = f"uid {os.getuid()}"  # A container may have no entry for its account.
     return Actor(f"{account}@{socket.gethostname()}", door="cli")
 
 
 def settings() -> Settings:
-    """The settings of this process."""
+    """Load the settings of this process."""
     from laneway.config.settings import Settings
 
     return Settings.load()
@@ -99,7 +99,7 @@ def settings() -> Settings:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Database]:
-    """The configured database, or the embedded one; unreachable is said at once."""
+    """Open the configured or the embedded database; fail at once if it is unreachable."""
     from laneway.app.open_database import open_database
     from laneway.store.health import reach
 
@@ -111,30 +111,30 @@ async def opened() -> AsyncIterator[Database]:
 
 
 def is_remote() -> bool:
-    """Whether a server is asked."""
+    """Whether this run uses a server."""
     return _server is not None
 
 
 @asynccontextmanager
 async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
-    """A client of the server that was named."""
+    """Open a client of the chosen server."""
     from laneway.errors import InvalidInput
     from laneway.http import AsyncClient
 
     if _server is None:
-        raise RuntimeError("no server was named")
+        raise RuntimeError("no server was chosen")
     token = read_token(_server.token)
     try:
-        made = AsyncClient(_server.url, token, door=door, allow_insecure=_server.allow_insecure)
+        created = AsyncClient(_server.url, token, door=door, allow_insecure=_server.allow_insecure)
     except InvalidInput as error:
         rule = error.rule.replace("allow_insecure=True", "--allow-insecure")
-        raise InvalidInput(_WORDS.get(error.field, error.field), rule) from None
-    async with made as client:
+        raise InvalidInput(_OPTIONS.get(error.field, error.field), rule) from None
+    async with created as client:
         yield client
 
 
 @asynccontextmanager
-async def _desk() -> AsyncIterator[Backend]:
+async def _backend() -> AsyncIterator[Backend]:
     if _server is not None:
         from laneway.cli.backends.server import ServerBackend
 
@@ -153,18 +153,18 @@ async def _desk() -> AsyncIterator[Backend]:
 
 
 def run(verb: Callable[[Backend], Awaitable[T]]) -> T:
-    """Runs one verb, in the database or by the server."""
+    """Run one verb, on the database or through the server."""
     import asyncio
 
     async def once() -> T:
-        async with _desk() as backend:
+        async with _backend() as backend:
             return await verb(backend)
 
     return asyncio.run(once())
 
 
-def run_here(verb: Callable[[Database], Awaitable[T]]) -> T:
-    """Runs one verb that no server does."""
+def run_on_database(verb: Callable[[Database], Awaitable[T]]) -> T:
+    """Run one verb that needs a database."""
     import asyncio
 
     async def once() -> T:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laneway.cli import inputs, session
-from laneway.cli.filter_options import Chosen, filtered, say_unknown_lane
+from laneway.cli.filter_options import Chosen, filtered, note_unknown_lane
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from laneway.domain.job_type import PublishedType
     from laneway.domain.stats import Failures
 
-Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this job type.")]
-Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only of this lane.")]
+Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this job type.")]
+Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only this lane.")]
 
 
 @filtered
 def counts(chosen: Chosen, json: Json = False) -> None:
-    """Count the jobs in each state, up to some 10,000."""
+    """Count jobs per state, up to about 10,000."""
 
     async def verb(backend: Backend) -> list[StateCount]:
         counted = await backend.count_jobs(chosen.wanted)
         if not any(each.count for each in counted):
-            await say_unknown_lane(backend, chosen.options["lane"])
+            await note_unknown_lane(backend, chosen.options["lane"])
         return counted
 
     found = session.run(verb)
@@ -41,12 +41,12 @@ def counts(chosen: Chosen, json: Json = False) -> None:
 
 
 def types(lane: Lane = None, json: Json = False) -> None:
-    """Job types that workers have published; those that no live worker knows are told apart."""
+    """List published job types, and whether a live worker runs them."""
 
     async def verb(backend: Backend) -> list[PublishedType]:
         published = await backend.job_types(lane)
         if not published:
-            await say_unknown_lane(backend, lane)
+            await note_unknown_lane(backend, lane)
         return published
 
     found = session.run(verb)
@@ -64,16 +64,16 @@ def types(lane: Lane = None, json: Json = False) -> None:
 def publishers(
     job_type: Type = None,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Only applications that seem to be gone.")
+        bool, typer.Option("--stale", help="Only applications that look retired.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Applications and the job types they publish; the strictest policy of all is in force."""
+    """List applications and the job types they publish; the strictest policy applies."""
     found = session.run(lambda backend: backend.publishers(job_type, stale))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
-        note("no such application is known")
+        note("no application matches")
     else:
         from laneway.cli import stats_tables
 
@@ -82,19 +82,20 @@ def publishers(
 
 def forget_publisher(
     application: Annotated[
-        str, typer.Argument(metavar="APPLICATION", help="As `publishers` shows it.")
+        str,
+        typer.Argument(metavar="APPLICATION", help="The application, as `publishers` shows it."),
     ],
     job_type: Type = None,
     json: Json = False,
 ) -> None:
-    """Forget the policy of an application that is gone, for one job type or for all."""
-    forgotten = session.run(lambda backend: backend.forget_publisher(application, job_type))
+    """Delete what a retired application published, for one job type or for all."""
+    deleted = session.run(lambda backend: backend.forget_publisher(application, job_type))
     if json:
-        show_json({"application": application, "job_types": forgotten})
+        show_json({"application": application, "job_types": deleted})
         return
     note(
-        f"application {visible(application)}: forgotten for {visible(', '.join(forgotten))};"
-        " what others ask for is in force once their workers start again"
+        f"application {visible(application)}: deleted for {visible(', '.join(deleted))};"
+        " policies of other applications apply once their workers restart"
     )
 
 
@@ -105,17 +106,17 @@ def failures(
     ] = 3600.0,
     lane: Lane = None,
     job_type: Type = None,
-    limit: Annotated[int, typer.Option(metavar="N", help="At most this many, 1 to 200.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", help="At most N groups, 1 to 200.")] = 20,
     json: Json = False,
 ) -> None:
-    """What jobs failed of lately, by job type and error, the most frequent first."""
+    """List recent failures by job type and error, most frequent first."""
 
     async def verb(backend: Backend) -> Failures:
         failed = await backend.failures(
             window_s=int(window), lane=lane, job_type=job_type, limit=limit
         )
         if not failed.items:
-            await say_unknown_lane(backend, lane)
+            await note_unknown_lane(backend, lane)
         return failed
 
     found = session.run(verb)
@@ -123,10 +124,10 @@ def failures(
         show_json({"is_capped": found.is_capped, "items": [each.to_dict() for each in found.items]})
         return
     if not found.items:
-        note("no such job has failed in that time")
+        note("no matching job failed in this time")
     else:
         from laneway.cli import stats_tables
 
         show(stats_tables.failures(found.items))
     if found.is_capped:
-        note("more jobs have ended than were looked at: only the newest were")
+        note("too many jobs ended to check all: only the newest are counted")

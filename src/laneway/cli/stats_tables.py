@@ -1,4 +1,4 @@
-"""Counts, job types and failures as tables for people."""
+"""Tables of counts, job types and failures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def types(items: Iterable[PublishedType]) -> Table:
         right=("PRIORITY", "RETRIES", "TIMEOUT"),
     )  # fmt: skip
     for each in items:
-        known = Text("known", "green") if each.is_known else Text("none knows it", "yellow")
+        known = Text("live", "green") if each.is_known else Text("none", "yellow")
         table.add_row(
             visible(each.name),
             each.lane,

@@ -1,4 +1,4 @@
-"""Jobs, lanes and workers as tables for people."""
+"""Tables of jobs, lanes, workers, limits, schedules and changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STYLES = {
     "approved": "blue",
 }
 # Lanes that list no job types.
-_TAKES = {"default": "every other", "analysis": "analyses"}
+_TYPES_OF = {"default": "every other", "analysis": "analyses"}
 _BAR = 12
 _LONGEST_VALUE = 80
 
@@ -57,8 +57,8 @@ def _progress(progress: Progress | None) -> str:
         return ""
     percent = f"{progress.percent:.0f}%" if progress.percent is not None else ""
     counted = f"{progress.done:g}" if progress.done is not None and not percent else ""
-    told = (percent, counted, progress.stage, progress.message)
-    return visible(" ".join(part for part in told if part))
+    values = (percent, counted, progress.stage, progress.message)
+    return visible(" ".join(part for part in values if part))
 
 
 def jobs(items: Iterable[Job]) -> Table:
@@ -82,7 +82,7 @@ def jobs(items: Iterable[Job]) -> Table:
 
 
 def fields() -> Table:
-    """Names and values, one below the other."""
+    """A grid of names and values."""
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -90,7 +90,7 @@ def fields() -> Table:
 
 
 def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
-    """One job, field by field, what was said and decided about it, then its attempts."""
+    """Render one job field by field, its approval, then its attempts."""
     grid = fields()
     for name, value in shown.to_dict().items():
         if name in ("attempts", "error", "label") or value in (None, [], ""):
@@ -100,9 +100,9 @@ def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
         if name == "status":
             grid.add_row(name, _label_and_status(shown))
         elif name == "progress":
-            # A report without values only says that the work moves.
-            if words := _progress(shown.progress):
-                grid.add_row(name, words)
+            # A report without values only counts as progress.
+            if text := _progress(shown.progress):
+                grid.add_row(name, text)
         else:
             text = value if isinstance(value, str) else to_json(value)
             grid.add_row(name, visible(text))
@@ -116,7 +116,7 @@ def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
 
 
 def attempts(items: Iterable[Attempt]) -> RenderableType:
-    """How each attempt ended, and what it logged."""
+    """Render the outcome and the log of each attempt."""
     return Group(*(part for each in items for part in _attempt(each)))
 
 
@@ -152,7 +152,7 @@ def lanes(items: Iterable[LaneStatus]) -> Table:
     for each in items:
         lane = each.lane
         bound = "∞" if lane.max_slots is None else str(lane.max_slots)
-        types = ", ".join(lane.job_types) or _TAKES.get(lane.name, "-")
+        types = ", ".join(lane.job_types) or _TYPES_OF.get(lane.name, "-")
         table.add_row(
             lane.name,
             f"{each.slots_used}/{bound}",
@@ -182,7 +182,7 @@ def active(items: Iterable[ActiveJob]) -> Table:
     for each in items:
         progress = active_progress(each)
         percent = progress.percent if progress else None
-        asked = "cancel requested " if each.cancel_requested_at else ""
+        cancelling = "cancel requested " if each.cancel_requested_at else ""
         table.add_row(
             each.lane,
             str(each.id),
@@ -191,7 +191,7 @@ def active(items: Iterable[ActiveJob]) -> Table:
             seconds(float(each.held_s)),
             visible(each.worker or each.worker_id),
             ProgressBar(total=100, completed=percent, width=_BAR) if percent is not None else "",
-            f"{asked}{_progress(progress)}",
+            f"{cancelling}{_progress(progress)}",
         )
     return table
 
@@ -225,20 +225,20 @@ def _megabytes(count: int | None) -> str:
 
 
 def _worker_state(each: WorkerRow) -> Text:
-    told = []
+    states = []
     if each.is_stopping:
-        told.append(Text("stopping", "yellow"))
+        states.append(Text("stopping", "yellow"))
     if each.state == "dead":
-        told.append(Text(f"dead, last seen {_ago(each.seen_at)} ago", "red"))
+        states.append(Text(f"dead, last seen {_ago(each.seen_at)} ago", "red"))
     if each.drain_requested_at is not None:
-        told.append(Text(f"drained by {visible(each.drain_requested_by or '-')}", "yellow"))
+        states.append(Text(f"drained by {visible(each.drain_requested_by or '-')}", "yellow"))
     if each.is_leader:
-        told.append(Text("leader", "magenta"))
-    return Text(", ").join(told)
+        states.append(Text("leader", "magenta"))
+    return Text(", ").join(states)
 
 
 def overview(seen: Overview) -> RenderableType:
-    """Lanes, active jobs and live workers, one below the other."""
+    """Render lanes, active jobs and live workers."""
     parts: list[RenderableType] = []
     if seen.gate.paused:
         by = f" by {visible(seen.gate.paused_by)}" if seen.gate.paused_by else ""
@@ -286,16 +286,16 @@ def changes(items: Iterable[Change]) -> Table:
 
 
 def difference(change: Change) -> str:
-    """What a change did, on one line."""
-    return visible(_told(change.differences) or change.verb)
+    """Describe a change on one line."""
+    return visible(_describe(change.differences) or change.verb)
 
 
-def _told(differing: Mapping[str, tuple[object, object]]) -> str:
-    told = (f"{name} {_short(old)} → {_short(new)}" for name, (old, new) in differing.items())
-    return ", ".join(told)
+def _describe(differing: Mapping[str, tuple[object, object]]) -> str:
+    changed = (f"{name} {_short(old)} → {_short(new)}" for name, (old, new) in differing.items())
+    return ", ".join(changed)
 
 
-def acts(items: Iterable[AuditEntry]) -> Table:
+def audit_entries(items: Iterable[AuditEntry]) -> Table:
     table = columns(
         "ID", "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", "CLAIMED", right=("ID",)
     )
@@ -307,18 +307,18 @@ def acts(items: Iterable[AuditEntry]) -> Table:
             each.door,
             visible(each.action) + ("" if each.outcome == "done" else f" ({each.outcome})"),
             visible(each.name or "-"),
-            _deed(each),
+            _effect(each),
             ", ".join(each.claimed) or "-",
         )
     return table
 
 
-def _deed(act: AuditEntry) -> str:
-    """What an act did, on one line."""
-    state = act.after if act.before is None else act.before
-    if act.before is not None and act.after is not None:
-        told = differences(act.before, act.after)
-        return visible(_told(told)) if told else "-"
+def _effect(entry: AuditEntry) -> str:
+    """Describe the effect of an audit entry on one line."""
+    state = entry.after if entry.before is None else entry.before
+    if entry.before is not None and entry.after is not None:
+        changed = differences(entry.before, entry.after)
+        return visible(_describe(changed)) if changed else "-"
     return "-" if state is None else visible(_short(state))
 
 
@@ -362,7 +362,7 @@ def schedules(items: Iterable[Schedule]) -> Table:
 
 
 def schedule(shown: Schedule) -> Table:
-    """One schedule, field by field."""
+    """Render one schedule field by field."""
     from laneway.domain import cron
 
     grid = fields()
@@ -395,5 +395,5 @@ def _outcome(outcome: str) -> Text:
 
 
 def _moment(at: datetime | None) -> str:
-    """A time of a schedule, which may have another zone than the terminal."""
+    """A time with its zone: a schedule's may differ from the terminal's."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "-"

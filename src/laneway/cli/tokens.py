@@ -16,7 +16,7 @@ from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
 
-app = group("Make and revoke the tokens that programs come with.")
+app = group("Create and revoke tokens.")
 
 _NEVER = "never"
 
@@ -28,35 +28,35 @@ def _life(text: str) -> float | str:
 @app.command()
 def create(
     principal: Annotated[
-        str, typer.Argument(metavar="PRINCIPAL", help="Whose it is, and whose roles it has.")
+        str, typer.Argument(metavar="PRINCIPAL", help="The owner, whose roles it has.")
     ],
-    name: Annotated[str, typer.Option(metavar="NAME", help="What it is for.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="Its purpose.")],
     permissions: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Only these of what its roles may do."),
+        typer.Option(metavar="A,B", help="Only these permissions of its roles."),
     ] = None,
     lanes: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only in these lanes; by default in all.")
+        str | None, typer.Option(metavar="A,B", help="Only in these lanes; all by default.")
     ] = None,
     job_types: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="A remote worker gets jobs of these types only."),
+        typer.Option(metavar="A,B", help="Remote workers receive only these job types."),
     ] = None,
     expires_in: Annotated[
         Any,
         typer.Option(
-            metavar="DURATION", parser=_life, help="When it ends: 90d by default; or `never`."
+            metavar="DURATION", parser=_life, help="Lifetime, 90d by default, or `never`."
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write it into a new file that only you can read, show nothing."
+            metavar="FILE", help="Write the token to a new private file instead of stdout."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a token and show it: this once, and never again."""
+    """Create a token and print it; it cannot be shown again."""
     from laneway.domain.access import TOKEN_LIFE_S
 
     narrowed = None if permissions is None else inputs.names(permissions)
@@ -64,7 +64,7 @@ def create(
     types = None if job_types is None else inputs.names(job_types)
     life = TOKEN_LIFE_S if expires_in is None else None if expires_in == _NEVER else expires_in
     with ExitStack() as stack:
-        # Before the token is made: one that cannot be written would be lost.
+        # Created before the token: a token that cannot be written would be lost.
         file = None if out is None else stack.enter_context(_private_file(out))
         made = session.run(
             lambda backend: backend.create_token(principal, name, narrowed, chosen, life, types)
@@ -75,7 +75,7 @@ def create(
         show_json({**made.token.to_dict(), **({} if out else {"token": made.secret})})
         return
     end = made.token.expires_at
-    until = f"until {end.astimezone():%Y-%m-%d %H:%M}" if end else "for ever"
+    until = f"until {end.astimezone():%Y-%m-%d %H:%M}" if end else "without expiry"
     if out is not None:
         note(f"token {made.token.id} of {visible(principal)}, {until}: written to {out}")
         return
@@ -85,7 +85,7 @@ def create(
 
 @contextmanager
 def _private_file(path: Path) -> Iterator[TextIO]:
-    """A new file for its owner only; it is gone again where the block fails."""
+    """Create a file readable only by its owner; delete it if the block fails."""
     from laneway.errors import InvalidInput
 
     try:
@@ -104,16 +104,16 @@ def _private_file(path: Path) -> Iterator[TextIO]:
 @app.command()
 def ls(
     principal: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only those of this principal.")
+        str | None, typer.Option(metavar="NAME", help="Only tokens of this principal.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the tokens without their secrets: whose, until when, last used when."""
+    """List tokens without their secrets: owner, expiry, last use."""
     found = session.run(lambda backend: backend.tokens(principal))
     if json:
         show_json_lines(each.to_dict() for each in found)
     elif not found:
-        note("there are no tokens: `laneway tokens create PRINCIPAL --name …` makes one")
+        note("no tokens: create one with `laneway tokens create PRINCIPAL --name …`")
     else:
         from laneway.cli import access_tables
 
@@ -125,12 +125,12 @@ def revoke(
     token: Annotated[
         UUID,
         typer.Argument(
-            metavar="TOKEN", parser=inputs.record_id, help="A token's id, as `tokens ls` tells."
+            metavar="TOKEN", parser=inputs.record_id, help="The id of a token, from `tokens ls`."
         ),
     ],
     json: Json = False,
 ) -> None:
-    """End a token's power for good, everywhere within five seconds."""
+    """Revoke a token for good; every server refuses it within five seconds."""
     gone = session.run(lambda backend: backend.revoke_token(token))
     if json:
         show_json(gone.to_dict())

@@ -1,4 +1,4 @@
-"""Following one job to its end: a progress bar for a person, JSON Lines for a program."""
+"""Follow one job until it ends, with a progress bar or as JSON Lines."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def outcome_code(job: Job) -> ExitCode:
 
 
 async def follow_as_json(backend: Backend, job_id: UUID, interval: float) -> Job:
-    """One line per change, without attempts, which are not read; answers the job as it ended."""
+    """Print a line per change, without attempts, and return the ended job."""
 
-    def tell(job: Job) -> None:
-        told = job.to_dict()
-        del told["attempts"]
-        show_json(told)
+    def show(job: Job) -> None:
+        fields = job.to_dict()
+        del fields["attempts"]
+        show_json(fields)
 
-    return await _follow(backend, job_id, interval, tell)
+    return await _follow(backend, job_id, interval, show)
 
 
 async def follow_quietly(backend: Backend, job_id: UUID, interval: float) -> Job:
-    """Answers the job as it ended."""
+    """Return the job once it has ended."""
     return await _follow(backend, job_id, interval, lambda job: None)
 
 
@@ -50,7 +50,7 @@ async def _follow(
 
 
 async def follow_with_bar(backend: Backend, job_id: UUID, interval: float) -> Job:
-    """A bar on stderr that moves; answers the job as it ended."""
+    """Show a progress bar on stderr and return the ended job."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     with Progress(
@@ -65,19 +65,19 @@ async def follow_with_bar(backend: Backend, job_id: UUID, interval: float) -> Jo
         task = bar.add_task("", total=None, message="")
 
         def draw(job: Job) -> None:
-            told = job.progress
-            words = (told.stage, told.message) if told else ()
+            progress = job.progress
+            parts = (progress.stage, progress.message) if progress else ()
             bar.update(
                 task,
                 description=f"{visible(job.job_type)} {job.label}",
-                total=told.total if told else None,
-                completed=(told.done or 0) if told else 0,
-                message=visible(" ".join(word for word in words if word)),
+                total=progress.total if progress else None,
+                completed=(progress.done or 0) if progress else 0,
+                message=visible(" ".join(part for part in parts if part)),
             )
 
         return await _follow(backend, job_id, interval, draw)
 
 
-def say_outcome(job: Job) -> None:
-    """The end in one line, on stderr."""
+def note_outcome(job: Job) -> None:
+    """Print the outcome on stderr."""
     note(f"job {job.id} {job.status.value}{visible(job.why_ended)}")

@@ -23,7 +23,7 @@ from laneway.cli.worker_options import (
     Processes,
     Slots,
     Threads,
-    log_as,
+    set_log_format,
 )
 
 
@@ -48,7 +48,7 @@ def worker(
     """Run jobs with the handlers of APP until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.app.laneway import run_worker
 
-    log_as(log_format)
+    set_log_format(log_format)
     code = run_worker(
         app,
         lanes=inputs.names(lanes) if lanes is not None else None,
@@ -67,22 +67,24 @@ def worker(
 
 
 def demo(
-    once: Annotated[bool, typer.Option("--once", help="Run to the end, sum up and exit.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run to the end, print a summary and exit.")
+    ] = False,
 ) -> None:
-    """See it work: embedded PostgreSQL, a worker and a sample workload."""
+    """Run a demo: embedded PostgreSQL, workers and a sample workload."""
     from laneway.demo import run_demo
 
     raise typer.Exit(run_demo(once, color=may_color()))
 
 
 def bench() -> None:
-    """Say how to measure Laneway on this machine."""
+    """Print the command that benchmarks Laneway on this machine."""
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "Makefile").is_file() and (checkout / "bench").is_dir():
         line(f"make -C {checkout} bench")
         return
     raise fail(
         "the benchmarks are part of the source repository, not of the installed package: "
-        "run `make bench` in a checkout of it",
+        "run `make bench` in a checkout",
         ExitCode.FAILED,
     )

@@ -1,4 +1,4 @@
-"""What `laneway worker` and `laneway remote-worker` can both be told."""
+"""Options that `laneway worker` and `laneway remote-worker` share."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ import typer
 from laneway.cli import inputs
 
 
-def log_form(text: str) -> str:
-    """text or json."""
+def log_format(text: str) -> str:
+    """Parse `text` or `json`."""
     if text not in ("text", "json"):
         raise typer.BadParameter("must be text or json")
     return text
 
 
-def log_as(form: str | None) -> None:
-    """Sets it for the whole process tree, which reads it from its environment."""
-    if form is not None:
-        os.environ["LANEWAY_LOG_FORMAT"] = form
+def set_log_format(value: str | None) -> None:
+    """Set the log format of the whole process tree, which reads it from the environment."""
+    if value is not None:
+        os.environ["LANEWAY_LOG_FORMAT"] = value
 
 
 def _number(setting: str, help_text: str, *, least: int = 1, most: int | None = None) -> Any:
-    """An option for a whole number that a setting of the environment gives too."""
+    """An option for a whole number that an environment variable can set too."""
     return typer.Option(min=least, max=most, envvar=f"LANEWAY_{setting}", help=help_text)
 
 
 App = Annotated[
     str,
-    typer.Argument(
-        metavar="APP", help="Where the handlers are: module:name, or module for its `lw`."
-    ),
+    typer.Argument(metavar="APP", help="The application: module:name, or module for its `lw`."),
 ]
 Processes = Annotated[
     int | None,
     _number("WORKER_PROCESSES", "Worker processes to run, under a supervisor that restarts them."),
 ]
 Concurrency = Annotated[int | None, _number("CONCURRENCY", "Async jobs a process runs at once.")]
-Threads = Annotated[int | None, _number("THREADS", "Threads for plain handlers.")]
-Children = Annotated[int | None, _number("CHILDREN", "Children for isolated handlers.", least=0)]
+Threads = Annotated[int | None, _number("THREADS", "Threads for plain `def` handlers.")]
+Children = Annotated[
+    int | None, _number("CHILDREN", "Child processes for isolated handlers.", least=0)
+]
 Slots = Annotated[
     int | None,
-    _number("SLOTS", "Jobs a process runs at once, of all kinds together; 1: one at a time."),
+    _number("SLOTS", "Jobs a process runs at once, of all kinds; 1: one at a time."),
 ]
 MaxJobs = Annotated[
     int | None,
-    _number("MAX_JOBS", "Exit after so many jobs; a supervisor then starts a new process."),
+    _number("MAX_JOBS", "Exit after N jobs; a supervisor then starts a new process."),
 ]
 MaxJobsPerChild = Annotated[
     int | None,
     _number(
         "MAX_JOBS_PER_CHILD",
-        "Replace a child of isolated handlers after so many jobs; 1: a fresh one per job.",
+        "Replace a child process after N jobs; 1: a new one per job.",
     ),
 ]
 Name = Annotated[
@@ -61,7 +61,7 @@ Name = Annotated[
     typer.Option(
         metavar="NAME",
         envvar="LANEWAY_WORKER_NAME",
-        help="For people; by default host:pid. Several processes add -1, -2 ...",
+        help="Display name; host:pid by default. Several processes add -1, -2 …",
     ),
 ]
 Grace = Annotated[
@@ -70,14 +70,14 @@ Grace = Annotated[
         metavar="DURATION",
         parser=inputs.duration,
         envvar="LANEWAY_SHUTDOWN_GRACE",
-        help="Time for jobs to finish when stopping.",
+        help="Time for running jobs to finish at shutdown.",
     ),
 ]
 MetricsPort = Annotated[
     int | None,
     _number(
         "METRICS_PORT",
-        "Tell Prometheus the metrics of this process there; each process takes the next.",
+        "Serve Prometheus metrics on this port; each further process uses the next.",
         least=0,
         most=65535,
     ),
@@ -86,8 +86,8 @@ LogFormat = Annotated[
     str | None,
     typer.Option(
         metavar="text|json",
-        parser=log_form,
+        parser=log_format,
         envvar="LANEWAY_LOG_FORMAT",
-        help="How log lines are written.",
+        help="Format of log lines.",
     ),
 ]

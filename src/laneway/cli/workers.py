@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from laneway.cli.session import Backend
     from laneway.domain.overview import WorkerRow
 
-admin = group("What operators look at.")
+admin = group("Commands for operators.")
 app = group("Slots, lanes, active jobs and live workers.")
 admin.add_typer(app, name="workers")
 
-Worker = Annotated[str, typer.Argument(metavar="WORKER", help="Its name, or its id in full.")]
+Worker = Annotated[str, typer.Argument(metavar="WORKER", help="The worker's name or full id.")]
 
 
 @app.callback(invoke_without_command=True, no_args_is_help=False)
 def workers(ctx: typer.Context, json: Json = False) -> None:
-    """Slot overview, lane summary, active jobs and live workers."""
+    """Show slots, lanes, active jobs and live workers."""
     if ctx.invoked_subcommand is None:
         _show_overview(json)
 
 
 @app.command("lanes")
 def lanes_(json: Json = False) -> None:
-    """Lanes: configuration, utilization, depth and oldest wait."""
+    """List lanes with configuration, utilization, depth and oldest wait."""
     found = session.run(lambda backend: backend.lanes())
     if json:
         show_json_lines(each.to_dict() for each in found)
@@ -51,12 +51,12 @@ admin.command()(stats.failures)
 
 @app.command()
 def drain(worker: Worker, json: Json = False) -> None:
-    """Let one worker claim nothing more, until it is resumed or ends; what it runs finishes."""
+    """Stop one worker from claiming until it is resumed; its running jobs finish."""
 
     async def verb(backend: Backend) -> WorkerRow:
-        return await backend.drain_worker(await _named(backend, worker))
+        return await backend.drain_worker(await _find_worker(backend, worker))
 
-    _said(session.run(verb), "drained", json)
+    _show_result(session.run(verb), "drained", json)
 
 
 @app.command()
@@ -64,13 +64,13 @@ def resume(worker: Worker, json: Json = False) -> None:
     """Let a drained worker claim again."""
 
     async def verb(backend: Backend) -> WorkerRow:
-        return await backend.resume_worker(await _named(backend, worker))
+        return await backend.resume_worker(await _find_worker(backend, worker))
 
-    _said(session.run(verb), "resumed", json)
+    _show_result(session.run(verb), "resumed", json)
 
 
-async def _named(backend: Backend, worker: str) -> UUID:
-    """The worker of that id, or the live one of that name."""
+async def _find_worker(backend: Backend, worker: str) -> UUID:
+    """The id itself, or the id of the live worker with this name."""
     from uuid import UUID
 
     from laneway.domain.missing import hint
@@ -86,11 +86,13 @@ async def _named(backend: Backend, worker: str) -> UUID:
         raise NotFound(f"no live worker {visible(worker)}; {hint('worker', worker, names)}")
     if len(found) > 1:
         ids = ", ".join(map(str, found))
-        raise Refused(f"{len(found)} live workers are named {visible(worker)}: say which of {ids}")
+        raise Refused(
+            f"{len(found)} live workers are named {visible(worker)}: use one of the ids {ids}"
+        )
     return found[0]
 
 
-def _said(worker: WorkerRow, done: str, json: bool) -> None:
+def _show_result(worker: WorkerRow, done: str, json: bool) -> None:
     if json:
         from laneway.domain.overview import worker_to_dict
 
@@ -103,12 +105,14 @@ def _said(worker: WorkerRow, done: str, json: bool) -> None:
 def top(
     interval: Annotated[
         float,
-        typer.Option(metavar="DURATION", parser=inputs.duration, help="Time between two looks."),
+        typer.Option(
+            metavar="DURATION", parser=inputs.duration, help="Time between two refreshes."
+        ),
     ] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
     json: Json = False,
 ) -> None:
-    """Watch lanes, slots, active jobs and workers, live."""
+    """Watch lanes, slots, active jobs and workers live."""
     if once or json or not output.is_terminal():
         _show_overview(json)
         return
