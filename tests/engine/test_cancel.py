@@ -83,7 +83,7 @@ async def test_a_running_job_is_cancelled_by_notification(
     assert [(r.levelname, r.getMessage()) for r in caplog.records if "attempt" in r.msg] == [
         (
             "INFO",
-            f"{isolation}_wait {job.id}: attempt 1 was asked to stop: the job is to be cancelled",
+            f"{isolation}_wait {job.id}: attempt 1 was asked to stop: the job is being cancelled",
         )
     ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from laneway import Cancel, Context, Retry, RetryPolicy, Snooze
 from laneway.domain.claim import Claim
-from laneway.engine.lease import failure_log
+from laneway.engine.lease import attempt_log
 from laneway.engine.process import log_throttle
 from laneway.engine.registry import make_handler
 from laneway.engine.run.attempt import Run
@@ -38,10 +38,10 @@ async def test_each_failed_attempt_is_told_with_what_becomes_of_its_job(
     await shop.ended(job)
     await until(lambda: len(said(caplog)) == 3)
     shown = "ValueError: two lines \\x1b[31m" + "x" * 5000
-    short = shown[: failure_log.LONGEST] + "…"
+    short = shown[: attempt_log.LONGEST] + "…"
     assert said(caplog) == [
-        (logging.WARNING, f"mail {job.id}: attempt 1 failed: {short}; again in 0.05 s"),
-        (logging.WARNING, f"mail {job.id}: attempt 2 failed: Retry: busy; again in 0.01 s"),
+        (logging.WARNING, f"mail {job.id}: attempt 1 failed: {short}; retry in 0.05 s"),
+        (logging.WARNING, f"mail {job.id}: attempt 2 failed: Retry: busy; retry in 0.01 s"),
         (logging.ERROR, f"mail {job.id}: attempt 3 failed: {short}; the job has failed"),
     ]
 
@@ -84,7 +84,7 @@ async def test_many_failures_are_counted_instead_of_told_one_by_one(
     told = [text for _, text in said(caplog)]
     assert sum("attempt 1 failed" in text and text.startswith("mail") for text in told) == 10
     assert sum(text.startswith("rare") for text in told) == 1
-    last = "mail: 990 more attempts failed, 990 of them for good, the last by ValueError: no"
+    last = "mail: 990 more attempts failed, 990 of them for good; last error: ValueError: no"
     assert told[-1] == last
 
 
@@ -95,7 +95,7 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
 
     async def fn(ctx: Context) -> None: ...
 
-    told = failure_log.FailureLog()
+    told = attempt_log.FailureLog()
 
     def fail(many: int, status: str, then: str | None = None) -> int:
         caplog.clear()

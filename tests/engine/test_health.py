@@ -108,7 +108,7 @@ async def test_health_names_a_loop_that_does_not_turn() -> None:
         await asyncio.sleep(0.02)
         code, said = await asked(port, "/healthz")
         assert code == 503
-        assert "has not turned" in said["reason"]
+        assert "has been blocked" in said["reason"]
 
 
 async def test_nothing_is_answered_before_the_routes_are_known() -> None:

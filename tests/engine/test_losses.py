@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
-from laneway.engine.lease.loss_log import LossLog
+from laneway.engine.lease.attempt_log import LossLog
 from laneway.engine.process import log_throttle
 
 

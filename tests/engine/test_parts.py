@@ -141,7 +141,7 @@ def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
     now += 1.0
     warnings.warn("claimer", "away")
     told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert told == ["claimer: away", "poller: away", "claimer: away (and 49 times more)"]
+    assert told == ["claimer: away", "poller: away", "claimer: away (and 49 more times)"]
     assert [r.getMessage() for r in caplog.records].count("claimer: works again") == 1
 
 

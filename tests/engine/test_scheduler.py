@@ -410,7 +410,7 @@ def leaves() -> bool:
     [
         (raises, "ValueError: it\\u0000broke"),
         (leaves, "RuntimeError: SystemExit: 3"),
-        (lambda: None, "TypeError: answered NoneType, not True or False"),
+        (lambda: None, "TypeError: returned NoneType, not True or False"),
     ],
 )
 async def test_five_failures_in_a_row_disable_with_the_reason(
@@ -555,7 +555,7 @@ async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(shop: Wo
 async def test_a_declaration_that_breaks_a_rule_is_refused(shop: Workshop) -> None:
     with pytest.raises(ConfigError, match="schedule 'x': cron: "):
         shop.lw.schedule("x", "t", cron="99 * * * *")
-    with pytest.raises(ConfigError, match=r"check 'x': .*takes nothing"):
+    with pytest.raises(ConfigError, match=r"check 'x': .*must take no argument"):
         shop.lw.check("x")(lambda a, b: True)
     shop.lw.schedule("x", "t", cron="@daily")
     with pytest.raises(ConfigError, match="there is one already"):

@@ -239,7 +239,7 @@ async def test_a_heartbeat_tells_the_superseded_handler_to_stop_and_the_log_why(
     await until(lambda: schedule.first == ["stopped"], timeout=60)
     await schedule.stands(submitted)
     assert taken_away(caplog) == [
-        f"job {submitted.id}: attempt 1 was taken away: the job was taken back, or has ended"
+        f"job {submitted.id}: attempt 1 was taken away: the job was reclaimed or has ended"
     ]
 
 

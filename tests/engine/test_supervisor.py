@@ -182,7 +182,7 @@ import json, os, pathlib, signal, sys, uuid
 refused, starts, code = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 is_refused = refused.exists()
 if not is_refused:
-    out = int(os.environ["LANEWAY_LEASH"].split(",")[0])
+    out = int(os.environ["LANEWAY_SUPERVISOR_FDS"].split(",")[0])
     os.write(out, json.dumps({"worker": str(uuid.uuid4())}).encode() + b"\\n")
 with open(starts, "a") as file:
     file.write(f"{os.getpid()} {'refused' if is_refused else 'works'}\\n")
@@ -220,5 +220,5 @@ async def test_child_that_is_refused_ends_no_child_that_works(tmp_path: Path, co
             supervisor.terminate()
             _, said = supervisor.communicate()
     assert f"exit code {code}" in said
-    assert "the next try is in" in said
+    assert ": retry in" in said
     assert supervisor.returncode == 0

@@ -385,7 +385,7 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the
     await shop.result(one)
     assert list(server.results) == [one.job_id]
     assert [r.getMessage() for r in caplog.records if "attempt" in r.msg] == [
-        f"long {taken.job_id}: attempt 1 was taken away: the job was taken back, or has ended"
+        f"long {taken.job_id}: attempt 1 was taken away: the job was reclaimed or has ended"
     ]
 
 

@@ -34,7 +34,7 @@ def test_a_process_whose_port_is_taken_works_without_telling(
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match="metrics_port: cannot listen"):
             run_remote_worker(app, link, options=[], metrics_port=port)
-        os.environ["LANEWAY_LEASH"] = "0,0,0"
+        os.environ["LANEWAY_SUPERVISOR_FDS"] = "0,0,0"
         assert run_remote_worker(app, link, options=[], metrics_port=port) == 0
     assert "continues without serving metrics" in caplog.text
 

@@ -85,7 +85,7 @@ def run_remote_worker(
     given = {**sizes, "metrics_port": metrics_port}
     settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
-    is_supervised = "LANEWAY_LEASH" in os.environ
+    is_supervised = "LANEWAY_SUPERVISOR_FDS" in os.environ
     if settings.metrics_port is not None:
         from laneway.observability.metrics_endpoint import check_host
 

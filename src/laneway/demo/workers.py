@@ -119,7 +119,7 @@ class DemoWorkers:
                     pass_fds=(out_w, mark.fileno(), watched_r),
                     env={
                         **os.environ,
-                        "LANEWAY_LEASH": f"{out_w},{mark.fileno()},{watched_r}",
+                        "LANEWAY_SUPERVISOR_FDS": f"{out_w},{mark.fileno()},{watched_r}",
                     },
                     # Ctrl-C reaches only the demo, which then stops the workers.
                     start_new_session=True,

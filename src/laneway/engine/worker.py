@@ -32,7 +32,7 @@ from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import MOST, Completer
-from laneway.engine.lease.heartbeat import Heartbeat, renewed_in
+from laneway.engine.lease.heartbeat import Heartbeat, database_renewal
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
@@ -97,7 +97,7 @@ class Worker:
         rest = self.databases.rest
         self._peers = PeerWakeups(rest)
         self.capacity = Capacity.of(settings, self._max_jobs)
-        renewal = renewed_in(self._dsn, settings)
+        renewal = database_renewal(self._dsn, settings)
         self.heartbeat = Heartbeat(renewal, settings, warnings, self._on_heartbeat)
         settle = DatabaseAttemptStore(self.databases.settle)
         self.completer = Completer(settle, warnings, self._on_settled, self._batch_size)

@@ -1,4 +1,4 @@
-"""The leader's housekeeping: removes what has ended by policy, ends what is too old."""
+"""Retention, run by the leader: deletes finished jobs by policy and expires old ones."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ WALK_S: Final = 300.0
 SWEEP_S: Final = 60.0
 RECOUNT_S: Final = 30.0
 PRUNE_S: Final = 3600.0
-# Of its time a walk works a quarter and lets others work the rest.
+# After each step a walk pauses for three times as long as the step took.
 REST: Final = 3.0
 
 
 class RetentionService(Service):
-    """Runs in every worker process; each statement asks whether this one still leads.
+    """Runs in every worker process; each statement checks that this process still leads.
 
-    Two duties: a round of small ones at the watchdog's interval (ages, approvals, keys, what ended
-    in a handler's transaction), and a walk over all that has ended, a bounded step at a time.
+    It does short tasks at the watchdog's interval: expire old jobs and approvals, release what
+    handlers finished themselves. And it walks over all ended jobs in bounded steps.
     """
 
     name: ClassVar[str] = "retention"
@@ -55,18 +55,18 @@ class RetentionService(Service):
 
     @property
     def is_walking(self) -> bool:
-        """Whether a walk over what has ended is under way."""
+        """Whether a walk over the ended jobs is under way."""
         return self._place is not None
 
     async def run_once(self) -> float | None:
         term = self._watchdog.term
         if term is None:
-            # Another leads from here on; if this one does again, it begins at the beginning.
+            # Another process leads. If this one leads again, its walk starts from the beginning.
             self._place, self._walk_at = None, 0.0
             return self._not_leading
         now = time.monotonic()
         if now >= self._round_at:
-            if self._watchdog.has_duties and await self._tend(term):
+            if self._watchdog.has_duties and await self._run_short_tasks(term):
                 return 0
             self._round_at = time.monotonic() + self._interval
         if now >= self._sweep_at:
@@ -74,12 +74,12 @@ class RetentionService(Service):
             await self._database.run(retention.sweep_keys(term))
         if now >= self._recount_at:
             self._recount_at = now + RECOUNT_S
-            mended = await self._database.run(retention.recount_usage(term))
-            if mended:
-                log.warning("%s counters of slots and limits did not match: mended", mended)
+            corrected = await self._database.run(retention.recount_usage(term))
+            if corrected:
+                log.warning("corrected %s wrong counters of slots and limits", corrected)
         if now >= self._events_at:
-            # At once, too: what a dump brought from another cluster keeps streams from resuming.
-            await self._forget_events(term)
+            # Also right after the start: events of a restored dump keep streams from resuming.
+            await self._prune_events(term)
             self._events_at = now + SWEEP_S
         if now >= self._prune_at:
             if await self._database.run(retention.prune_records(term)) >= retention.PRUNE_BATCH:
@@ -89,8 +89,8 @@ class RetentionService(Service):
             return max(0.0, self._round_at - time.monotonic())
         return await self._walk(term)
 
-    async def _tend(self, term: LeaderTerm) -> bool:
-        """The small duties; whether there is more to do at once."""
+    async def _run_short_tasks(self, term: LeaderTerm) -> bool:
+        """Run the short tasks; return whether there is more to do now."""
         overaged = await self._database.run(retention.expire_overaged(term))
         if overaged.job_types:
             self._on_promoted(set(overaged.job_types))
@@ -100,7 +100,7 @@ class RetentionService(Service):
         self._watchdog.has_duties = is_more
         return is_more
 
-    async def _forget_events(self, term: LeaderTerm) -> None:
+    async def _prune_events(self, term: LeaderTerm) -> None:
         prune = retention.prune_events(term, self._keep_events)
         while await self._database.run(prune) >= retention.PRUNE_BATCH:
             pass

@@ -1,4 +1,4 @@
-"""Conditions of schedules: functions that say whether there is work to submit."""
+"""Checks of schedules: functions that decide whether a schedule submits its job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ScheduleCheck:
-    """A function without parameters, or with one: what `@lw.on_start` loaded."""
+    """A function without parameters, or with one for the resources of `@lw.on_start`."""
 
     name: str
     fn: Callable[..., Any]
@@ -29,9 +29,10 @@ class ScheduleCheck:
     wants_resources: bool
 
     async def ask(self, resources: SimpleNamespace, threads: Threads) -> bool:
-        """Its answer; what it raises, TimeoutError after its time, TypeError for a strange answer.
+        """Call the function and return its answer.
 
-        A plain function runs in a thread; one that outlives its time is left alone there.
+        Raises what it raises, TimeoutError after its timeout, TypeError for an answer that is not a
+        bool. A plain function runs in a thread, and is left running there after its timeout.
         """
         arguments = (resources,) if self.wants_resources else ()
         try:
@@ -45,15 +46,15 @@ class ScheduleCheck:
                 raise
             raise TimeoutError(f"no answer within {self.timeout:g} s") from None
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-            # It may end its own thread, not the worker.
+            # A check must not end the worker.
             raise RuntimeError(summary_of(error)) from None
         if not isinstance(answer, bool):
-            raise TypeError(f"answered {type(answer).__name__}, not True or False")
+            raise TypeError(f"returned {type(answer).__name__}, not True or False")
         return answer
 
 
 def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) -> ScheduleCheck:
-    """A check with what was said about it checked."""
+    """Make a check and validate its options."""
     try:
         check_check_name(name, "name")
         if not 0 < timeout <= LONGEST_S:
@@ -61,7 +62,7 @@ def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) ->
         parameters = inspect.signature(fn).parameters.values()
         needed = [each for each in parameters if each.default is each.empty]
         if len(needed) > 1:
-            raise InvalidInput("function", "takes nothing, or the resources")
+            raise InvalidInput("function", "must take no argument, or only the resources")
     except (InvalidInput, TypeError, ValueError) as error:
         raise ConfigError(f"check {name!r}: {error}") from error
     return ScheduleCheck(name, fn, float(timeout), bool(needed))
@@ -84,11 +85,11 @@ async def _in_thread(threads: Threads, fn: Callable[[], Any]) -> Any:
         try:
             answer = fn()
         except BaseException as raised:
-            # A future takes no StopIteration.
+            # A future refuses StopIteration.
             error = raised
             if issubclass(type(raised), StopIteration):
                 error = RuntimeError(summary_of(raised))
-        with contextlib.suppress(RuntimeError):  # nobody waits: the loop is gone
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, answer, error)
 
     threads.run(run)

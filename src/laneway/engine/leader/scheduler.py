@@ -1,7 +1,8 @@
-"""Submits the jobs of schedules: the leader those without a check, whoever knows it those with one.
+"""Submits the jobs of schedules.
 
-The database's clock says what is due; which slots that makes is worked out here; the database lets
-each slot have one outcome, and only by who may decide it.
+The leader serves schedules without a check; a schedule with a check is served by a worker that has
+the check's function. The database's clock decides what is due, and this module computes the slots.
+The database accepts one outcome per slot, and only from a process that may decide it.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ log = logging.getLogger("laneway")
 
 LONGEST_S = 30.0
 SHORTEST_S = 0.005
-# What goes wrong with one schedule is tried again no sooner.
+# The pause before a failed schedule is tried again.
 TROUBLE_S = 1.0
-# How much longer than its check may take a checker keeps the right to decide.
+# A process holds the right to decide a check for the check's timeout and this margin.
 MARGIN_S = 10.0
 NOTE_CHARS = 1000
 
 
 class Scheduler(Service):
-    """Runs in every worker process; asleep until something is due that it may serve."""
+    """Runs in every worker process; sleeps until a schedule that it may serve is due."""
 
     name: ClassVar[str] = "scheduler"
     longest_backoff_s: ClassVar[float] = 1.0
@@ -68,34 +69,34 @@ class Scheduler(Service):
         self._is_elected = False
 
     def elected(self) -> None:
-        """This process leads, or leads again: what is due may have changed unseen."""
+        """Look again: this process leads now, and due schedules may have changed before."""
         self._is_elected = True
         self.wake()
 
     async def run_once(self) -> float | None:
-        look = await self._database.run(store.find_due(self._holder, self._checks.keys()))
-        if self._is_elected and look.epoch is not None:
+        found = await self._database.run(store.find_due(self._holder, self._checks.keys()))
+        if self._is_elected and found.epoch is not None:
             is_replanned = await self._replan()
             self._is_elected = False
             if is_replanned:
                 return 0
         is_done = True
-        for due in look.due:
+        for due in found.due:
             if due.check_name is not None and (due.next_at or due.asked_at):
-                self._begin(due, look.now)
-            elif not await self._serve(due, look.now, look.epoch):
+                self._begin(due, found.now)
+            elif not await self._serve(due, found.now, found.epoch):
                 is_done = False
         if not is_done:
             return TROUBLE_S
-        if any(due.name not in self._checking for due in look.due):
-            # More may be due of the same, or of those that were not told.
+        if any(due.name not in self._checking for due in found.due):
+            # More slots of these, or schedules beyond the batch, may be due.
             return 0
-        if look.wait_s is not None and 0 < look.wait_s < LONGEST_S:
-            self._ring_in(look.wait_s)
+        if found.wait_s is not None and 0 < found.wait_s < LONGEST_S:
+            self._wake_in(found.wait_s)
         return LONGEST_S
 
     async def checked(self) -> None:
-        """Returns once no check runs here."""
+        """Wait until no check runs here."""
         while self._checking:
             await asyncio.wait(self._checking.values())
 
@@ -109,14 +110,14 @@ class Scheduler(Service):
         self._threads.close()
 
     async def resign(self) -> None:
-        """Stops for good and lets others run the checks at once."""
+        """Stop for good and release running checks, so that others run them at once."""
         is_checking = bool(self._checking)
         await self.cancel()
         if is_checking:
             await self._database.run(store.release_checks(self._holder))
 
-    def _ring_in(self, delay_s: float) -> None:
-        """To the point, where the loop's own delay is spread."""
+    def _wake_in(self, delay_s: float) -> None:
+        """Wake after exactly this delay; the service's own delays are jittered."""
         if self._alarm is not None:
             self._alarm.cancel()
         delay_s = max(SHORTEST_S, delay_s + 0.001)
@@ -125,26 +126,26 @@ class Scheduler(Service):
     # Without a check --------------------------------------------------------------------------
 
     async def _serve(self, due: Due, now: datetime, epoch: int | None) -> bool:
-        """Plans or fires one schedule; whether the next look may come at once."""
+        """Plan or fire one schedule; return whether the next look may come at once."""
         try:
             timing = await self._timing(due)
             if timing is None:
                 return False
             if due.next_at is None:
                 return await self._plan(due, timing, now)
-            turn = decide(timing, due.missed, due.catch_up, due.next_at, now, BATCH, due.last_at)
-            entries = [*_missed(turn), *(SlotEntry(s, "submitted", turn.note) for s in turn.slots)]
-            return await self._fire(due, entries, turn.next_at, epoch) == "fired"
+            plan = decide(timing, due.missed, due.catch_up, due.next_at, now, BATCH, due.last_at)
+            entries = [*_missed(plan), *(SlotEntry(s, "submitted", plan.note) for s in plan.slots)]
+            return await self._fire(due, entries, plan.next_at, epoch) == "fired"
         except DatabaseUnavailable:
             raise
         except Exception as error:
-            # One schedule must not keep the others from their turn.
+            # A failing schedule must not block the others.
             self._warnings.warn(f"schedule {due.name}", f"{type(error).__name__}: {error}")
             log.debug("schedule %s failed", due.name, exc_info=True)
             return False
 
     async def _timing(self, due: Due) -> Timing | None:
-        """When it comes round; a row that does not say so is disabled with the reason."""
+        """Parse the schedule's cron; disable the schedule if that fails."""
         try:
             return cron.parse(due.cron, due.timezone)
         except InvalidInput as error:
@@ -156,9 +157,9 @@ class Scheduler(Service):
             log.error("schedule %s: disabled: %s", due.name, reason)
 
     async def _replan(self) -> bool:
-        """Mends plans that were made while the database's clock was ahead; whether there were any.
+        """Correct plans made while the database's clock was ahead; return whether any were.
 
-        Slots that have had their turn keep it; the others have it when they come round.
+        Slots that already fired do not fire again. The others fire when they are due.
         """
         is_replanned = False
         for now, due in await self._database.run(store.find_ahead()):
@@ -171,10 +172,10 @@ class Scheduler(Service):
         return is_replanned
 
     async def _plan(self, due: Due, timing: Timing, now: datetime) -> bool:
-        # Should the clock have been set back: what had its turn has no second one.
+        # If the clock was set back, slots that already fired stay fired.
         next_at = cron.next_slot(timing, now)
         if next_at is None:
-            await self._stop(due, "cron: never comes round again")
+            await self._stop(due, "cron: has no further run")
             return False
         planned = await self._database.run(store.plan(due.name, due.seen, next_at))
         return planned is True
@@ -189,7 +190,7 @@ class Scheduler(Service):
         manual: bool = False,
         check_error: str | None = None,
     ) -> str:
-        """Records the slots; fired, or why not."""
+        """Record the slots; return fired, or the reason why not."""
         fired = await self._database.run(
             store.fire(
                 due, entries, next_at, self._holder, epoch, manual=manual, check_error=check_error
@@ -204,7 +205,7 @@ class Scheduler(Service):
     # With a check -----------------------------------------------------------------------------
 
     def _begin(self, due: Due, now: datetime) -> None:
-        """Starts a check beside the loop, so that a slow one keeps nobody waiting."""
+        """Start a check as a task, so that a slow check does not delay other schedules."""
         if due.name not in self._checking:
             task = asyncio.get_running_loop().create_task(
                 self._check(due, now), name=f"laneway check {due.name}"
@@ -222,35 +223,35 @@ class Scheduler(Service):
             await self._decide(due, now)
             self._warnings.resolved(cause)
         except Exception as error:
-            # Its right to decide lapses, and the slot has its turn again.
+            # Its right to decide lapses, and the slot is decided again.
             self._warnings.warn(cause, f"{type(error).__name__}: {error}")
             log.debug("the check of schedule %s failed", due.name, exc_info=True)
             await asyncio.sleep(TROUBLE_S)
 
     async def _decide(self, due: Due, now: datetime) -> None:
-        """Runs the check for one slot and records what came of it."""
+        """Run the check for one slot and record the outcome."""
         timing = await self._timing(due)
         check = self._checks.get(due.check_name or "")
         if timing is None or check is None:
             return
         lease_s = check.timeout + MARGIN_S
         if not await self._database.run(store.begin_check(due, self._holder, lease_s)):
-            # Another was quicker, or somebody changes it: no need to ask at once.
+            # Another process runs the check, or the schedule is being changed: wait a moment.
             await asyncio.sleep(TROUBLE_S)
             return
         if due.asked_at is not None:
-            turn = FirePlan((due.asked_at,), f"by {due.asked_by}", None, None, None)
+            plan = FirePlan((due.asked_at,), f"by {due.asked_by}", None, None, None)
         else:
-            # One at a time: what held a moment ago need not hold for the next.
+            # One slot at a time: the check may answer differently for the next.
             first = due.next_at or now
-            turn = decide(timing, due.missed, due.catch_up, first, now, 1, due.last_at)
-        outcome, note, error = "submitted", turn.note, None
-        if turn.slots:
-            outcome, note, error = await self._ask(check, turn.note)
-        entries = [*_missed(turn), *(SlotEntry(slot, outcome, note) for slot in turn.slots)]
+            plan = decide(timing, due.missed, due.catch_up, first, now, 1, due.last_at)
+        outcome, note, error = "submitted", plan.note, None
+        if plan.slots:
+            outcome, note, error = await self._ask(check, plan.note)
+        entries = [*_missed(plan), *(SlotEntry(slot, outcome, note) for slot in plan.slots)]
         for _ in range(int(MARGIN_S / TROUBLE_S)):
             answer = await self._fire(
-                due, entries, turn.next_at, None, manual=due.asked_at is not None, check_error=error
+                due, entries, plan.next_at, None, manual=due.asked_at is not None, check_error=error
             )
             if answer != "busy":
                 break
@@ -259,7 +260,7 @@ class Scheduler(Service):
     async def _ask(
         self, check: ScheduleCheck, note: str | None
     ) -> tuple[str, str | None, str | None]:
-        """Outcome and note of the slot, and how the check failed if it did."""
+        """The slot's outcome and note, and the check's error if it failed."""
         try:
             holds = await check.ask(self._resources, self._threads)
         except Exception as raised:
@@ -270,5 +271,5 @@ class Scheduler(Service):
         return "failed", f"check {check.name}: {error}", error
 
 
-def _missed(turn: FirePlan) -> list[SlotEntry]:
-    return [] if turn.missed_at is None else [SlotEntry(turn.missed_at, "missed", turn.missed)]
+def _missed(plan: FirePlan) -> list[SlotEntry]:
+    return [] if plan.missed_at is None else [SlotEntry(plan.missed_at, "missed", plan.missed)]

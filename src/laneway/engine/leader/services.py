@@ -1,4 +1,4 @@
-"""A server's part in leading: also without a worker of its own, somebody must end what is due."""
+"""The leader services of a server: with only remote workers, a server must be able to lead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from laneway.store.workers import WorkerInfo
 
 
 class LeaderServices:
-    """Watchdog, retention and scheduler; known under an id, so that status can name the leader."""
+    """Watchdog, retention and scheduler of a server, registered so that status can name it."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LeaderServices:
         on_work: Callable[[set[str]], None],
     ) -> None:
         self._database = database
-        # Known as a worker that runs no jobs itself.
+        # Registered as a worker that runs no jobs.
         self.info = WorkerInfo(
             id=server_id,
             name=name,
@@ -52,12 +52,12 @@ class LeaderServices:
         )
         self.watchdog = Watchdog(database, settings, warnings, server_id, on_work)
         self.retention = RetentionService(database, settings, warnings, self.watchdog, on_work)
-        # Checks are code of applications: schedules that have one are for their workers.
+        # Checks are application code, so workers serve the schedules that have one.
         self.scheduler = Scheduler(database, warnings, server_id, {}, SimpleNamespace(), on_work)
         self.watchdog.on_elected = self.scheduler.elected
 
     async def register(self) -> None:
-        """Makes the server known."""
+        """Add the server to the table of workers."""
         await self._database.run(workers.register(self.info))
 
     def start(self) -> None:
@@ -66,7 +66,7 @@ class LeaderServices:
         self.scheduler.start()
 
     async def resign(self) -> None:
-        """Lets another lead at once, and says goodbye."""
+        """Let another process lead at once, and mark this one as stopped."""
         await self.scheduler.resign()
         await self.watchdog.resign()
         await self._database.run(workers.stop(self.info.id))
@@ -77,7 +77,7 @@ class LeaderServices:
 
 
 class ServerLeadership:
-    """The duties in a process that has nothing else of the engine; `start`, then `stop`."""
+    """Runs LeaderServices in a process without a worker; `start`, then `stop`."""
 
     STOP_S = 2.0
 
@@ -101,7 +101,7 @@ class ServerLeadership:
             )
 
     async def start(self) -> None:
-        """Makes the process known and takes part; raises DatabaseUnavailable."""
+        """Register the process and start its services; raises DatabaseUnavailable."""
         try:
             await self._leader_services.register()
         except BaseException:
@@ -112,7 +112,7 @@ class ServerLeadership:
         self._leader_services.start()
 
     async def stop(self) -> None:
-        """Lets another lead at once, and disconnects."""
+        """Let another process lead at once, and disconnect."""
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(self.STOP_S):
                 await self._leader_services.resign()

@@ -1,4 +1,4 @@
-"""The leader's duty: takes back jobs whose worker fell silent or whose work stands still."""
+"""The watchdog, run by the leader: reclaims jobs of silent workers and jobs without progress."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from laneway.store.retention import LeaderTerm
 from laneway.store.workers import sweep
 
 SWEEP_S = 600.0
-# The soonest look after one that came a little early.
+# The shortest delay, for a look that came a little early.
 SHORTEST_S = 0.05
 
 
 class Lapse:
-    """Tells from one renewal to the next whether leadership may have lapsed in between.
+    """Decides at each renewal whether leadership may have lapsed since the last one.
 
-    So it has after an outage or a freeze, also where nobody else has led; and a clock of the
-    database that jumps makes other schedules due.
+    It may lapse in an outage or a freeze, even if no other process led meanwhile. A jump of the
+    database's clock counts too: it makes other schedules due.
     """
 
     JUMP_S: ClassVar[float] = 1.0
@@ -34,11 +34,11 @@ class Lapse:
         self._ttl_s = ttl_s
         self._at: float | None = None
         self._clock_s = 0.0
-        # Whether the database's clock has jumped before the last renewal.
+        # Whether the database's clock jumped before the last renewal.
         self.has_jumped = False
 
     def is_over(self, at: float, clock_s: float) -> bool:
-        """Whether it may have lapsed before this renewal, asked for at `at` of our own clock."""
+        """Whether leadership may have lapsed before this renewal, sent at local time `at`."""
         before, self._at = self._at, at
         clock_before_s, self._clock_s = self._clock_s, clock_s
         if before is None:
@@ -49,17 +49,17 @@ class Lapse:
 
 
 def _until(next_s: float | None, longest_s: float) -> float:
-    """The delay that ends as the next lapse comes, spread by a tenth as every delay is."""
+    """The delay until the next lapse, shortened because the service jitters it by a tenth."""
     if next_s is None:
         return longest_s
     return min(longest_s, max(SHORTEST_S, next_s * 0.95))
 
 
 class Watchdog(Service):
-    """Runs in every worker process; the database lets one of them act, in the same statement."""
+    """Runs in every worker process; its statement lets only the leader reclaim jobs."""
 
     name: ClassVar[str] = "watchdog"
-    # After an outage schedules wait for this and for the scheduler.
+    # Short, because schedules wait for it after an outage.
     longest_backoff_s: ClassVar[float] = 1.0
 
     def __init__(
@@ -80,15 +80,15 @@ class Watchdog(Service):
         self._lapse = Lapse(settings.leader_ttl)
         self.is_leader = False
         self.epoch: int | None = None
-        # Something waits for the leader's other duties, as of the last look.
+        # Whether the last look found work for retention.
         self.has_duties = False
-        # Called whenever what is due may have changed unseen: elected, leading again, or a jump of
-        # the database's clock, in each process.
+        # Called when due schedules may have changed unnoticed: this process was elected or leads
+        # again, or the database's clock jumped.
         self.on_elected: Callable[[], None] = lambda: None
 
     @property
     def term(self) -> LeaderTerm | None:
-        """What the leader's other duties show for their writes; None: another leads."""
+        """The proof of leadership for other writes of the leader; None if another leads."""
         return LeaderTerm(self._holder, self.epoch) if self.epoch is not None else None
 
     async def run_once(self) -> float | None:
@@ -116,9 +116,9 @@ class Watchdog(Service):
         return _until(answer.next_s, self._interval)
 
     async def resign(self) -> None:
-        """Stops for good and lets another lead at once."""
+        """Stop for good and let another process lead at once."""
         await self.cancel()
-        # Whatever the round that was broken off would have answered.
+        # The cancelled round may have left its own values.
         self.is_leader = False
         self.epoch = None
         PROCESS.leads(self._holder, None)

@@ -1,8 +1,8 @@
 """Keeps leases alive and writes results, fenced by the attempt.
 
-heartbeat.py, heartbeat_child.py, heartbeat_wire.py   renews leases from a separate process
+heartbeat.py, heartbeat_child.py, heartbeat_wire.py   renew leases from a separate process
 completer.py      writes outcomes in batches until each is accepted or refused
 reporter.py       writes progress, checkpoints and log lines
 attempt_store.py  the interface to the database or to a server
-failure_log.py, loss_log.py   log lines about failed and lost attempts
+attempt_log.py    log lines about failed and lost attempts
 """

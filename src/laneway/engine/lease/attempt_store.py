@@ -1,4 +1,4 @@
-"""What running work writes and reads about itself, wherever that is kept."""
+"""Reads and writes of running attempts: the interface, and its implementation by a database."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from laneway.store.steps import StepWrite
 
 
 class AttemptStore(Protocol):
-    """Every write names a Claim and is refused as fenced once another attempt runs.
+    """Fenced access to attempts: a write whose claim is superseded is refused as fenced.
 
-    DatabaseUnavailable: whether it was written is not known, and it may be said again.
+    After DatabaseUnavailable the write may or may not have happened. Repeating it is safe.
     """
 
-    # Whether handlers may end their jobs in transactions of their own.
+    # Whether handlers may end their jobs in their own transactions.
     @property
     def has_database(self) -> bool: ...
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
-        """Ends attempts; answers only what is not a plainly accepted finish."""
+        """End attempts; return the answers other than a plainly accepted finish."""
         ...
 
     async def report(
         self, reports: Sequence[Report], lines: Sequence[LogEntry]
     ) -> list[WriteResult]:
-        """Stores progress, checkpoints and log lines; answers those not plainly accepted."""
+        """Store progress, checkpoints and log lines; return the answers not plainly accepted."""
         ...
 
     async def read_steps(self, claim: Claim) -> dict[str, str]:
@@ -38,22 +38,22 @@ class AttemptStore(Protocol):
         ...
 
     async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
-        """Keeps a step's result; answers it as it will be read."""
+        """Store a step's result; return it as later attempts will read it."""
         ...
 
     async def acquire(
         self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
     ) -> LimitGrant:
-        """Lets the attempt hold each limit as often as wanted, all or none."""
+        """Acquire every limit up to the wanted count, or none."""
         ...
 
     async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
-        """Gives back what the attempt holds beyond that; answers given, fenced or busy."""
+        """Release holds beyond these counts; return given, fenced or busy."""
         ...
 
 
 class DatabaseAttemptStore:
-    """The database itself."""
+    """An AttemptStore over a direct database connection."""
 
     has_database: ClassVar[bool] = True
 

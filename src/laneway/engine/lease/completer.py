@@ -1,4 +1,4 @@
-"""Passes verdicts to the ledger in batches, again and again until each is accepted or fenced."""
+"""Writes verdicts in batches, and repeats each write until it is accepted or fenced."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from laneway.domain.text import visible
+from laneway.engine.lease.attempt_log import FailureLog
 from laneway.engine.lease.attempt_store import AttemptStore
-from laneway.engine.lease.failure_log import FailureLog
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt_outcomes import ROLLED_BACK
 from laneway.engine.service import Service
@@ -21,16 +21,16 @@ from laneway.store.leases import Verdict, WriteResult
 log = logging.getLogger("laneway")
 
 MOST = 1000
-# Smaller batches are not divided.
+# Batches are never made smaller than this.
 FEW = 100
-# Of results and errors that go together: the time of a statement grows faster than what it carries
-# (16 MB half a second, 256 MB half a minute), and all others wait behind it.
+# The size of results and errors in a batch. Statements slow down faster than they grow (16 MB takes
+# half a second, 256 MB half a minute), and all other outcomes wait meanwhile.
 MOST_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
 class Completer(Service):
-    """One batch is on its way at a time; what ends meanwhile goes with the next."""
+    """Sends one batch at a time; attempts that end meanwhile go into the next."""
 
     name: ClassVar[str] = "completer"
 
@@ -60,7 +60,7 @@ class Completer(Service):
         return len(self._pending) + len(self._busy) + self._in_flight
 
     async def flush(self, within_s: float) -> None:
-        """Gives the last verdicts a chance; what is not settled then lapses and is taken back."""
+        """Wait until all verdicts are settled; leases of the rest lapse and are reclaimed."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while self.backlog:
@@ -80,7 +80,7 @@ class Completer(Service):
         try:
             await self._settle(batch)
         except DatabaseUnavailable:
-            # The answer may be lost though the write was not: saying it again is answered alike.
+            # The write may have succeeded without its answer. A repeat gets the same answer.
             self._pending[:0] = batch
             raise
         finally:
@@ -114,10 +114,10 @@ class Completer(Service):
             answers = await self._settle_refused(batch[0], error)
         if any(v.may_be_finished for v in batch):
             answers = await self._confirm(batch, answers)
-            _tell_late(batch, answers)
+            _log_late_errors(batch, answers)
         busy = {(a.seq, a.attempt) for a in answers if a.answer == "busy"}
         if busy:
-            # Somebody holds these rows for a moment: with the next batch, but not at once.
+            # Another transaction locks these rows: retry them with the next batch, after a pause.
             self._busy += [v for v in batch if (v.claim.seq, v.claim.attempt) in busy]
             batch = [v for v in batch if (v.claim.seq, v.claim.attempt) not in busy]
             answers = [a for a in answers if a.answer != "busy"]
@@ -125,7 +125,10 @@ class Completer(Service):
         self._on_settled(batch, answers)
 
     async def _confirm(self, batch: list[Verdict], answers: list[WriteResult]) -> list[WriteResult]:
-        """What comes after a finish of the handler's own is void; what it held is given back."""
+        """Confirm attempts that finished in the handler's own transaction.
+
+        Their later verdict is void. The confirmation releases what the attempt held.
+        """
         fenced = {(a.seq, a.attempt) for a in answers if a.answer == "fenced"}
         ended = [
             v._replace(kind="confirm")
@@ -143,29 +146,29 @@ class Completer(Service):
     async def _settle_refused(self, verdict: Verdict, error: Exception) -> list[WriteResult]:
         refused = _refused(verdict, error)
         if verdict.error is None:
-            # The handler did its part, and nobody has noted a failure.
-            said = json.loads(refused.error or "{}")["message"]
-            self._warnings.warn("result", f"job {verdict.claim.job_id}: {visible(said)}")
+            # The handler succeeded, so the failure is not logged elsewhere.
+            message = json.loads(refused.error or "{}")["message"]
+            self._warnings.warn("result", f"job {verdict.claim.job_id}: {visible(message)}")
         try:
             return await self._store.settle([refused])
         except DatabaseUnavailable:
             raise
         except Exception as again:
-            # Once nobody renews its lease the watchdog takes it back: no job stays running.
+            # Its lease is no longer renewed, so the watchdog will reclaim the job.
             log.error("job %s cannot be ended, its lease will lapse: %s", verdict.claim, again)
             return [WriteResult(verdict.claim.seq, verdict.claim.attempt, "refused")]
 
 
-def _tell_late(batch: list[Verdict], answers: list[WriteResult]) -> None:
-    """Says what handlers raised after the end that they had given their jobs themselves."""
+def _log_late_errors(batch: list[Verdict], answers: list[WriteResult]) -> None:
+    """Log the errors that handlers raised after they finished their jobs themselves."""
     completed = {(a.seq, a.attempt) for a in answers if a.status == "completed"}
     for verdict in batch:
         pair = verdict.claim.seq, verdict.claim.attempt
         if verdict.may_be_finished and pair in completed and verdict.error is not None:
             error = json.loads(verdict.error)
             if error["type"] != ROLLED_BACK:
-                said = f"{error['type']}: {error['message']}"
-                log.warning("job %s raised after it finished: %s", verdict.claim.job_id, said)
+                text = f"{error['type']}: {error['message']}"
+                log.warning("job %s raised after it finished: %s", verdict.claim.job_id, text)
 
 
 def _refused(verdict: Verdict, error: Exception) -> Verdict:

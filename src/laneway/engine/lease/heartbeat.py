@@ -1,5 +1,7 @@
-"""Keeps leases alive from a process of its own, so that no handler can stop it: not by blocking
-the event loop, not by holding the GIL. This is the worker's side; heartbeat_child.py is the other.
+"""The worker's side of the heartbeat; heartbeat_child.py is the other side.
+
+A separate process renews the leases, so that a handler cannot stop renewals by blocking the event
+loop or holding the GIL.
 """
 
 from __future__ import annotations
@@ -27,30 +29,30 @@ from laneway.store.database import connection_options
 log = logging.getLogger("laneway")
 
 RESTART_S = 0.1
-# Until a child is ready the worker takes no job: one that hangs as it starts is replaced.
+# The worker claims nothing until a child is ready. A child not ready by then is replaced.
 READY_S = 20.0
 LONGEST_TICK_S = 0.5
-# A child that has not answered for so long is not claimed for, and then killed and replaced: before
-# half of the shortest lease is gone, but not sooner than a busy machine may take to answer.
-UNHEARD_S = 1.5
+# Without an answer for SILENT_S the worker stops claiming. After half of the shortest lease, within
+# FROZEN_S, it kills and replaces the child; a busy machine may need the lower bound to answer.
+SILENT_S = 1.5
 FROZEN_S = (2.0, 5.0)
 QUIT_S = 2.0
 
 
-def renewed_in(dsn: str, settings: Settings) -> dict[str, Any]:
-    """What the child needs to renew leases in a database."""
+def database_renewal(dsn: str, settings: Settings) -> dict[str, Any]:
+    """The settings with which the child renews leases in a database."""
     return {
         "dsn": dsn,
         "options": {
             **connection_options(dsn, settings, "heartbeat"),
-            # A dead peer must be noticed while there is still time to renew elsewhere.
+            # Detect a dead peer while there is still time to reconnect and renew.
             "tcp_user_timeout": 5_000,
         },
     }
 
 
 class Heartbeat(Service):
-    """Tells the child what to renew and hands on what it learns; starts it again if it dies."""
+    """Sends claims to the child and passes its answers on; restarts the child if it dies."""
 
     name: ClassVar[str] = "heartbeat"
     child: ClassVar[str] = "laneway.engine.lease.heartbeat_child"
@@ -74,42 +76,42 @@ class Heartbeat(Service):
         self._unanswered = 0
         self._is_up = False
         self._gets_through = True
-        # Until the first child was ready, or took too long.
+        # True until the first child is ready or is given up.
         self._is_starting = True
         self.on_frozen: Callable[[], None] = lambda: None
 
     @property
     def pid(self) -> int | None:
-        """The child's process id while there is one."""
+        """The process id of the child, if one runs."""
         return self._process.pid if self._process is not None else None
 
     @property
     def held(self) -> int:
-        """How many leases it renews."""
+        """The number of leases being renewed."""
         return len(self._held)
 
     @property
     def is_ready(self) -> bool:
-        """Whether what is claimed now would be renewed in time."""
+        """Whether leases claimed now would be renewed in time."""
         return self.is_answering and self._gets_through
 
     @property
     def trouble(self) -> str:
-        """Why it is not ready."""
+        """The reason why it is not ready."""
         return "the worker is starting" if self._is_starting else "heartbeats do not get through"
 
     @property
     def is_answering(self) -> bool:
-        """Whether the child lives and listens."""
-        return self._is_up and self._unheard_s <= UNHEARD_S
+        """Whether the child is alive and answers ticks."""
+        return self._is_up and self._silent_s <= SILENT_S
 
     @property
-    def _unheard_s(self) -> float:
-        # Counted in ticks: while a handler blocks the loop, no answer can be heard.
+    def _silent_s(self) -> float:
+        # Counted in ticks: while a handler blocks the loop, no answer can be read.
         return self._unanswered * self._tick_s
 
     def hold(self, claims: list[Claim], lease_s: float, age_s: float = 0.0) -> None:
-        """From now on renew these, before anybody runs them; `age_s` of the lease is gone."""
+        """Renew these from now on; `age_s` of the lease has already passed."""
         pairs = [(c.seq, c.attempt) for c in claims]
         self._held.update(dict.fromkeys(pairs, lease_s))
         self._send(self._pack(pairs, lease_s, age_s))
@@ -121,7 +123,7 @@ class Heartbeat(Service):
         self._send(pack(FORGET, pairs))
 
     def beat(self) -> None:
-        """Renew all now: somebody may have asked for a cancellation."""
+        """Renew all leases now, to learn of cancellation requests."""
         self._send(pack(BEAT))
 
     def _pack(self, pairs: list[Pair], lease_s: float, age_s: float = 0.0) -> bytes:
@@ -135,7 +137,7 @@ class Heartbeat(Service):
             self._writer.write(data)
 
     async def run_once(self) -> float | None:
-        """Runs one child until it ends; a child that ends by itself is replaced."""
+        """Run one child until it ends; the next round replaces it."""
         self._give_up_overdue()
         async with socket_pair() as (reader, writer, ours, theirs):
             process = self._spawn(theirs)
@@ -145,12 +147,12 @@ class Heartbeat(Service):
         ticking = loop.create_task(self._tick(process), name="laneway tick")
         awaiting = loop.call_later(READY_S, self._give_up_unready, process)
         try:
-            self._greet()
+            self._send_config()
             if self._is_stopping:
                 self._quit()
             with contextlib.suppress(ConnectionError):
                 async for line in reader:
-                    self._hear(*json.loads(line))
+                    self._handle(*json.loads(line))
         finally:
             ticking.cancel()
             awaiting.cancel()
@@ -170,7 +172,7 @@ class Heartbeat(Service):
             [sys.executable, "-m", self.child],
             stdin=theirs,
             stdout=theirs,
-            # Ctrl-C in a terminal is for the worker: leases are kept while it drains.
+            # Keep Ctrl-C from the child: it renews leases while the worker drains.
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
@@ -184,9 +186,9 @@ class Heartbeat(Service):
     async def _tick(self, process: Spawned) -> None:
         self._unanswered = 0
         while True:
-            if self._is_up and self._unheard_s > self._patience_s():
+            if self._is_up and self._silent_s > self._kill_after_s():
                 self._warnings.warn(
-                    "heartbeat", f"its process has not answered for {self._unheard_s:g} s: killed"
+                    "heartbeat", f"its process has not answered for {self._silent_s:g} s: killed"
                 )
                 process.kill()
                 self.on_frozen()
@@ -195,12 +197,12 @@ class Heartbeat(Service):
             self._send(pack(TICK))
             await asyncio.sleep(self._tick_s)
 
-    def _patience_s(self) -> float:
+    def _kill_after_s(self) -> float:
         shortest = min(self._held.values(), default=float("inf"))
         least, most = FROZEN_S
         return max(least, min(most, shortest / 2))
 
-    def _hear(self, kind: str, seq: int, attempt: int) -> None:
+    def _handle(self, kind: str, seq: int, attempt: int) -> None:
         match kind:
             case "ready":
                 self._is_starting = False
@@ -223,18 +225,18 @@ class Heartbeat(Service):
                 self._on_answer(seq, attempt, kind)
 
     def _give_up_overdue(self) -> None:
-        """While no child can be started nobody renews: what is over by our clock is lost."""
+        """Give up leases that ran out by the local clock while no child could be started."""
         if self._down_since is None:
             return
         gone_s = time.monotonic() - self._down_since
-        # The child may have died just before a renewal.
+        # The child may have died just before a renewal was due.
         left = 1 - self._settings.heartbeat_fraction
         for pair in [pair for pair, lease_s in self._held.items() if gone_s > lease_s * left]:
             self._drop(pair)
             self._on_answer(*pair, "lost")
 
-    def _greet(self) -> None:
-        """The connection goes through the pipe: others can read a command line."""
+    def _send_config(self) -> None:
+        """Send the DSN through the pipe: other users can read a command line."""
         config = {
             **self._renewal,
             "worker": os.getpid(),
@@ -254,7 +256,7 @@ class Heartbeat(Service):
             self._writer.close()
 
     async def stop(self) -> None:
-        """Ends the child, by force if it does not end when asked to."""
+        """End the child; kill it if it does not end when asked."""
         self._is_stopping = True
         process = self._process
         self._quit()

@@ -1,11 +1,13 @@
-"""The heartbeat process: reads claims from its input, renews them, tells what is not renewed.
+"""The heartbeat process: reads claims from its input, renews them, reports those not renewed.
 
-One thread reads, one beats, one watches the clock, one tells, one watches the worker's process. It
-ends with the worker: then nobody renews and the watchdog takes the jobs back. It does not rely on
-the end of its input: processes that a handler forked may hold the other side open. A lease that
-could not be renewed in time is lost by this process's own monotonic clock, whatever the database
-will say later, and also while a renewal hangs. A handler may block the worker for a while, but
-nothing is renewed for a worker that is stopped, or silent for longer than its `loop_timeout`.
+Five threads read the input, renew, watch for lost leases, write reports and watch the worker.
+
+The process ends with the worker; then the leases lapse and the watchdog reclaims the jobs. The end
+of its input is not enough to notice that: processes forked by a handler may hold it open.
+
+A lease not renewed in time is lost by the local monotonic clock, even while a renewal hangs and
+whatever the database answers later. A handler may block the worker for a while. But nothing is
+renewed for a worker that is stopped, or silent for longer than its `loop_timeout`.
 """
 
 from __future__ import annotations
@@ -33,20 +35,20 @@ FROZEN = frozenset("TtZXx")
 AGAIN_S = 0.2
 BROKEN, HUNG = 1, 3
 SHORTEST_S = 0.25
-# How long a renewal may take before the worker should claim no more.
+# While a renewal takes longer than this, the worker should not claim.
 SLOW_S = 3.0
 PROBE_S = 2.0
-# Longer than what ends by itself takes: statements and attempts to connect have their timeouts.
+# Longer than the timeouts of statements and connection attempts: such a renewal hangs.
 HANGS_S = 60.0
 ALIVE_S = 0.2
 
-# Renews pairs, held under these job ids if any, within so many seconds; answers those not plainly
+# Renews pairs (of these job ids, if any) within that many seconds; returns those not plainly
 # renewed.
 Renew: TypeAlias = Callable[[list[Pair], list[bytes], float], list[WriteResult]]
 
 
 class HeldLease(NamedTuple):
-    """When a lease is to be renewed, when it is lost, and how long it is."""
+    """A lease with the times when it is due and lost, and its length."""
 
     due_at: float
     lost_at: float
@@ -55,30 +57,30 @@ class HeldLease(NamedTuple):
 
 
 class LossReporter:
-    """Passes news to the worker; never makes the one who has them wait for it to listen."""
+    """Sends reports to the worker from its own thread, so that callers never block."""
 
     def __init__(self) -> None:
-        self._news: queue.SimpleQueue[list[object]] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[list[object]] = queue.SimpleQueue()
 
     def report(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
-        self._news.put([kind, seq, attempt])
+        self._reports.put([kind, seq, attempt])
 
     def run(self) -> None:
         while True:
-            sys.stdout.write(json.dumps(self._news.get()) + "\n")
-            if self._news.empty():
+            sys.stdout.write(json.dumps(self._reports.get()) + "\n")
+            if self._reports.empty():
                 sys.stdout.flush()
 
     def finish(self, within_s: float) -> None:
-        """Waits until all is told, or too long."""
+        """Wait until all reports are sent, at most `within_s`."""
         deadline = time.monotonic() + within_s
-        while not self._news.empty() and time.monotonic() < deadline:
+        while not self._reports.empty() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.05)
 
 
 class LeaseRenewer:
-    """The claims held, when each is due, and when each is lost."""
+    """Holds the leases, renews those that are due and gives up those that are lost."""
 
     def __init__(
         self,
@@ -88,12 +90,12 @@ class LeaseRenewer:
         silence_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ask = renew
+        self._renew_leases = renew
         self._clock = clock
         self._fraction = fraction
         self._reporter = reporter
         self._silence_s = silence_s
-        self._heard = self._clock()
+        self._last_tick = self._clock()
         self._held: dict[Pair, HeldLease] = {}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -101,11 +103,11 @@ class LeaseRenewer:
         self._asked: float | None = None
         self._is_well = True
 
-    # What the worker says ---------------------------------------------------------------------
+    # Messages of the worker -------------------------------------------------------------------
 
-    def hear(self) -> None:
-        """The worker's event loop turns."""
-        self._heard = self._clock()
+    def worker_ticked(self) -> None:
+        """Note that the worker's event loop is running."""
+        self._last_tick = self._clock()
 
     def hold(
         self,
@@ -140,7 +142,7 @@ class LeaseRenewer:
 
     @property
     def gets_through(self) -> bool:
-        """Whether renewals are answered, as far as is known."""
+        """Whether recent renewals were answered."""
         asked = self._asked
         return self._is_well and (asked is None or self._clock() - asked < SLOW_S)
 
@@ -152,7 +154,7 @@ class LeaseRenewer:
             self.renew(due)
 
     def due(self) -> list[Pair]:
-        """The leases to renew now: those that will be due soon go with those that are."""
+        """The leases to renew now, including those due soon."""
         with self._lock:
             return self._due()
 
@@ -165,15 +167,14 @@ class LeaseRenewer:
         ]
 
     def renew(self, pairs: list[Pair]) -> None:
-        """Renews these, and tells which of them are not ours any more or are to be cancelled."""
+        """Renew these, and report those that are fenced or have a cancellation request."""
         for start in range(0, len(pairs), CHUNK):
             self._renew(pairs[start : start + CHUNK])
 
     def _wait_for_due(self) -> list[Pair]:
-        """Sleeps until a lease is due.
+        """Sleep until a lease is due, or until a retry after a failure.
 
-        After a failure no longer than until another try: while nothing gets through, the worker
-        claims nothing, and nothing would become due.
+        While renewals fail the worker claims nothing, so it may be that nothing becomes due.
         """
         again_at = float("inf") if self._is_well else self._clock() + AGAIN_S
         with self._lock:
@@ -191,7 +192,7 @@ class LeaseRenewer:
     def _probe(self) -> None:
         self._asked = self._clock()
         try:
-            self._ask([], [], PROBE_S)
+            self._renew_leases([], [], PROBE_S)
         except LanewayError:
             return
         finally:
@@ -204,7 +205,7 @@ class LeaseRenewer:
             self._reporter.report("through")
 
     def _renew(self, pairs: list[Pair]) -> None:
-        if self._clock() - self._heard > self._silence_s or is_frozen(os.getppid()):
+        if self._clock() - self._last_tick > self._silence_s or is_frozen(os.getppid()):
             self._put_off(pairs, AGAIN_S)
             return
         with self._lock:
@@ -215,8 +216,8 @@ class LeaseRenewer:
             return
         self._asked = asked = self._clock()
         try:
-            # So that there is time for another try.
-            answers = self._ask(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
+            # Half of the time left, so that there is time for a retry.
+            answers = self._renew_leases(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
         except LanewayError as error:
             self._is_well = False
             self._reporter.report("trouble", str(error))
@@ -234,7 +235,7 @@ class LeaseRenewer:
                 if odd.get(pair) == "fenced":
                     del self._held[pair]
                 elif odd.get(pair) == "busy":
-                    # Still ours, and while somebody holds the row nobody can take it back.
+                    # The lease is still held: a locked row cannot be reclaimed.
                     lost_at = max(held.lost_at, asked + STILL_OURS_S)
                     self._held[pair] = held._replace(due_at=asked + BUSY_S, lost_at=lost_at)
                 else:
@@ -246,7 +247,7 @@ class LeaseRenewer:
                 self._reporter.report(answer, *pair)
 
     def _put_off(self, pairs: list[Pair], wait_s: float) -> None:
-        """Nobody renewed these: asks again soon, while they are not lost."""
+        """Make these due again after a pause; they stay held until they are lost."""
         due_at = self._clock() + wait_s
         with self._lock:
             for pair in pairs:
@@ -256,16 +257,16 @@ class LeaseRenewer:
     # Losing -----------------------------------------------------------------------------------
 
     def watch(self) -> None:
-        """Tells what is lost, in time, whatever the renewing thread is waiting for."""
+        """Report lost leases in time, even while the renewing thread is blocked."""
         while True:
             with self._lock:
                 first = min((h.lost_at for h in self._held.values()), default=float("inf"))
-            # Leases last 2 s or more, so a look per half second sees a new one in time.
+            # Leases last 2 s or more, so a check per half second notices a new one in time.
             time.sleep(min(0.5, max(0.01, first - self._clock())))
             self.give_up_lost()
 
     def give_up_lost(self) -> None:
-        """Lets go of leases that were not renewed in time, and tells the worker."""
+        """Give up leases that were not renewed in time, and report them."""
         now = self._clock()
         with self._lock:
             lost = {pair: h.lease_s for pair, h in self._held.items() if h.lost_at <= now}
@@ -276,13 +277,13 @@ class LeaseRenewer:
         asked = self._asked
         waited_s = 0.0 if asked is None else now - asked
         if waited_s > min(HANGS_S, min(lost.values(), default=float("inf")) / 2):
-            # The connection hangs; whoever is started in our place makes a new one.
+            # The connection hangs: exit, so that the next process opens a new one.
             self._reporter.finish(1.0)
             os._exit(HUNG)
 
 
 def is_frozen(pid: int) -> bool:
-    """Whether a process is stopped or dead, where the system tells."""
+    """Whether a process is stopped or dead; False where /proc does not exist."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] in FROZEN
@@ -292,7 +293,7 @@ def is_frozen(pid: int) -> bool:
 
 def by_statement(config: dict[str, Any]) -> Renew:
     """Renews in the database."""
-    # Not where there is none: the driver is half of what the process would load.
+    # Imported here: the driver is half of what the process loads, and not always needed.
     from laneway.store.sync_connection import SyncConnection
 
     session = SyncConnection(config["dsn"], config["options"])
@@ -304,12 +305,12 @@ def by_statement(config: dict[str, Any]) -> Renew:
 
 
 def watch_worker(pid: int) -> None:
-    """Ends this process with the worker, whoever holds a copy of the worker's pipes."""
+    """End this process with the worker, even if forks keep the worker's pipes open."""
     try:
         watched = os.pidfd_open(pid)
     except (AttributeError, OSError):
         watched = None
-    # It may have died before: then the number may be another's by now.
+    # If the worker died before, the pid may belong to another process now.
     if watched is not None and os.getppid() == pid:
         poll = select.poll()
         poll.register(watched, select.POLLIN)
@@ -320,7 +321,7 @@ def watch_worker(pid: int) -> None:
 
 
 def _or_end(work: Callable[[], None]) -> Callable[[], None]:
-    """A thread that breaks off must not leave a process behind that seems to be well."""
+    """Wrap a thread's work so that an exception ends the whole process."""
 
     def run() -> None:
         try:
@@ -333,8 +334,8 @@ def _or_end(work: Callable[[], None]) -> Callable[[], None]:
 
 
 def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
-    """Runs until the worker ends or says so; `make` gets what the worker sent first."""
-    # The worker decides when this process ends, not whoever signals its group.
+    """Run until the worker ends or sends QUIT; `make` gets the configuration sent first."""
+    # Only the worker ends this process, not a signal to its group.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     stream = sys.stdin.buffer
@@ -347,7 +348,7 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
     reporter.report("ready")
     while (message := receive(stream)) is not None:
         kind, pairs, lease_s, age_s, job_ids = message
-        renewer.hear()
+        renewer.worker_ticked()
         if kind in (HOLD, NAMED):
             renewer.hold(pairs, lease_s, age_s, job_ids)
         elif kind == FORGET:
@@ -358,7 +359,7 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
             reporter.report("alive", renewer.gets_through)
         elif kind == QUIT:
             break
-    # A beat may hang on a dead server; there is nothing to tidy up.
+    # Exit at once: a renewal may hang on a dead server, and there is nothing to clean up.
     os._exit(0)
 
 

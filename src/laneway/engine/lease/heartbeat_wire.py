@@ -1,4 +1,4 @@
-"""What a worker says to its heartbeat process: what to hold, to forget, and that it lives."""
+"""Messages from a worker to its heartbeat process."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import BinaryIO, NamedTuple
 Pair = tuple[int, int]
 
 HEAD = struct.Struct("<cIdd")
-# NAMED is HOLD by a worker whose claims are known elsewhere by their job ids, 16 bytes each.
-# TICK says that the worker's event loop turns, and is answered; QUIT ends the process. The end of
-# the stream alone does not: processes that a handler forked may hold the worker's side open.
+# NAMED is HOLD with job ids of 16 bytes each, for servers that know claims by their job ids. TICK
+# means that the worker's event loop is running, and is answered. QUIT ends the process. The end of
+# the stream is not enough: processes forked by a handler may hold the worker's side open.
 HOLD, NAMED, FORGET, BEAT, TICK, QUIT = b"+", b"=", b"-", b"!", b".", b"q"
 ID_BYTES = 16
 
 
 class HeartbeatMessage(NamedTuple):
-    """What to do with which pairs of seq and attempt, the lease and how much of it is gone."""
+    """A kind, the pairs of seq and attempt it is about, the lease and its age."""
 
     kind: bytes
     pairs: list[Pair]
@@ -34,14 +34,14 @@ def pack(
     age_s: float = 0.0,
     job_ids: Sequence[bytes] = (),
 ) -> bytes:
-    """One message: what, how many, the lease and its age, then the pairs, then ids if any."""
+    """Encode a message: kind, count, lease and age, then the pairs, then job ids if any."""
     numbers = array("q", (number for pair in pairs for number in pair))
     head = HEAD.pack(kind, len(numbers) // 2, lease_s, age_s)
     return head + numbers.tobytes() + b"".join(job_ids)
 
 
 def receive(stream: BinaryIO) -> HeartbeatMessage | None:
-    """The next message; None once the worker has closed the pipe or died in the middle of one."""
+    """Read the next message; None once the worker closed the pipe or died mid-message."""
     head = stream.read(HEAD.size)
     if len(head) < HEAD.size:
         return None

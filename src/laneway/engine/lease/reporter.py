@@ -1,4 +1,4 @@
-"""Sends progress, checkpoints and log lines of a process together, fenced."""
+"""Writes progress, checkpoints and log lines of all attempts of a process in fenced batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laneway.errors import DatabaseUnavailable, StaleAttempt
 from laneway.store.leases import LogEntry, Report, WriteResult
 
 MOST_LINES = 2000
-# Of checkpoints that go together, as of results (completer.py).
+# The size of checkpoints in a batch, for the same reason as in completer.py.
 MOST_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
@@ -33,14 +33,14 @@ Waiters = dict[Claim, list[asyncio.Future[None]]]
 
 
 def merged(old: Report, new: Report) -> Report:
-    """The newer report, with what only the older one said."""
-    said = {name: value for name, value in new._asdict().items() if value is not None}
-    return old._replace(**said)
+    """The newer report, completed with fields that only the older one has."""
+    changed = {name: value for name, value in new._asdict().items() if value is not None}
+    return old._replace(**changed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What goes together, and who waits for it."""
+    """Reports and log lines sent together, and the futures that wait for them."""
 
     reports: dict[Claim, Report]
     lines: list[_LogEntry]
@@ -69,12 +69,12 @@ class _Batch:
                 future.set_result(None)
             else:
                 future.set_exception(error)
-                # Nobody may be waiting any more; that is not worth a warning.
+                # Mark the exception as retrieved: the waiter may be gone.
                 future.exception()
 
 
 class Reporter(Service):
-    """The newest progress of a job wins, log lines all go; at once if asked, else now and then."""
+    """Stores the newest progress of each job and all log lines, per interval or on `flush`."""
 
     name: ClassVar[str] = "reporter"
 
@@ -105,11 +105,14 @@ class Reporter(Service):
         self._be_due_in(self._interval)
 
     def flush(self, claim: Claim) -> asyncio.Future[None]:
-        """Done when all reported of this claim so far is stored; StaleAttempt if it is fenced."""
+        """A future that is done when this claim's reports so far are stored.
+
+        It raises StaleAttempt if the claim is fenced.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(claim, []).append(future)
         if self._is_over:
-            self._let_go()
+            self._fail_waiters()
         else:
             self._be_due_in(0.0)
         return future
@@ -117,10 +120,10 @@ class Reporter(Service):
     async def cancel(self) -> None:
         await super().cancel()
         self._is_over = True
-        self._let_go()
+        self._fail_waiters()
 
-    def _let_go(self) -> None:
-        """A thread that waits for the last words of a stopped worker must not wait for ever."""
+    def _fail_waiters(self) -> None:
+        """Fail all waiters: a thread must not wait forever for a stopped worker."""
         left, self._waiters = _Batch({}, [], self._waiters), {}
         for claim in left.waiters:
             left.release(claim, StaleAttempt("the worker has stopped"))
@@ -136,7 +139,7 @@ class Reporter(Service):
             return None
         wait_s = self._due_at - time.monotonic()
         if wait_s > 0 and not self._is_stopping:
-            # Gathers what comes within the interval, unless somebody waits.
+            # Collect reports for the interval, unless one is waited for.
             return wait_s
         self._due_at = None
         batch = self._take()
@@ -147,14 +150,14 @@ class Reporter(Service):
             raise
         if self._lines or self._waiters:
             self._be_due_in(0.0)
-        # Whoever comes after this sets the alarm; what came meanwhile is looked at in a new round.
+        # Run another round at once: reports may have come during the write.
         return 0.0
 
     def _take(self) -> _Batch:
         reports = self._take_reports()
         lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
         waiters, self._waiters = self._waiters, {}
-        # Who has more than fits waits for the rest of it.
+        # A claim with more than fits waits until the rest is stored too.
         left = self._reports.keys() | {line.claim for line in self._lines}
         for claim in left & waiters.keys():
             self._waiters[claim] = waiters.pop(claim)
@@ -173,7 +176,7 @@ class Reporter(Service):
         return taken
 
     def _keep(self, batch: _Batch, delay_s: float) -> None:
-        """Puts back what was not stored, behind nothing and before what came since."""
+        """Put an unstored batch back, before everything that came since."""
         newer, self._reports = self._reports, dict(batch.reports)
         for claim, new in newer.items():
             self.report(claim, new)
@@ -195,7 +198,7 @@ class Reporter(Service):
         except Exception as error:
             claims = batch.claims
             if len(claims) > 1:
-                # What is not taken of one job must not take the others with it.
+                # Send each claim apart, so that one bad report does not fail the others.
                 for claim in claims:
                     await self._send(batch.of({claim}))
                 return
@@ -206,18 +209,18 @@ class Reporter(Service):
         self._deliver(batch, answers)
 
     def _deliver(self, batch: _Batch, answers: list[WriteResult]) -> None:
-        said = {(a.seq, a.attempt): a.answer for a in answers}
-        busy = {c for c in batch.claims if said.get((c.seq, c.attempt)) == "busy"}
+        by_pair = {(a.seq, a.attempt): a.answer for a in answers}
+        busy = {c for c in batch.claims if by_pair.get((c.seq, c.attempt)) == "busy"}
         for claim in batch.waiters.keys() - busy:
-            is_fenced = said.get((claim.seq, claim.attempt)) == "fenced"
+            is_fenced = by_pair.get((claim.seq, claim.attempt)) == "fenced"
             batch.release(claim, StaleAttempt(_over(claim)) if is_fenced else None)
         if busy:
-            # Somebody is writing these rows.
+            # Another transaction locks these rows: retry soon.
             self._keep(batch.of(busy), BUSY_S)
         loop = asyncio.get_running_loop()
         for answer in answers:
             if answer.answer != "busy":
-                # After those who wait have heard: StaleAttempt tells them more than a cancellation.
+                # After the waiters: StaleAttempt is more precise than a cancellation.
                 loop.call_soon(self._on_answer, answer)
 
 

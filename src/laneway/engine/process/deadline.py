@@ -1,8 +1,8 @@
-"""Ends a worker process that was told to stop and does not, whatever its handlers do.
+"""Ends a worker process that does not stop in time, whatever its handlers do.
 
-A handler may block the event loop, or leave behind what the interpreter waits for as it exits:
-processes of multiprocessing, threads, hooks. A thread that was there before any of them counts the
-time, first ends the processes, then this one.
+A handler may block the event loop, or leave behind what the interpreter waits for at exit:
+multiprocessing children, threads, hooks. A thread started before any handler waits for the
+deadline, kills those children, then exits.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ import sys
 import threading
 import time
 
-# After the grace: until processes that handlers started are killed, and until the worker exits.
+# After the grace: time until children of handlers are killed, and until the worker exits.
 CHILDREN_S = 3.0
 EXIT_S = 10.0
-# Once the worker has stopped: for what the interpreter does at its exit.
+# After the worker stopped: time for the interpreter's exit.
 LEAVE_S = 3.0
 NOT_STOPPED = 1
 
 
 class Deadline:
-    """Counts from the first call of `begin`; safe to call from a signal handler."""
+    """Starts at the first call of `begin`; safe to call from a signal handler."""
 
     def __init__(self) -> None:
-        self._orders: queue.SimpleQueue[tuple[float, float, int]] = queue.SimpleQueue()
+        self._deadlines: queue.SimpleQueue[tuple[float, float, int]] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="laneway deadline", daemon=True).start()
 
     def begin(self, grace_s: float) -> None:
-        """The worker was told to stop, or to hurry."""
-        self._order(grace_s + CHILDREN_S, grace_s + EXIT_S, NOT_STOPPED)
+        """Start the deadline of a worker that should stop; a later call can only shorten it."""
+        self._put(grace_s + CHILDREN_S, grace_s + EXIT_S, NOT_STOPPED)
 
     def leave(self, code: int) -> None:
-        """The worker has stopped: the process is to exit with this code."""
-        self._order(0.0, LEAVE_S, code)
+        """Exit soon with this code: the worker has stopped."""
+        self._put(0.0, LEAVE_S, code)
 
-    def _order(self, children_s: float, exit_s: float, code: int) -> None:
+    def _put(self, children_s: float, exit_s: float, code: int) -> None:
         now = time.monotonic()
-        self._orders.put((now + children_s, now + exit_s, code))
+        self._deadlines.put((now + children_s, now + exit_s, code))
 
     def _run(self) -> None:
-        children_at, exit_at, code = self._orders.get()
+        children_at, exit_at, code = self._deadlines.get()
         while True:
             now = time.monotonic()
             if now >= children_at:
@@ -52,26 +52,26 @@ class Deadline:
             if now >= exit_at:
                 self._exit(code)
             try:
-                told = self._orders.get(timeout=max(0.0, min(children_at, exit_at) - now))
+                new = self._deadlines.get(timeout=max(0.0, min(children_at, exit_at) - now))
             except queue.Empty:
                 continue
-            # Further signals make it sooner, never later.
-            children_at, exit_at = min(children_at, told[0]), min(exit_at, told[1])
-            code = told[2]
+            # Further signals shorten the deadline, and never extend it.
+            children_at, exit_at = min(children_at, new[0]), min(exit_at, new[1])
+            code = new[2]
 
     def _exit(self, code: int) -> None:
         if code:
-            told = (
+            text = (
                 "laneway: the worker has not stopped in time and exits now;"
-                " jobs that it still holds come back when their leases lapse\n"
+                " its remaining jobs run again when their leases lapse\n"
             )
             with contextlib.suppress(OSError):
-                os.write(2, told.encode())
+                os.write(2, text.encode())
         os._exit(code)
 
 
 def end_processes() -> None:
-    """Kill what handlers started with multiprocessing: the interpreter would wait for it."""
+    """Kill multiprocessing children of handlers: the interpreter would wait for them."""
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is not None:
         with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""Whether a worker process lives, and whether it would run a job now: for orchestrators."""
+"""Liveness and readiness of a worker process, for orchestrators."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from laneway.config.settings import Settings
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-# A loop that has not turned for so long claims nothing.
+# An event loop blocked for this long makes the worker unready.
 BLOCKED_S: Final = 5.0
-# Whoever asks more often gets the last answer: it may cost a connection.
+# How long an answer is reused: a new one may cost a connection.
 FRESH_S: Final = 1.0
 
 
 class Watched(Protocol):
-    """A worker that can say what is wrong, from any thread."""
+    """A worker whose state can be read from any thread."""
 
     def trouble(self) -> str | None:
-        """Why it would run no job now; None: it would."""
+        """The reason why it would not run a job now, if there is one."""
         ...
 
 
 class WorkerHealth:
-    """Answers from other threads than the worker's loop: a handler that blocks it cannot lie."""
+    """Answers health requests outside the worker's loop, so that a blocked loop is noticed."""
 
     def __init__(self, settings: Settings) -> None:
         self._loop_timeout_s = settings.loop_timeout
@@ -42,11 +42,11 @@ class WorkerHealth:
         self.turned()
 
     def turned(self) -> None:
-        """The worker's event loop turns."""
+        """Note that the worker's event loop is running."""
         self._turned = time.monotonic()
 
     def route(self, metrics: WSGIApplication) -> WSGIApplication:
-        """Metrics at /metrics, health at /healthz and /readyz, nothing elsewhere."""
+        """Serve metrics at /metrics and health at /healthz and /readyz."""
 
         def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             match environ.get("PATH_INFO"):
@@ -64,31 +64,33 @@ class WorkerHealth:
         return app
 
     def liveness_problem(self) -> str | None:
-        """Why the process should be restarted."""
-        silent = time.monotonic() - self._turned
-        if silent > self._loop_timeout_s:
-            return f"the event loop has not turned for {silent:.0f} s"
-        return None
+        """The reason why the process should be restarted, if there is one."""
+        return self._blocked_for(self._loop_timeout_s)
 
     def readiness_problem(self) -> str | None:
-        """Why the process would run no job now."""
+        """The reason why the process would not run a job now, if there is one."""
         with self._lock:
-            looked, said = self._last
-            if time.monotonic() - looked > FRESH_S:
-                said = self._look()
-                self._last = time.monotonic(), said
-        return said
+            checked_at, problem = self._last
+            if time.monotonic() - checked_at > FRESH_S:
+                problem = self._check()
+                self._last = time.monotonic(), problem
+        return problem
 
-    def _look(self) -> str | None:
+    def _check(self) -> str | None:
         if self._worker is None:
             return "the worker is starting"
-        silent = time.monotonic() - self._turned
-        if silent > BLOCKED_S:
-            return f"the event loop has not turned for {silent:.0f} s"
-        return self._worker.trouble()
+        return self._blocked_for(BLOCKED_S) or self._worker.trouble()
+
+    def _blocked_for(self, longest_s: float) -> str | None:
+        silent_s = time.monotonic() - self._turned
+        return (
+            f"the event loop has been blocked for {silent_s:.0f} s"
+            if silent_s > longest_s
+            else None
+        )
 
 
-def _answer(trouble: str | None) -> tuple[str, dict[str, str]]:
-    if trouble is None:
+def _answer(problem: str | None) -> tuple[str, dict[str, str]]:
+    if problem is None:
         return "200 OK", {"status": "ok"}
-    return "503 Service Unavailable", {"status": "unavailable", "reason": trouble}
+    return "503 Service Unavailable", {"status": "unavailable", "reason": problem}

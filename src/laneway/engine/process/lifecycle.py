@@ -1,4 +1,4 @@
-"""A worker process's life between its signals: start, serve, stop on SIGTERM, SIGINT or SIGHUP."""
+"""The life of a worker process: start, serve, stop on SIGTERM, SIGINT or SIGHUP."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ log = logging.getLogger("laneway")
 
 TICK_S = 1.0
 TO_STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# How often the worker looks whether its signal handlers are still in place.
+# How often the worker checks that its signal handlers are still installed.
 KEEP_S = 0.5
-# A supervisor says so when it was signalled a second time.
+# The supervisor sends this at its second signal: stop now.
 HURRY = signal.SIGUSR1
 
 
 class AnyWorker(Protocol):
-    """A worker, whatever it gets its jobs from."""
+    """A worker of a database or of a server."""
 
     id: UUID
     settings: Settings
@@ -49,7 +49,7 @@ class AnyWorker(Protocol):
 def run_worker_process(
     make: Callable[[], AnyWorker], grace_s: float | None = None, health: WorkerHealth | None = None
 ) -> int:
-    """Runs a worker until it is told to stop; a second signal releases its jobs at once."""
+    """Run a worker until a signal stops it; a second signal releases its jobs at once."""
     deadline = Deadline()
     code = run_loop(_serve(make, grace_s, deadline, health))
     deadline.leave(code)
@@ -57,7 +57,7 @@ def run_worker_process(
 
 
 def run_loop(main: Coroutine[Any, Any, int]) -> int:
-    """Runs a process to its end, on the faster loop where there is one."""
+    """Run a coroutine to its end, on uvloop if it is installed."""
     run: Callable[..., int] = asyncio.run
     with contextlib.suppress(ImportError):
         import uvloop
@@ -75,26 +75,27 @@ async def _serve(
     worker = make()
     if health is not None:
         health.watch(worker)
-    told, hurry = asyncio.Event(), asyncio.Event()
+    stop, hurry = asyncio.Event(), asyncio.Event()
     within_s = worker.settings.shutdown_grace if grace_s is None else grace_s
 
     def on_signal() -> None:
-        (hurry if told.is_set() and link is None else told).set()
+        (hurry if stop.is_set() and link is None else stop).set()
 
     def on_hurry() -> None:
         deadline.begin(0.0)
-        told.set()
+        stop.set()
         hurry.set()
 
     link = _SupervisorLink.from_environment(on_hurry)
     signals = Signals(deadline, within_s, is_alone=link is None)
     signals.handle(TO_STOP, on_signal)
     if link is not None:
-        # Whoever stops a whole group signals us and our supervisor, which signals us again.
+        # A signal to the whole group comes twice, from the sender and from the supervisor. So
+        # only this signal means to hurry.
         signals.handle((HURRY,), on_hurry)
     keeping = asyncio.ensure_future(signals.keep(health.turned if health else None))
     starting = asyncio.ensure_future(worker.start(link.marker if link else None))
-    stopping = asyncio.ensure_future(_first(told, worker.spent))
+    stopping = asyncio.ensure_future(_first(stop, worker.spent))
     try:
         await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
@@ -111,7 +112,7 @@ async def _serve(
         else:
             await stopping
             await stop_worker(worker, grace_s, hurry)
-        # Before asyncio waits for its threads.
+        # Called before asyncio waits for its threads.
         deadline.leave(0)
         signals.ignore()
         return 0
@@ -125,7 +126,7 @@ async def _serve(
 
 
 async def _first(*events: asyncio.Event) -> None:
-    """Returns once one of them is set."""
+    """Wait until one of the events is set."""
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -136,10 +137,10 @@ async def _first(*events: asyncio.Event) -> None:
 
 
 class Signals:
-    """Passes signals to the event loop, and sets the deadline at once, also while it is blocked."""
+    """Passes signals to the event loop; starts the deadline even while the loop is blocked."""
 
     def __init__(self, deadline: Deadline, grace_s: float, *, is_alone: bool = True) -> None:
-        """`is_alone`: no supervisor says when to hurry, so the second signal does."""
+        """`is_alone`: without a supervisor, so that a second signal hurries the stop."""
         self._deadline = deadline
         self._grace_s = grace_s
         self._is_alone = is_alone
@@ -149,7 +150,7 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def handle(self, numbers: Iterable[int], do: Callable[[], None]) -> None:
-        """Calls `do` on the loop for each of these; one that is ignored from the start stays so."""
+        """Call `do` on the loop for each of these signals; a SIGHUP that is ignored stays so."""
 
         def on_signal(number: int, frame: FrameType | None) -> None:
             self._count += 1
@@ -166,17 +167,17 @@ class Signals:
         forks.own_signals(self._ours)
 
     def ignore(self) -> None:
-        """The process exits: another signal must not change its exit code."""
+        """Ignore signals while the process exits, so that they cannot change its exit code."""
         for number in self._ours:
             signal.signal(number, signal.SIG_IGN)
 
     def restore(self) -> None:
-        """The process may go on, and heeds signals as before."""
+        """Restore the previous signal handlers: the process may go on."""
         for number, before in self._before.items():
             signal.signal(number, before)
 
     async def keep(self, on_look: Callable[[], None] | None = None) -> None:
-        """Sets them back where a handler has replaced them: else nobody could stop the worker."""
+        """Reinstall signal handlers that a job's handler replaced, so that the worker can stop."""
         while True:
             await asyncio.sleep(KEEP_S)
             if on_look is not None:
@@ -184,7 +185,7 @@ class Signals:
             for number, ours in self._ours.items():
                 if signal.getsignal(number) is not ours:
                     log.warning(
-                        "a handler replaced the worker's handler of %s: set back",
+                        "a job's handler replaced the worker's handler of %s: restored",
                         signal.Signals(number).name,
                     )
                     signal.signal(number, ours)
@@ -197,7 +198,7 @@ async def stop_worker(
     *,
     is_supervised: bool = False,
 ) -> None:
-    """Stops a worker, and says what it waits for and how to stop it at once."""
+    """Stop a worker; log what it waits for and how to stop it at once."""
     wait_s = worker.settings.shutdown_grace if grace_s is None else grace_s
     n = len(worker.executor.active) if worker.is_running else 0
     if n and wait_s > 0:
@@ -208,13 +209,13 @@ async def stop_worker(
 
 
 class _SupervisorLink:
-    """What ties a process to its supervisor: a pipe to tick into, and the shared mark."""
+    """The link of a process to its supervisor: pipes in both directions and the shared marker."""
 
     def __init__(self, out: int, mark: int, watched: int, on_gone: Callable[[], None]) -> None:
         self._out = out
         self._kept = forks.Fds(out, mark, watched)
         for fd in (out, mark, watched):
-            # Programs that handlers start must not hold them either.
+            # Programs started by handlers must not inherit them.
             os.set_inheritable(fd, False)
         self.marker = LoopMarker(mark)
         # The supervisor holds the other end and never writes: readable means it is gone.
@@ -222,7 +223,7 @@ class _SupervisorLink:
 
     @classmethod
     def from_environment(cls, on_gone: Callable[[], None]) -> _SupervisorLink | None:
-        ends = os.environ.pop("LANEWAY_LEASH", None)
+        ends = os.environ.pop("LANEWAY_SUPERVISOR_FDS", None)
         if not ends:
             return None
         out, mark, watched = map(int, ends.split(","))

@@ -1,4 +1,4 @@
-"""Log lines about many of a kind: the first few one by one, then one a second tells of the rest."""
+"""Limits log lines of one kind: the first few are logged, then one summary per second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-# Of a kind; beyond that, one line per interval tells how many, for as long as it goes on.
+# Lines of a kind that are logged one by one, before there is one summary per interval.
 MOST: Final = 10
 INTERVAL_S: Final = 1.0
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Suppressed(Generic[T]):
-    """What was held back: how many, how many of them were grave, the last one."""
+    """The suppressed items: their number, the number of errors among them, and the last."""
 
     __slots__ = ("count", "errors", "last")
 
@@ -24,7 +24,7 @@ class Suppressed(Generic[T]):
 
 
 class _Burst(Generic[T]):
-    """A time in which there is something to tell of a kind."""
+    """The state of one kind while its lines keep coming."""
 
     __slots__ = ("logged", "suppressed", "timer")
 
@@ -35,14 +35,14 @@ class _Burst(Generic[T]):
 
 
 class LogThrottle(Generic[T]):
-    """Says which are told by themselves; has the rest told."""
+    """Decides which items are logged one by one, and summarizes the rest."""
 
     def __init__(self, log_suppressed: Callable[[str, Suppressed[T]], None]) -> None:
         self._log_suppressed = log_suppressed
         self._bursts: dict[str, _Burst[T]] = {}
 
     def admit(self, kind: str, item: T, *, is_error: bool = False) -> bool:
-        """True: to be told now. False: it is held back, and counted."""
+        """Return whether to log the item now; if not, count it for the summary."""
         burst = self._bursts.get(kind)
         if burst is None:
             burst = self._bursts[kind] = _Burst(self._set_timer(kind))
@@ -57,7 +57,7 @@ class LogThrottle(Generic[T]):
         return False
 
     def end(self, kind: str) -> None:
-        """The interval is over: tells of the rest; if there was none, all is told again."""
+        """End the interval: log the summary; if nothing was suppressed, end the burst."""
         burst = self._bursts[kind]
         if burst.suppressed is None:
             del self._bursts[kind]
@@ -67,7 +67,7 @@ class LogThrottle(Generic[T]):
         burst.timer = self._set_timer(kind)
 
     def close(self) -> None:
-        """Tells at once what was held back."""
+        """Log the summaries now."""
         for kind, burst in self._bursts.items():
             burst.timer.cancel()
             if burst.suppressed is not None:

@@ -1,7 +1,7 @@
-"""Log lines of a process, as text or as JSON, unless the application has its own way.
+"""Log lines as text or JSON, unless the application configures logging itself.
 
-Each says what it belongs to: the request, the attempt of a job, the trace. Passwords and tokens
-are struck out, whoever wrote them.
+Each line carries the request, attempt and trace that it belongs to. Passwords and tokens are
+redacted, also in lines of other libraries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from laneway.observability import tracing
 
 
 def log_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
-    """What a line belongs to: the request, the attempt, the trace that its code is part of."""
+    """The request, attempt and trace that the logging code belongs to."""
     if (request := getattr(record, "request_id", None)) is not None:
         yield "request_id", request
     if (around := current_run.get()) is not None:
@@ -34,7 +34,7 @@ def log_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
 
 
 class JsonLines(logging.Formatter):
-    """One object per line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -51,33 +51,33 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """One line each, with what it belongs to at its end."""
+    """One text line each, with its fields at the end."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        told = "".join(f" {name}={value}" for name, value in log_fields(record))
-        return super().formatMessage(record) + told
+        fields = "".join(f" {name}={value}" for name, value in log_fields(record))
+        return super().formatMessage(record) + fields
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
 
 
 def configure(settings: Settings) -> None:
-    """Writes log lines to stderr; an application that set up logging at import is left alone."""
+    """Log to stderr, unless the application set up logging at import."""
     redact.remember([settings.database_url, settings.listen_dsn])
     _write(settings.log_format, settings.log_level)
 
 
 def configure_child(form: str | None, level: str) -> None:
-    """In a child process whose application has no way of its own: as its worker does."""
+    """Log as the worker does, unless the application set up logging at import."""
     if form is not None:
         _write(form, level)
 
 
 def form_in_use() -> str | None:
-    """How this process writes its lines; None: the application's own way."""
+    """The log format of this process; None if the application configured logging."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, (JsonLines, TextLines)):
             return "json" if isinstance(handler.formatter, JsonLines) else "text"

@@ -1,7 +1,7 @@
-"""Marks whose handlers run, where the supervisor can read it after the process has died.
+"""Marks running handlers in shared memory, so that the supervisor finds the culprit of a crash.
 
-A shared file outlives the process and needs no word from it: of a handler that takes its process
-along at its first step, nothing else would be known.
+A shared file outlives the process. Nothing else would be known of a handler that kills its process
+at its first step.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from laneway import forks
 
-# Handlers that may be marked at once; more are not told apart.
+# Handlers that can be marked at once; any beyond are only counted.
 MOST: Final = 16384
-# The handler that holds the event loop, how many were not marked, and the others.
+# Two cells come first: the handler that holds the event loop, and the number not marked.
 _HEAD: Final = 2
 SIZE: Final = 8 * (_HEAD + MOST)
 
 
 class LoopMarker:
-    """Shared numbers: the seq of the handler that holds the event loop, or 0, and of all begun."""
+    """Shared cells with the seq of the handler that holds the event loop, and of all begun."""
 
     def __init__(self, fd: int) -> None:
         self._map = mmap.mmap(fd, SIZE)
@@ -28,15 +28,15 @@ class LoopMarker:
         self._free = list(range(_HEAD + MOST - 1, _HEAD - 1, -1))
 
     def read(self) -> int:
-        """The handler that holds the event loop; 0: none does."""
+        """The seq of the handler that holds the event loop; 0 if none does."""
         return self._cell[0]
 
     def begun(self) -> list[int] | None:
-        """The handlers that were called and have not returned; None: more than could be marked."""
+        """The handlers called and not returned; None if there were too many to mark."""
         return None if self._cell[1] else [seq for seq in self._cell[_HEAD:] if seq]
 
     def begin(self, seq: int) -> int:
-        """Marks a handler that is called now; answers the place of its mark."""
+        """Mark a handler that is called now; return the index of its mark."""
         if not self._free:
             self._cell[1] += 1
             return 0
@@ -45,7 +45,7 @@ class LoopMarker:
         return place
 
     def end(self, place: int) -> None:
-        """Takes the mark of a handler away that has returned."""
+        """Remove the mark of a handler that has returned."""
         if place:
             self._cell[place] = 0
             self._free.append(place)
@@ -81,7 +81,7 @@ class Marked:
             except StopIteration as end:
                 return end.value
             finally:
-                # A process that the handler forked shares the mark: it is the parent's.
+                # A forked process shares the cell, which belongs to its parent.
                 if not forks.is_fork:
                     cell[0] = 0
             value, error = None, None

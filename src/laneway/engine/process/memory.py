@@ -1,4 +1,4 @@
-"""How much memory this process holds."""
+"""The memory that this process uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STATM: Final = Path("/proc/self/statm")
 
 
 def resident_bytes(statm: Path = _STATM) -> int | None:
-    """The resident set of this process; None where the system does not say."""
+    """The resident set size of this process; None where /proc does not exist."""
     try:
         return int(statm.read_text("ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, ValueError, IndexError):

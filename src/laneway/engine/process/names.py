@@ -1,4 +1,4 @@
-"""What a worker process is called where nobody named it."""
+"""The default name of a worker process."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import socket
 
 
 def default_name() -> str:
-    """`LANEWAY_WORKER_NAME`, else host and process."""
+    """`LANEWAY_WORKER_NAME`, else host and process id."""
     return os.environ.get("LANEWAY_WORKER_NAME") or f"{socket.gethostname()}:{os.getpid()}"

@@ -1,4 +1,4 @@
-"""How the jobs of a worker that stops come to an end: within the grace, or released."""
+"""Ends the jobs of a stopping worker: they finish within the grace or are released."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STOP_S = 2.0
 async def finish_or_release(
     executor: Executor, completer: Completer, grace_s: float, hurry: asyncio.Event | None
 ) -> set[str]:
-    """Lets jobs finish within the grace and releases the rest; answers the types of those."""
+    """Let jobs finish within the grace and release the rest; return the released job types."""
     await _finish_within(executor, grace_s, hurry)
     released = {run.handler.job_type for run in executor.active.values()}
     for run in list(executor.active.values()):
@@ -23,7 +23,7 @@ async def finish_or_release(
     for run in list(executor.active.values()):
         executor.abandon(run)
     if executor.active:
-        # Killed children are quick to say so; threads may never be.
+        # Killed children end quickly; threads may never end.
         await _finish_within(executor, STOP_S / 4, None)
     await completer.flush(STOP_S)
     return released

@@ -1,4 +1,4 @@
-"""Child processes whose end is noticed whatever handlers do with SIGCHLD."""
+"""Child processes whose exit is noticed even if a handler ignores SIGCHLD."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 
 class SocketPair(NamedTuple):
-    """The line to a child: streams on our end, and both ends."""
+    """A socket pair to a child, with streams on the worker's end."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -25,7 +25,7 @@ class SocketPair(NamedTuple):
 
 @asynccontextmanager
 async def socket_pair() -> AsyncIterator[SocketPair]:
-    """Open a line to a child that is started inside; our end is closed if that fails."""
+    """Open a socket pair; start the child inside the block, which closes our end if that fails."""
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -41,10 +41,10 @@ async def socket_pair() -> AsyncIterator[SocketPair]:
 
 
 class Spawned:
-    """A program started by the worker; a thread waits for its end.
+    """A program started by the worker; a thread waits for its exit.
 
-    Event loops learn of it by SIGCHLD, which a handler can ignore, and by waitpid, which a handler
-    that waits for all children can forestall.
+    Event loops rely on SIGCHLD, which a handler can ignore, and on waitpid, which fails if a
+    handler waits for all children first.
     """
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
@@ -64,7 +64,7 @@ class Spawned:
         return self._gone.result() if self._gone.done() else None
 
     async def wait(self) -> int:
-        """The exit code, once it has ended; a signal that ended it is negative."""
+        """Wait for the exit code; a signal gives a negative one."""
         return await asyncio.shield(self._gone)
 
     def kill(self) -> None:
@@ -74,7 +74,7 @@ class Spawned:
 
     def _watch(self) -> None:
         code = self._popen.wait()
-        # Nobody waits for it any more where the loop is closed.
+        # The loop may be closed by now.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._ended, code)
 

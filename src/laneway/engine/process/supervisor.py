@@ -1,7 +1,7 @@
-"""N worker processes under one parent, which restarts those that die and kills those that hang.
+"""Supervises N worker processes: restarts those that die and kills those that hang.
 
-The parent runs no user code. It knows at once when a child is gone, so it gives the child's jobs
-back without waiting for their leases. Only the culprit is charged: the handler that held the event
+The supervisor runs no user code. It notices the exit of a child at once, so it releases the child's
+jobs without waiting for their leases. Only the culprit is charged: the handler that held the event
 loop, or the only one that had begun. Otherwise all that had begun are suspects.
 """
 
@@ -30,40 +30,39 @@ from laneway.store.sync_connection import SyncConnection
 
 log = logging.getLogger("laneway")
 
-# A child that ends sooner than this is started again only after a growing pause.
+# A child that ends sooner than this is restarted with backoff.
 YOUNG_S = 5.0
 LONGEST_PAUSE_S = 30.0
-# A child that was told to stop ends by itself within its grace and EXIT_S, unless its interpreter
-# is stuck.
+# A stopping child ends by itself within its grace and EXIT_S, unless its interpreter is stuck.
 KILL_S = EXIT_S + 5.0
-# Exit codes of a child that is refused: wrong usage, a token or right that is missing, a refused
-# login, or a schema that this code cannot use. A database or a server that is away is waited for.
-# The first children show that the supervisor was started wrongly. Once a child has worked,
-# somebody has changed something that can be changed back, and the other children still work.
+# Exit codes of a refused child: wrong usage, a missing token or right, a refused login, or a schema
+# that this code cannot use. Children wait for a database or server that is away, and do not exit.
+# If the first children are refused, the supervisor was started wrongly and exits. Once a child has
+# worked, the cause is a change that can be undone, and the other children still work.
 REFUSED = (2, 4, 5)
 
 
 @dataclass(slots=True)
 class WorkerChild:
-    """One worker process and the ends of what ties it to us."""
+    """One worker process and the supervisor's ends of the link to it."""
 
     process: subprocess.Popen[bytes]
     out: int
     link: int
     marker: LoopMarker
-    # Lowest first; the next child gets the number of one that ended.
+    # The lowest free number; the replacement of a child gets the same.
     number: int
     started: float = field(default_factory=time.monotonic)
     ticked: float = field(default_factory=time.monotonic)
     worker_id: UUID | None = None
     killed: bool = False
-    told: int = 0
-    # By then it must have ended.
-    until: float = float("inf")
+    signals_sent: int = 0
+    # The time at which it is killed if it has not ended.
+    kill_at: float = float("inf")
 
 
 class Supervisor:
-    """Keeps `count` children running until it is told to stop."""
+    """Keeps `count` children running until a signal stops it."""
 
     def __init__(
         self,
@@ -74,14 +73,14 @@ class Supervisor:
         grace_s: float | None = None,
         name: str | None = None,
     ) -> None:
-        """Without a `dsn` the jobs of a child that died come back when their leases lapse."""
+        """Without a `dsn`, jobs of a dead child run again only after their leases lapse."""
         self._grace_s = settings.shutdown_grace if grace_s is None else grace_s
         self._command = command
         self._name = name
         self._count = count
         self._settings = settings
         self._dsn = dsn
-        self._session = (
+        self._connection = (
             None
             if dsn is None
             else SyncConnection(dsn, connection_options(dsn, settings, "supervisor"))
@@ -95,13 +94,13 @@ class Supervisor:
         self._has_worked = False
 
     def run(self) -> int:
-        """Serves until it is told to stop; the exit code is 0 unless no child could start."""
+        """Run until a signal; return the exit code, 0 unless no child could start."""
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
         signal.set_wakeup_fd(wake_w)
         before = {number: signal.getsignal(number) for number in TO_STOP}
         for number in TO_STOP:
-            # nohup has SIGHUP ignored.
+            # nohup ignores SIGHUP.
             if number != signal.SIGHUP or before[number] != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
         self._selector.register(wake_r, selectors.EVENT_READ, None)
@@ -118,9 +117,9 @@ class Supervisor:
             for child in list(self._children):
                 child.process.kill()
                 child.process.wait()
-                self._bury(child)
-            if self._session is not None:
-                self._session.close()
+                self._remove(child)
+            if self._connection is not None:
+                self._connection.close()
             self._selector.close()
             for number in TO_STOP:
                 # Another signal must not change the exit code; after an error the process goes on.
@@ -144,7 +143,7 @@ class Supervisor:
 
     def _start(self) -> WorkerChild:
         out_r, out_w = os.pipe()
-        watched_r, leash_w = os.pipe()
+        watched_r, link_w = os.pipe()
         taken = {child.number for child in self._children}
         number = next(n for n in range(self._count) if n not in taken)
         with tempfile.TemporaryFile() as shared:
@@ -157,27 +156,27 @@ class Supervisor:
                 env={
                     **os.environ,
                     **({} if self._dsn is None else {"LANEWAY_DATABASE_URL": self._dsn}),
-                    "LANEWAY_LEASH": f"{out_w},{mark},{watched_r}",
+                    "LANEWAY_SUPERVISOR_FDS": f"{out_w},{mark},{watched_r}",
                 },
-                # Ctrl-C reaches us; the children hear of it from us, once.
+                # Ctrl-C reaches only the supervisor, which signals each child once.
                 start_new_session=True,
             )
             marker = LoopMarker(mark)
         os.close(out_w)
         os.close(watched_r)
         os.set_blocking(out_r, False)
-        child = WorkerChild(process, out_r, leash_w, marker, number)
+        child = WorkerChild(process, out_r, link_w, marker, number)
         self._selector.register(out_r, selectors.EVENT_READ, child)
         return child
 
     def _named(self, number: int) -> list[str]:
-        """Each child has its own name, and the next one in its place has it again."""
+        """The name option of a child, which its replacement gets too."""
         if self._name is None:
             return []
         return [f"--name={self._name if self._count == 1 else f'{self._name}-{number + 1}'}"]
 
     def _metrics(self, number: int) -> list[str]:
-        """Each child tells its metrics on a port of its own."""
+        """The metrics port option: each child serves metrics on its own port."""
         port = self._settings.metrics_port
         return [f"--metrics-port={port and port + number}"] if port is not None else []
 
@@ -206,7 +205,7 @@ class Supervisor:
                 )
                 child.killed = True
                 child.process.kill()
-            if time.monotonic() > child.until and not child.killed:
+            if time.monotonic() > child.kill_at and not child.killed:
                 log.error("worker process %s has not stopped in time: killed", child.process.pid)
                 child.killed = True
                 child.process.kill()
@@ -216,31 +215,31 @@ class Supervisor:
                 self._pass_on_signals(child)
 
     def _pass_on_signals(self, child: WorkerChild) -> None:
-        """Here and not in the signal's handler, which a child just being started would escape."""
-        while child.told < self._signals:
-            is_first = child.told == 0
+        """Signal the child here: a signal handler would miss a child that is being started."""
+        while child.signals_sent < self._signals:
+            is_first = child.signals_sent == 0
             child.process.send_signal(signal.SIGTERM if is_first else HURRY)
-            # Further signals make it sooner, never later.
+            # Further signals shorten the deadline, and never extend it.
             within_s = KILL_S + (self._grace_s if is_first else 0.0)
-            child.until = min(child.until, time.monotonic() + within_s)
-            child.told += 1
+            child.kill_at = min(child.kill_at, time.monotonic() + within_s)
+            child.signals_sent += 1
 
     def _ended(self, child: WorkerChild) -> None:
         code = child.process.returncode
         if code == 0 and not self._signals:
             log.info("worker process %s has stopped: replaced", child.process.pid)
         elif not self._signals:
-            log.error("worker process %s %s", child.process.pid, _how(code))
-        self._bury(child)
+            log.error("worker process %s %s", child.process.pid, _exit_text(code))
+        self._remove(child)
         has_started = child.worker_id is not None
         is_refused = code in REFUSED and not has_started
         if is_refused and not self._has_worked:
-            # It would not start the next time either.
+            # A new child would be refused too.
             self._exit_code = code
             for other in self._children:
                 other.process.terminate()
-                other.until = time.monotonic() + KILL_S + self._grace_s
-        # One that has run all the jobs it may is replaced at once, however quick they were.
+                other.kill_at = time.monotonic() + KILL_S + self._grace_s
+        # A child that ran all jobs it may run is replaced at once, however young.
         is_spent = code == 0 and has_started
         is_young = time.monotonic() - child.started < YOUNG_S
         if (is_young or not has_started) and not child.killed and not is_spent:
@@ -250,7 +249,7 @@ class Supervisor:
             if is_refused and not (self._exit_code or self._signals):
                 log.error(
                     "worker process %s was refused at start (exit code %s, its last message says"
-                    " why): the next try is in %.0f s, %s of %s processes keep working",
+                    " why): retry in %.0f s, %s of %s processes keep working",
                     child.process.pid,
                     code,
                     pause,
@@ -260,26 +259,26 @@ class Supervisor:
         else:
             self._failures = 0
 
-    def _bury(self, child: WorkerChild) -> None:
-        """Gives back what the dead child held, and lets go of it."""
+    def _remove(self, child: WorkerChild) -> None:
+        """Release the jobs of a dead child and close the link to it."""
         self._children.remove(child)
-        self._give_back(child)
+        self._release_jobs(child)
         if child.out in self._selector.get_map():
             self._selector.unregister(child.out)
         os.close(child.out)
         os.close(child.link)
         child.marker.close()
 
-    def _give_back(self, child: WorkerChild) -> None:
+    def _release_jobs(self, child: WorkerChild) -> None:
         culprit, began = child.marker.read() or None, child.marker.begun()
-        # A handler may end its process as if all was well.
+        # A handler may end its process with exit code 0.
         has_failed = child.process.returncode != 0 or began != []
-        if child.worker_id is not None and has_failed and self._session:
-            message = f"worker lost: its process {_how(child.process.returncode)}"
+        if child.worker_id is not None and has_failed and self._connection:
+            message = f"worker lost: its process {_exit_text(child.process.returncode)}"
             if child.killed:
                 message = "worker lost: the handler blocked the event loop"
             try:
-                n = self._session.run(
+                n = self._connection.run(
                     fail_worker(
                         child.worker_id,
                         message,
@@ -288,19 +287,21 @@ class Supervisor:
                         began=began,
                     )
                 )
-                log.info("gave back %s jobs of worker process %s", n, child.process.pid)
+                log.info("released %s jobs of worker process %s", n, child.process.pid)
             except LanewayError as error:
                 log.warning(
-                    "jobs of worker process %s come back by lapse: %s", child.process.pid, error
+                    "could not release the jobs of worker process %s, their leases will lapse: %s",
+                    child.process.pid,
+                    error,
                 )
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended with code {code}"
 
 
 def command(app: str, options: list[str], verb: str = "worker") -> list[str]:
-    """How a child is started: the same interpreter, the same command without a supervisor."""
+    """The command line of a child: the same interpreter and verb, without a supervisor."""
     return [sys.executable, "-m", "laneway", verb, app, *options]

@@ -1,4 +1,4 @@
-"""What one worker adds to the counts of its process: claims, ends, writes that were refused."""
+"""Counts the claims, outcomes and refused writes of one worker for its process's metrics."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from laneway.domain.claim import Claim
-from laneway.engine.lease.loss_log import LossLog
+from laneway.engine.lease.attempt_log import LossLog
 from laneway.observability import tracing
 from laneway.observability.counters import PROCESS, Counters, Ends, Pool
 from laneway.store.leases import Assignment, Verdict, WriteResult
 
-# What a job that waits again was given back for; any other is tried again.
+# Outcomes of verdicts after which the job waits again; the others count as retried.
 _RETURNED: Final = {"snooze": "snoozed", "release": "released"}
-# Of an attempt that is not in hand any more.
+# For an attempt that is not held any more.
 _UNKNOWN: Final = ("job", None)
 
 
 class WorkerMetrics:
-    """Remembers of each attempt in hand where its end will be counted."""
+    """Remembers, for each attempt held, the counter of its outcome."""
 
     def __init__(self, counters: Counters = PROCESS) -> None:
         self.counters = counters
@@ -27,7 +27,7 @@ class WorkerMetrics:
 
     @property
     def wants_origins(self) -> bool:
-        """Whether somebody asks how long jobs waited, or which trace they belong to."""
+        """Whether claims should return wait times and traces of jobs."""
         return self.counters.is_read or tracing.is_on()
 
     def claimed(self, lane: str, assignments: Sequence[Assignment]) -> None:
@@ -42,11 +42,11 @@ class WorkerMetrics:
         self.counters.claimed(lane, len(assignments))
 
     def settled(self, verdicts: Sequence[Verdict], answers: Sequence[WriteResult]) -> None:
-        said = {(one.seq, one.attempt): one for one in answers}
+        by_pair = {(one.seq, one.attempt): one for one in answers}
         for verdict in verdicts:
             pair = verdict.claim.seq, verdict.claim.attempt
             job_type, ends = self._held.pop(pair, _UNKNOWN)
-            answer = said.get(pair)
+            answer = by_pair.get(pair)
             if answer is not None and answer.answer == "fenced":
                 self.refused("settle", answer.answer)
                 self._loss_log.log(job_type, verdict.claim, "void")
@@ -55,20 +55,20 @@ class WorkerMetrics:
                 ends.add(outcome, verdict.ran_s)
 
     def void(self, claim: Claim) -> None:
-        """An attempt ended that was no longer ours to settle."""
+        """Count an attempt that ended after it was fenced."""
         _, ends = self._held.pop((claim.seq, claim.attempt), _UNKNOWN)
         if ends is not None:
             ends.add("fenced", None)
 
     def left(self, claims: Iterable[Claim]) -> None:
-        """Attempts whose end is told elsewhere, or to nobody."""
+        """Count attempts whose outcome is written elsewhere, or not at all."""
         for claim in claims:
             _, ends = self._held.pop((claim.seq, claim.attempt), _UNKNOWN)
             if ends is not None:
                 ends.add("left", None)
 
     def refused(self, write: str, answer: str) -> None:
-        """Counts a write about an attempt that is over."""
+        """Count a fenced write."""
         if answer == "fenced":
             self.counters.fenced[write] += 1
 
@@ -76,7 +76,7 @@ class WorkerMetrics:
         self.counters.pools.update(pools)
 
     def close(self) -> None:
-        """The worker has stopped: what it still held is taken back from it."""
+        """Count the attempts still held as left: the worker has stopped."""
         for _, ends in self._held.values():
             ends.add("left", None)
         self._held.clear()

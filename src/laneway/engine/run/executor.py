@@ -19,8 +19,8 @@ from laneway.domain.payload import decode, encode_result
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.child.runs import ChildRuns
 from laneway.engine.claim.capacity import Capacity
+from laneway.engine.lease.attempt_log import LossLog
 from laneway.engine.lease.completer import Completer
-from laneway.engine.lease.loss_log import LossLog
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.registry import Registry
 from laneway.engine.run import attempt_outcomes

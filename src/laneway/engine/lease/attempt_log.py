@@ -1,4 +1,4 @@
-"""Says in the log which attempts failed and what becomes of their jobs, without flooding it."""
+"""Log lines about failed and lost attempts, throttled so that they cannot flood the log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from laneway.domain.approval import spoken
+from laneway.domain.claim import Claim
 from laneway.domain.text import visible
 from laneway.engine.process.log_throttle import LogThrottle, Suppressed
 from laneway.engine.run.attempt import Run
@@ -17,22 +18,29 @@ log = logging.getLogger("laneway")
 
 LONGEST: Final = 200
 _FAILED: Final = frozenset({"fail", "giveup", "confirm"})
+# By the answer to a write; `lost`: no answer in time; `void`: the outcome came too late.
+_REASONS: Final = {
+    "lost": "taken away: the lease could not be renewed in time",
+    "fenced": "taken away: the job was reclaimed or has ended",
+    "cancel_requested": "asked to stop: the job is being cancelled",
+    "void": "superseded: its outcome was discarded",
+}
 
 
 class FailureLog:
-    """Remembers failed attempts until it is known whether they are tried again."""
+    """Logs failed attempts once it is known whether their jobs are retried."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, int], tuple[Run, Verdict]] = {}
         self.throttle: LogThrottle[Verdict] = LogThrottle(self._log_suppressed)
 
     def note(self, run: Run, verdict: Verdict) -> None:
-        """Heeds a verdict that is about to be passed on."""
+        """Remember a failure until its verdict is settled."""
         if verdict.kind in _FAILED:
             self._noted[run.claim.seq, run.claim.attempt] = run, verdict
 
     def settled(self, verdicts: Sequence[Verdict], answers: Sequence[WriteResult]) -> None:
-        """Tells of those that were noted, by what became of their jobs."""
+        """Log the noted failures among these, by the new status of their jobs."""
         if not self._noted:
             return
         statuses = {(one.seq, one.attempt): one.status for one in answers}
@@ -44,7 +52,7 @@ class FailureLog:
                 self._log(*noted, is_last=status == "failed")
 
     def close(self) -> None:
-        """Tells at once what was held back."""
+        """Log the suppressed failures now."""
         self.throttle.close()
 
     def _log(self, run: Run, verdict: Verdict, *, is_last: bool) -> None:
@@ -57,13 +65,13 @@ class FailureLog:
                 run.claim.job_id,
                 run.claim.attempt,
                 _error(verdict),
-                "the job has failed" if is_last else f"again in {_wait_s(run, verdict):.3g} s",
+                "the job has failed" if is_last else f"retry in {_wait_s(run, verdict):.3g} s",
             )
 
     def _log_suppressed(self, job_type: str, suppressed: Suppressed[Verdict]) -> None:
         log.log(
             logging.ERROR if suppressed.errors else logging.WARNING,
-            "%s: %s more attempts failed, %s of them for good, the last by %s",
+            "%s: %s more attempts failed, %s of them for good; last error: %s",
             spoken(job_type),
             f"{suppressed.count:,}",
             f"{suppressed.errors:,}",
@@ -71,15 +79,51 @@ class FailureLog:
         )
 
 
+class LossLog:
+    """Logs attempts that were taken away, cancelled or superseded from outside."""
+
+    def __init__(self) -> None:
+        self._throttle: LogThrottle[tuple[str, str]] = LogThrottle(self._log_suppressed)
+
+    def log(self, job_type: str, claim: Claim, answer: str) -> None:
+        if self._throttle.admit(f"{answer} {job_type}", (job_type, answer)):
+            log.log(
+                _level(answer),
+                "%s %s: attempt %s was %s",
+                spoken(job_type),
+                claim.job_id,
+                claim.attempt,
+                _REASONS[answer],
+            )
+
+    def close(self) -> None:
+        """Log the suppressed losses now."""
+        self._throttle.close()
+
+    def _log_suppressed(self, kind: str, suppressed: Suppressed[tuple[str, str]]) -> None:
+        job_type, answer = suppressed.last
+        log.log(
+            _level(answer),
+            "%s: %s more attempts were %s",
+            spoken(job_type),
+            f"{suppressed.count:,}",
+            _REASONS[answer],
+        )
+
+
+def _level(answer: str) -> int:
+    return logging.INFO if answer == "cancel_requested" else logging.WARNING
+
+
 def _error(verdict: Verdict) -> str:
-    """Its type and message on one line, shortened."""
+    """Type and message of the error on one line, shortened."""
     error = json.loads(verdict.error) if verdict.error else {"type": "Error", "message": ""}
     text = visible(f"{error['type']}: {error['message'][:LONGEST]}")
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
 def _wait_s(run: Run, verdict: Verdict) -> float:
-    """About how long the job waits: the database draws the jitter."""
+    """The approximate delay of the retry: the database adds the jitter."""
     if verdict.delay_s is not None:
         return verdict.delay_s
     return run.handler.retry.delay(run.retries + 1, 0.5)
