@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_server import started
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 PATIENCE_S = 60.0
 
@@ -17,7 +17,7 @@ def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(
     dsn: str, tmp_path: Path
 ) -> None:
     # Two workers: several jobs that one worker loses are not charged.
-    with Desk(dsn) as backend, Desk(dsn) as other:
+    with StoreClient(dsn) as backend, StoreClient(dsn) as other:
         lost, stopped = backend.running(max_retries=0), other.running()
         backend.cancel(stopped.seq)
         backend.do("update laneway.lease set lease_until = clock_timestamp()")
@@ -51,7 +51,7 @@ def test_a_server_that_shall_not_lead_does_not(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grpc: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("LANEWAY_SERVER_LEADS", "false")
-    with Desk(dsn) as backend, started(dsn, "server", *grpc, cwd=tmp_path) as (process, _):
+    with StoreClient(dsn) as backend, started(dsn, "server", *grpc, cwd=tmp_path) as (process, _):
         process.terminate()
         assert process.wait(100) == 0
         assert backend.rows("select from laneway.leader") == []

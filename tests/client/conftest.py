@@ -10,7 +10,7 @@ from laneway.client import Client
 from laneway.config.settings import Settings
 from laneway.store.database import Database
 from tests.conftest import Server
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 from tests.sweeper import Sweeper
 
 RESET = """
@@ -62,7 +62,7 @@ def plain_client(dsn: str, settings: Settings) -> Iterator[Client]:
 
 
 @pytest.fixture
-def desk(dsn: str) -> Iterator[Desk]:
+def db(dsn: str) -> Iterator[StoreClient]:
     """A worker's seat at the same database."""
-    with Desk(dsn) as desk:
-        yield desk
+    with StoreClient(dsn) as db:
+        yield db

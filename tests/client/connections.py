@@ -24,12 +24,12 @@ from django.utils.connection import ConnectionProxy
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as async_sqlalchemy
 
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def hang_up(desk: Desk) -> None:
+def hang_up(db: StoreClient) -> None:
     """Ends the connections of all clients, who find out when they use them."""
-    desk.conn.execute(
+    db.conn.execute(
         "select pg_terminate_backend(pid, 60000) from pg_stat_activity"
         " where datname = current_database() and application_name ~ '^laneway'"
     )

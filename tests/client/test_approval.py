@@ -19,7 +19,7 @@ from laneway.store.database import Database
 from tests.client.ear import Ear
 from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
 from tests.store.approvals import analyzed, analyzing, publish, status
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 GATED = {"analysed": Status.PENDING, "gated": Status.AWAITING_APPROVAL}
 
@@ -37,11 +37,11 @@ def handlers() -> Registry:
     return registry
 
 
-def publish_all(desk: Desk) -> None:
-    publish(desk, "analysed", Approval(), analysis=True)
-    publish(desk, "gated", Approval())
-    publish(desk, "two", Approval(two_person=True))
-    publish(desk, "plain")
+def publish_all(db: StoreClient) -> None:
+    publish(db, "analysed", Approval(), analysis=True)
+    publish(db, "gated", Approval())
+    publish(db, "two", Approval(two_person=True))
+    publish(db, "plain")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def plainly_knowing(dsn: str, settings: Settings) -> Iterator[Client]:
 
 
 async def test_what_only_the_submitter_knows_of_is_not_run_unasked(
-    knowing: Client, desk: Desk
+    knowing: Client, db: StoreClient
 ) -> None:
     names = [*GATED, "plain"]
     one_by_one = [await knowing.submit(name) for name in names]
@@ -71,33 +71,35 @@ async def test_what_only_the_submitter_knows_of_is_not_run_unasked(
     for made in (one_by_one, together, keyed):
         assert [job.status for job in made] == [*GATED.values(), Status.APPROVED]
         for job in made:
-            assert status(desk, desk.seq_of(job.id)) == job.status
-    claimed = [claim.job_id for claim in desk.claimed(types=names)]
+            assert status(db, db.seq_of(job.id)) == job.status
+    claimed = [claim.job_id for claim in db.claimed(types=names)]
     assert claimed == [made[2].id for made in (one_by_one, together, keyed)]
 
 
-async def test_an_older_worker_does_not_take_the_approval_away(knowing: Client, desk: Desk) -> None:
+async def test_an_older_worker_does_not_take_the_approval_away(
+    knowing: Client, db: StoreClient
+) -> None:
     """It has the analysis of the type and publishes that there is nobody to ask."""
-    publish(desk, "analysed", analysis=True)
-    publish(desk, "gated")
+    publish(db, "analysed", analysis=True)
+    publish(db, "gated")
     made = [await knowing.submit("analysed"), *await knowing.submit_many([("analysed", {})])]
     for job in made:
-        assert analyzed(desk, analyzing(desk, "analysed")).status == "awaiting_approval"
-        assert status(desk, desk.seq_of(job.id)) == "awaiting_approval"
+        assert analyzed(db, analyzing(db, "analysed")).status == "awaiting_approval"
+        assert status(db, db.seq_of(job.id)) == "awaiting_approval"
     assert (await knowing.submit("gated")).status is Status.AWAITING_APPROVAL
 
 
 @pytest.mark.parametrize("published, expected", [(None, 60), ({}, 60), ({"max_age_s": 90.0}, 90)])
 async def test_jobs_of_a_handler_at_hand_grow_no_older_than_it_says(
-    knowing: Client, desk: Desk, published: dict[str, Any] | None, expected: float
+    knowing: Client, db: StoreClient, published: dict[str, Any] | None, expected: float
 ) -> None:
     """Also before anybody published its max_age; what is published counts for all alike."""
     if published is not None:
-        publish(desk, "mortal", **published)
+        publish(db, "mortal", **published)
     made = [await knowing.submit("mortal"), *await knowing.submit_many([("mortal", {})])]
     made += await knowing.submit_many([NewJobSpec("mortal", unique_key="k")])
     for job in made:
-        lives = desk.one(
+        lives = db.one(
             "select extract(epoch from d.at - j.created_at)::float from laneway.jobs j"
             " join laneway.deadlines d on d.seq = j.seq where j.id = %s",
             job.id,
@@ -107,47 +109,47 @@ async def test_jobs_of_a_handler_at_hand_grow_no_older_than_it_says(
 
 @over_async
 async def test_jobs_in_a_transaction_of_their_own_grow_no_older_either(
-    knowing: Client, dsn: str, desk: Desk, opened: OpenAsync
+    knowing: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
         made = [await knowing.submit("mortal", conn=own.conn)]
         made += await knowing.submit_many([("mortal", {})], conn=own.conn)
         await own.commit()
-    seqs = [desk.seq_of(job.id) for job in made]
-    assert desk.one("select count(*) from laneway.deadlines where seq = any (%s)", seqs) == 2
+    seqs = [db.seq_of(job.id) for job in made]
+    assert db.one("select count(*) from laneway.deadlines where seq = any (%s)", seqs) == 2
 
 
 async def test_what_is_published_counts_for_those_who_know_nothing(
-    client: Client, desk: Desk
+    client: Client, db: StoreClient
 ) -> None:
-    publish_all(desk)
+    publish_all(db)
     for name, expected in GATED.items():
         assert (await client.submit(name)).status is expected
         (job,) = await client.submit_many([(name, {})])
         assert job.status is expected
-        assert desk.one(f"select status from laneway.submit('{name}')") == expected
+        assert db.one(f"select status from laneway.submit('{name}')") == expected
 
 
 @over_sync
 @pytest.mark.parametrize("is_published", [True, False])
 def test_it_is_the_same_inside_the_callers_transaction(
-    plain_client: Client, plainly_knowing: Client, dsn: str, desk: Desk, opened: OpenSync,
+    plain_client: Client, plainly_knowing: Client, dsn: str, db: StoreClient, opened: OpenSync,
     is_published: bool,
 ) -> None:  # fmt: skip
     if is_published:
-        publish_all(desk)
+        publish_all(db)
     submits = (plain_client if is_published else plainly_knowing).sync
     with opened(dsn) as own:
         made = [submits.submit(name, conn=own.conn) for name in GATED]
         made += submits.submit_many([(name, {}) for name in GATED], conn=own.conn)
         own.commit()
     assert [job.status for job in made] == [*GATED.values()] * 2
-    assert [status(desk, desk.seq_of(job.id)) for job in made] == [*GATED.values()] * 2
+    assert [status(db, db.seq_of(job.id)) for job in made] == [*GATED.values()] * 2
 
 
 @over_async
 async def test_it_is_the_same_inside_an_async_transaction(
-    knowing: Client, dsn: str, desk: Desk, opened: OpenAsync
+    knowing: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
         made = [await knowing.submit(name, conn=own.conn) for name in GATED]
@@ -156,35 +158,35 @@ async def test_it_is_the_same_inside_an_async_transaction(
             [(name, {}, {"unique_key": "k"}) for name in GATED], conn=own.conn
         )
         await own.commit()
-    assert [status(desk, desk.seq_of(job.id)) for job in made] == [*GATED.values()] * 3
+    assert [status(db, db.seq_of(job.id)) for job in made] == [*GATED.values()] * 3
 
 
 @over_async
 @pytest.mark.parametrize("delay", [None, 90])
 async def test_a_batch_places_jobs_as_single_submits_do(
-    client: Client, dsn: str, desk: Desk, opened: OpenAsync, delay: float | None
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync, delay: float | None
 ) -> None:
     """Row by row, by COPY and without."""
-    publish_all(desk)
+    publish_all(db)
     options: dict[str, Any] = {"priority": 3, "delay": delay, "concurrency_key": "k"}
     for name, place in (("analysed", "ready"), ("gated", "awaiting")):
         async with opened(dsn) as own:
             one = await client.submit(name, **options, conn=own.conn)
             (other,) = await client.submit_many([NewJobSpec(name, **options)], conn=own.conn)
             await own.commit()
-        left, right = (desk.row(place, desk.seq_of(job.id)) for job in (one, other))
+        left, right = (db.row(place, db.seq_of(job.id)) for job in (one, other))
         times = {"seq", "ready_at", "since", "expires_at"}
         assert {k: v for k, v in left.items() if k not in times} == {
             k: v for k, v in right.items() if k not in times
         }
         for seq in (left["seq"], right["seq"]):
-            assert len(desk.places(seq)) == 1
+            assert len(db.places(seq)) == 1
 
 
 async def test_a_repeated_key_of_a_batch_stands_where_its_first_job_does(
-    client: Client, desk: Desk
+    client: Client, db: StoreClient
 ) -> None:
-    publish_all(desk)
+    publish_all(db)
     batch = [NewJobSpec(name, unique_key="k") for name in (*GATED, *GATED)]
     made = await client.submit_many(batch)
     assert [(job.status, job.duplicate) for job in made] == [
@@ -195,11 +197,11 @@ async def test_a_repeated_key_of_a_batch_stands_where_its_first_job_does(
 
 
 async def test_where_two_must_agree_the_submitter_has_a_name(
-    client: Client, knowing: Client, desk: Desk
+    client: Client, knowing: Client, db: StoreClient
 ) -> None:
     with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
         await knowing.submit("two")
-    publish_all(desk)
+    publish_all(db)
     with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
         await client.submit("two")
     for who in (client, knowing):
@@ -212,15 +214,15 @@ async def test_where_two_must_agree_the_submitter_has_a_name(
             with pytest.raises(InvalidInput) as refused:
                 await who.submit_many(batch)
             assert refused.value.field == "jobs[2].created_by"
-    assert desk.one("select count(*) from laneway.jobs") == 0
+    assert db.one("select count(*) from laneway.jobs") == 0
     made = await client.submit("two", created_by="me")
     assert made.status is Status.AWAITING_APPROVAL
 
 
 async def test_workers_are_woken_for_what_they_can_do_now(
-    client: Client, dsn: str, desk: Desk
+    client: Client, dsn: str, db: StoreClient
 ) -> None:
-    publish_all(desk)
+    publish_all(db)
     async with Ear(dsn) as ear:
         gated = await client.submit("gated")
         await client.submit_many([("gated", {})])
@@ -234,8 +236,8 @@ async def test_workers_are_woken_for_what_they_can_do_now(
         assert await ear.heard() == [f"wake {analysis_of('analysed')}"]
 
 
-async def test_approve_and_reject_are_verbs_of_the_client(client: Client, desk: Desk) -> None:
-    publish_all(desk)
+async def test_approve_and_reject_are_verbs_of_the_client(client: Client, db: StoreClient) -> None:
+    publish_all(db)
     one, other = [await client.submit("gated", created_by="me") for _ in range(2)]
     await client.approve(one.id, "ann", "fine")
     await client.reject(str(other.id), "ann", "no")
@@ -261,9 +263,9 @@ async def test_approve_and_reject_are_verbs_of_the_client(client: Client, desk: 
 
 @over_sync
 def test_a_decision_counts_when_the_callers_transaction_commits(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
-    publish_all(desk)
+    publish_all(db)
     lw = plain_client.sync
     one, other = lw.submit("gated"), lw.submit("gated")
     with opened(dsn) as own:

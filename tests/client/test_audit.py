@@ -13,34 +13,36 @@ from laneway.domain.approval import Approval
 from laneway.errors import NotFound, Refused
 from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
 from tests.store.approvals import publish
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def acts(desk: Desk, job_id: UUID) -> list[tuple[Any, ...]]:
-    return desk.rows(
+def acts(db: StoreClient, job_id: UUID) -> list[tuple[Any, ...]]:
+    return db.rows(
         "select actor, door, action, before ->> 'status', after ->> 'status'"
         " from laneway.audit where kind = 'job' and name = %s order by id",
         str(job_id),
     )
 
 
-async def test_each_decision_of_an_application_leaves_one_act(client: Client, desk: Desk) -> None:
-    publish(desk, "gated", Approval())
+async def test_each_decision_of_an_application_leaves_one_act(
+    client: Client, db: StoreClient
+) -> None:
+    publish(db, "gated", Approval())
     made = [await client.submit("gated", workspace="north") for _ in range(3)]
     await client.cancel(made[0].id)
     await client.approve(made[1].id, Actor("ann", door="mcp"), "fine")
     await client.reject(made[2].id, "bob", "no")
-    assert [acts(desk, job.id) for job in made] == [
+    assert [acts(db, job.id) for job in made] == [
         [("application", "python", "job.cancelled", "awaiting_approval", "cancelled")],
         [("ann", "mcp", "job.approved", "awaiting_approval", "approved")],
         [("bob", "python", "job.rejected", "awaiting_approval", "cancelled")],
     ]
-    told = desk.rows("select workspace, after ->> 'comment' from laneway.audit order by id desc")
+    told = db.rows("select workspace, after ->> 'comment' from laneway.audit order by id desc")
     assert told[:2] == [("north", "no"), ("north", "fine")]
 
 
-async def test_what_is_refused_leaves_no_act(client: Client, desk: Desk) -> None:
-    publish(desk, "two", Approval(two_person=True))
+async def test_what_is_refused_leaves_no_act(client: Client, db: StoreClient) -> None:
+    publish(db, "two", Approval(two_person=True))
     job = await client.submit("two", created_by="ann")
     with pytest.raises(Refused, match="another person"):
         await client.approve(job.id, "ann")
@@ -51,15 +53,15 @@ async def test_what_is_refused_leaves_no_act(client: Client, desk: Desk) -> None
         await client.reject(job.id, "ann", "again")
     with pytest.raises(NotFound):
         await client.cancel(UUID(int=7), by="ann")
-    assert [act[0] for act in acts(desk, job.id)] == ["bob"]
-    assert acts(desk, UUID(int=7)) == []
+    assert [act[0] for act in acts(db, job.id)] == ["bob"]
+    assert acts(db, UUID(int=7)) == []
 
 
 @over_sync
 def test_the_act_is_there_when_the_callers_transaction_commits(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
-    publish(desk, "gated", Approval())
+    publish(db, "gated", Approval())
     sync = plain_client.sync
     plain, yes, no = (sync.submit(name).id for name in ("plain", "gated", "gated"))
 
@@ -71,31 +73,31 @@ def test_the_act_is_there_when_the_callers_transaction_commits(
     with opened(dsn) as own:
         decide(own.conn)
         own.rollback()
-        assert [acts(desk, job) for job in (plain, yes, no)] == [[], [], []]
+        assert [acts(db, job) for job in (plain, yes, no)] == [[], [], []]
         decide(own.conn)
-        assert [acts(desk, job) for job in (plain, yes, no)] == [[], [], []]
+        assert [acts(db, job) for job in (plain, yes, no)] == [[], [], []]
         own.commit()
-    actions = [act[2] for job in (plain, yes, no) for act in acts(desk, job)]
+    actions = [act[2] for job in (plain, yes, no) for act in acts(db, job)]
     assert actions == ["job.cancelled", "job.approved", "job.rejected"]
 
 
 @over_async
 async def test_the_act_is_there_when_an_async_transaction_commits(
-    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     job = await client.submit("t")
     async with opened(dsn) as own:
         await client.cancel(job.id, "why", Actor("ann", door="http"), conn=own.conn)
         await own.rollback()
-    assert acts(desk, job.id) == []
+    assert acts(db, job.id) == []
     async with opened(dsn) as own:
         await client.cancel(job.id, "why", Actor("ann", door="http"), conn=own.conn)
-        assert acts(desk, job.id) == []
+        assert acts(db, job.id) == []
         await own.commit()
-    assert acts(desk, job.id) == [("ann", "http", "job.cancelled", "approved", "cancelled")]
+    assert acts(db, job.id) == [("ann", "http", "job.cancelled", "approved", "cancelled")]
 
 
-def test_the_sync_client_leaves_one_act_too(plain_client: Client, desk: Desk) -> None:
+def test_the_sync_client_leaves_one_act_too(plain_client: Client, db: StoreClient) -> None:
     job = plain_client.sync.submit("t")
     plain_client.sync.cancel(job.id, by="ann")
-    assert acts(desk, job.id) == [("ann", "python", "job.cancelled", "approved", "cancelled")]
+    assert acts(db, job.id) == [("ann", "python", "job.cancelled", "approved", "cancelled")]

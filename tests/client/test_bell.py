@@ -9,9 +9,9 @@ import pytest
 from laneway.client import Client
 from laneway.control import jobs
 from laneway.store import leases, local_notify
-from tests.store.desk import Desk, whole
+from tests.support.store_client import StoreClient, whole
 
-Change = Callable[[Client, Desk], Awaitable[object]]
+Change = Callable[[Client, StoreClient], Awaitable[object]]
 
 
 @pytest.fixture
@@ -23,41 +23,39 @@ def rings() -> Iterator[list[str]]:
     local_notify.unsubscribe(who)
 
 
-async def _submit(client: Client, desk: Desk) -> object:
+async def _submit(client: Client, db: StoreClient) -> object:
     return await client.submit("t")
 
 
-async def _submit_many(client: Client, desk: Desk) -> object:
+async def _submit_many(client: Client, db: StoreClient) -> object:
     return await client.submit_many([("t", {}), ("t", {})])
 
 
-async def _cancel(client: Client, desk: Desk) -> object:
-    return await client.cancel(desk.id_of(desk.submit()))
+async def _cancel(client: Client, db: StoreClient) -> object:
+    return await client.cancel(db.id_of(db.submit()))
 
 
-async def _reprioritize(client: Client, desk: Desk) -> object:
-    return await jobs.reprioritize(client.database, desk.id_of(desk.submit()), 5, by="ann")
+async def _reprioritize(client: Client, db: StoreClient) -> object:
+    return await jobs.reprioritize(client.database, db.id_of(db.submit()), 5, by="ann")
 
 
-async def _claim(client: Client, desk: Desk, *, origins: bool = False) -> object:
-    desk.submit()
-    claim = leases.claim(
-        desk.worker, "default", desk.version(), 1, whole("t"), [1], origins=origins
-    )
+async def _claim(client: Client, db: StoreClient, *, origins: bool = False) -> object:
+    db.submit()
+    claim = leases.claim(db.worker, "default", db.version(), 1, whole("t"), [1], origins=origins)
     return await client.database.run(claim)
 
 
-async def _claim_with_origins(client: Client, desk: Desk) -> object:
-    return await _claim(client, desk, origins=True)
+async def _claim_with_origins(client: Client, db: StoreClient) -> object:
+    return await _claim(client, db, origins=True)
 
 
 @pytest.mark.parametrize(
     "change", [_submit, _submit_many, _cancel, _reprioritize, _claim, _claim_with_origins]
 )
 async def test_every_change_rings_and_a_look_does_not(
-    client: Client, desk: Desk, rings: list[str], change: Change
+    client: Client, db: StoreClient, rings: list[str], change: Change
 ) -> None:
-    await change(client, desk)
+    await change(client, db)
     assert rings == ["ring"]
-    await client.get(desk.id_of(desk.submit()))
+    await client.get(db.id_of(db.submit()))
     assert rings == ["ring"]

@@ -19,7 +19,7 @@ from laneway.errors import InvalidInput, NotFound, SchemaMismatch
 from laneway.store.caller_connection import borrow, run_now
 from laneway.store.jobs import cancel
 from tests.client.connections import ASYNC, SYNC, Async, Sync
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 OpenSync = Callable[[str], AbstractContextManager[Sync]]
 OpenAsync = Callable[[str], AbstractAsyncContextManager[Async]]
@@ -40,67 +40,67 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def count(desk: Desk) -> int:
-    return int(desk.one("select count(*) from laneway.jobs"))
+def count(db: StoreClient) -> int:
+    return int(db.one("select count(*) from laneway.jobs"))
 
 
 @over_sync
 def test_a_job_is_there_when_the_callers_transaction_commits(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
         job = plain_client.sync.submit("t", PAYLOAD, **OPTIONS, conn=own.conn)
         assert (job.status, job.duplicate) == (Status.APPROVED, False)
-        assert count(desk) == 0
-        assert desk.claimed() == []
+        assert count(db) == 0
+        assert db.claimed() == []
         own.commit()
-    assert [claim.job_id for claim in desk.claimed()] == [job.id]
-    row = desk.row("jobs", desk.seq_of(job.id))
+    assert [claim.job_id for claim in db.claimed()] == [job.id]
+    row = db.row("jobs", db.seq_of(job.id))
     assert row["payload"] == PAYLOAD
     assert {name: row[name] for name in OPTIONS} == OPTIONS
 
 
 @over_sync
 def test_nothing_is_there_when_the_callers_transaction_rolls_back(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
         plain_client.sync.submit("t", unique_key="k", conn=own.conn)
         plain_client.sync.submit_many([("t", {"n": 1})], conn=own.conn)
         own.rollback()
-        assert count(desk) == 0
+        assert count(db) == 0
         again = plain_client.sync.submit("t", unique_key="k", conn=own.conn)
         assert not again.duplicate
         own.commit()
-    assert [claim.job_id for claim in desk.claimed()] == [again.id]
+    assert [claim.job_id for claim in db.claimed()] == [again.id]
 
 
 @over_async
 async def test_a_job_is_there_when_the_async_transaction_commits(
-    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
         job = await client.submit("t", PAYLOAD, **OPTIONS, conn=own.conn)
         assert (job.status, job.duplicate) == (Status.APPROVED, False)
         assert type(job.id).__module__ == "uuid"
-        assert count(desk) == 0
-        assert desk.claimed() == []
+        assert count(db) == 0
+        assert db.claimed() == []
         await own.commit()
-    assert [claim.job_id for claim in desk.claimed()] == [job.id]
-    row = desk.row("jobs", desk.seq_of(job.id))
+    assert [claim.job_id for claim in db.claimed()] == [job.id]
+    row = db.row("jobs", db.seq_of(job.id))
     assert row["payload"] == PAYLOAD
     assert {name: row[name] for name in OPTIONS} == OPTIONS
 
 
 @over_async
 async def test_nothing_is_there_when_the_async_transaction_rolls_back(
-    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
         await client.submit("t", unique_key="k", conn=own.conn)
         await client.submit_many([("t", {"n": 1})], conn=own.conn)
         await own.rollback()
-    assert count(desk) == 0
+    assert count(db) == 0
 
 
 BATCH: list[tuple[Any, ...]] = [
@@ -113,9 +113,9 @@ BATCH: list[tuple[Any, ...]] = [
 ]
 
 
-def shown(desk: Desk) -> list[tuple[Any, ...]]:
+def shown(db: StoreClient) -> list[tuple[Any, ...]]:
     """What a batch stored, apart from what differs from run to run."""
-    return desk.rows(
+    return db.rows(
         "select j.job_type, j.workspace, j.payload, j.priority, j.max_retries, j.unique_key,"
         " j.tags, j.created_by, j.traceparent,"
         " j.run_at - case j.payload ->> 'n' when '3' then j.created_at else '2020-01-01' end,"
@@ -126,44 +126,44 @@ def shown(desk: Desk) -> list[tuple[Any, ...]]:
     )
 
 
-def by_submit(plain: Any, desk: Desk) -> list[tuple[Any, ...]]:
+def by_submit(plain: Any, db: StoreClient) -> list[tuple[Any, ...]]:
     for job_type, payload, *options in BATCH:
         plain.submit(job_type, payload, **(options[0] if options else {}))
-    rows = shown(desk)
-    desk.do("delete from laneway.jobs")
+    rows = shown(db)
+    db.do("delete from laneway.jobs")
     for table in ("ready", "delayed", "job_keys"):
-        desk.do(f"delete from laneway.{table}")
+        db.do(f"delete from laneway.{table}")
     return rows
 
 
 @over_sync
 def test_a_batch_stores_what_single_submits_store(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
-    expected = by_submit(plain_client.sync, desk)
+    expected = by_submit(plain_client.sync, db)
     assert len(expected) == len(BATCH) - 1
     with opened(dsn) as own:
         made = plain_client.sync.submit_many(BATCH, conn=own.conn)
         own.commit()
-    assert shown(desk) == expected
+    assert shown(db) == expected
     assert [job.duplicate for job in made] == [False, False, True, False, False, False]
     assert made[2].id == made[1].id
 
 
 @over_async
 async def test_a_batch_stores_what_single_submits_store_also_async(
-    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
-    expected = by_submit(client.sync, desk)
+    expected = by_submit(client.sync, db)
     async with opened(dsn) as own:
         await client.submit_many(BATCH, conn=own.conn)
         await own.commit()
-    assert shown(desk) == expected
+    assert shown(db) == expected
 
 
 @over_sync
 def test_a_second_submit_of_a_live_key_in_the_same_transaction_is_the_first_job(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
         first = plain_client.sync.submit("t", {"n": 1}, unique_key="k", conn=own.conn)
@@ -174,12 +174,12 @@ def test_a_second_submit_of_a_live_key_in_the_same_transaction_is_the_first_job(
         own.commit()
     assert (second.id, second.duplicate) == (first.id, True)
     assert (third.id, third.duplicate, third.status) == (first.id, True, Status.APPROVED)
-    assert count(desk) == 1
+    assert count(db) == 1
 
 
 @over_sync
 def test_a_refused_submit_leaves_the_callers_transaction_usable(
-    plain_client: Client, dsn: str, desk: Desk, opened: OpenSync
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
         with pytest.raises(InvalidInput, match="NUL"):
@@ -188,29 +188,31 @@ def test_a_refused_submit_leaves_the_callers_transaction_usable(
             plain_client.sync.submit_many([("t",), ("t", {"x": "\x00"})], conn=own.conn)
         kept = plain_client.sync.submit("t", conn=own.conn)
         own.commit()
-    assert [claim.job_id for claim in desk.claimed()] == [kept.id]
+    assert [claim.job_id for claim in db.claimed()] == [kept.id]
 
 
 @over_async
 async def test_cancel_works_inside_the_transaction_too(
-    client: Client, dsn: str, desk: Desk, opened: OpenAsync
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     job = await client.submit("t")
     async with opened(dsn) as own:
         assert await client.cancel(job.id, "no", "me", conn=own.conn) is Status.CANCELLED
         await own.rollback()
-    assert desk.places(desk.seq_of(job.id)) == ["ready"]
+    assert db.places(db.seq_of(job.id)) == ["ready"]
     async with opened(dsn) as own:
         await client.cancel(job.id, "no", "me", conn=own.conn)
         await own.commit()
-    assert desk.places(desk.seq_of(job.id)) == ["outcome"]
+    assert db.places(db.seq_of(job.id)) == ["outcome"]
 
 
-async def test_a_sync_connection_may_be_awaited_with(client: Client, dsn: str, desk: Desk) -> None:
+async def test_a_sync_connection_may_be_awaited_with(
+    client: Client, dsn: str, db: StoreClient
+) -> None:
     with psycopg.connect(dsn) as conn:
         job = await client.submit("t", conn=conn)
         conn.commit()
-    assert [claim.job_id for claim in desk.claimed()] == [job.id]
+    assert [claim.job_id for claim in db.claimed()] == [job.id]
 
 
 async def test_an_async_connection_needs_the_async_client(client: Client, dsn: str) -> None:
@@ -259,7 +261,7 @@ def test_a_database_without_the_schema_is_told_as_such(
         plain_client.sync.submit("t", conn=own.conn)
 
 
-def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, desk: Desk) -> None:
+def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, db: StoreClient) -> None:
     with psycopg.connect(dsn) as conn:
         before = threading.active_count()
         plain_client.sync.submit("t", conn=conn)
@@ -268,7 +270,7 @@ def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, desk: 
             plain_client.sync.cancel("0" * 32, conn=conn)
         conn.commit()
     assert (
-        desk.one(
+        db.one(
             "select count(*) from pg_stat_activity where application_name ~ '^laneway'"
             " and datname = current_database()"
         )
@@ -277,11 +279,11 @@ def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, desk: 
 
 
 def test_a_batch_is_utf8_whatever_the_callers_connection_speaks(
-    plain_client: Client, dsn: str, desk: Desk
+    plain_client: Client, dsn: str, db: StoreClient
 ) -> None:
     with psycopg.connect(dsn, client_encoding="LATIN1") as conn:
         (job,) = plain_client.sync.submit_many([("t", {"x": "ü😀"})], conn=conn)
-    assert desk.row("jobs", desk.seq_of(job.id))["payload"] == {"x": "ü😀"}
+    assert db.row("jobs", db.seq_of(job.id))["payload"] == {"x": "ü😀"}
 
 
 def test_work_that_would_wait_is_not_run_without_a_loop() -> None:
@@ -303,14 +305,14 @@ def test_no_library_is_imported_for_the_sake_of_connections(dsn: str) -> None:
 
 
 async def test_a_pipeline_of_the_caller_is_no_obstacle(
-    client: Client, dsn: str, desk: Desk
+    client: Client, dsn: str, db: StoreClient
 ) -> None:
     async with await psycopg.AsyncConnection.connect(dsn) as conn:
         async with conn.pipeline():
             await client.submit("t", conn=conn)
             await client.submit_many([("t", {"n": 1})], conn=conn)
         await conn.commit()
-    assert count(desk) == 2
+    assert count(db) == 2
 
 
 def test_statements_that_answer_nothing_met_answer_so(dsn: str, plain_client: Client) -> None:
@@ -331,7 +333,7 @@ def test_statements_that_answer_nothing_met_answer_so(dsn: str, plain_client: Cl
     ],
 )
 def test_settings_of_a_callers_session_do_not_matter(
-    plain_client: Client, dsn: str, desk: Desk, given: str
+    plain_client: Client, dsn: str, db: StoreClient, given: str
 ) -> None:
     with psycopg.connect(dsn) as own:
         for setting in given.split("; "):
@@ -341,6 +343,6 @@ def test_settings_of_a_callers_session_do_not_matter(
         )
         assert (job.status, job.duplicate) == (Status.APPROVED, False)
         own.commit()
-    row = desk.row("jobs", desk.seq_of(job.id))
+    row = db.row("jobs", db.seq_of(job.id))
     assert (row["payload"], row["tags"]) == ({"n": 1, "ascii": "only"}, ["NULL"])
-    assert desk.places(row["seq"]) == ["delayed"]
+    assert db.places(row["seq"]) == ["delayed"]

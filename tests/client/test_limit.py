@@ -15,23 +15,23 @@ from laneway.errors import InvalidInput, Refused
 from laneway.store import call_limits, holds
 from laneway.store.statement import Statement
 from tests.engine.workshop import until
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 USED = "select coalesce(sum(running), 0)::integer from laneway.limit_usage"
 LAPSED = "update laneway.limit_holds set lease_until = clock_timestamp() - interval '1 s'"
 
 
 @pytest.fixture(autouse=True)
-def narrow(desk: Desk) -> None:
+def narrow(db: StoreClient) -> None:
     for table in ("limit_holds", "limit_waiters", "limit_usage"):
-        desk.do(f"delete from laneway.{table}")
-    desk.do(
+        db.do(f"delete from laneway.{table}")
+    db.do(
         "insert into laneway.limits (name, max_concurrent) values ('narrow', 2)"
         " on conflict (name) do update set max_concurrent = 2"
     )
 
 
-async def test_no_more_than_the_limit_are_inside_at_once(client: Client, desk: Desk) -> None:
+async def test_no_more_than_the_limit_are_inside_at_once(client: Client, db: StoreClient) -> None:
     inside: list[int] = []
     most = 0
 
@@ -40,7 +40,7 @@ async def test_no_more_than_the_limit_are_inside_at_once(client: Client, desk: D
         async with client.limit("narrow"):
             inside.append(n)
             most = max(most, len(inside))
-            assert desk.one(USED) <= 2
+            assert db.one(USED) <= 2
             await asyncio.sleep(0)
             inside.remove(n)
 
@@ -48,45 +48,47 @@ async def test_no_more_than_the_limit_are_inside_at_once(client: Client, desk: D
         await asyncio.gather(*(request(n) for n in range(8)))
     assert 1 <= most <= 2
     # No counter of the process stays.
-    assert desk.rows("select 1 from laneway.limit_usage") == []
-    assert desk.rows("select 1 from laneway.limit_holds") == []
+    assert db.rows("select 1 from laneway.limit_usage") == []
+    assert db.rows("select 1 from laneway.limit_holds") == []
 
 
-async def test_job_and_request_share_one_limit(client: Client, desk: Desk) -> None:
-    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
-    job = desk.running()
-    assert desk.run(call_limits.acquire(job, {"narrow": 1})).answer == "granted"
+async def test_job_and_request_share_one_limit(client: Client, db: StoreClient) -> None:
+    db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    job = db.running()
+    assert db.run(call_limits.acquire(job, {"narrow": 1})).answer == "granted"
     held_by = "narrow is held by a job of type t"
     with pytest.raises(TimeoutError, match=rf"limit narrow: no room within 0.05 s; {held_by}"):
         async with client.limit("narrow", timeout=0.05):
             pytest.fail("it is held by the job")
     # Who gave up waiting stands in no line.
-    assert desk.rows("select 1 from laneway.limit_holds") == []
-    assert desk.rows("select 1 from laneway.limit_turns where waits") == []
-    desk.run(call_limits.release(job, {"narrow": 0}))
+    assert db.rows("select 1 from laneway.limit_holds") == []
+    assert db.rows("select 1 from laneway.limit_turns where waits") == []
+    db.run(call_limits.release(job, {"narrow": 0}))
     async with client.limit("narrow", timeout=60):
-        assert desk.run(call_limits.acquire(job, {"narrow": 1})).answer == "full"
+        assert db.run(call_limits.acquire(job, {"narrow": 1})).answer == "full"
 
 
-async def test_request_of_higher_priority_goes_before_a_job(client: Client, desk: Desk) -> None:
-    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
-    first, second = desk.running(), desk.running()
-    assert desk.run(call_limits.acquire(first, {"narrow": 1})).answer == "granted"
+async def test_request_of_higher_priority_goes_before_a_job(
+    client: Client, db: StoreClient
+) -> None:
+    db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    first, second = db.running(), db.running()
+    assert db.run(call_limits.acquire(first, {"narrow": 1})).answer == "granted"
     holder = holds.Holder(uuid4(), "host")
     hold_id = uuid4()
-    assert desk.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "full"
-    desk.run(call_limits.release(first, {"narrow": 0}))
-    assert desk.run(call_limits.acquire(second, {"narrow": 1})).answer == "full"
+    assert db.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "full"
+    db.run(call_limits.release(first, {"narrow": 0}))
+    assert db.run(call_limits.acquire(second, {"narrow": 1})).answer == "full"
     for _ in range(2):
         # Said twice, taken once.
-        assert desk.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "granted"
-    assert desk.one(USED) == 1
-    assert desk.run(holds.drop([hold_id])) == 1
-    assert desk.run(holds.drop([hold_id])) == 0
-    assert desk.one(USED) == 0
+        assert db.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "granted"
+    assert db.one(USED) == 1
+    assert db.run(holds.drop([hold_id])) == 1
+    assert db.run(holds.drop([hold_id])) == 0
+    assert db.one(USED) == 0
 
 
-def test_crash_frees_the_limit(desk: Desk) -> None:
+def test_crash_frees_the_limit(db: StoreClient) -> None:
     script = (
         "import asyncio, os, signal, sys\n"
         "from laneway import Laneway\n"
@@ -95,38 +97,38 @@ def test_crash_frees_the_limit(desk: Desk) -> None:
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
-    subprocess.run([sys.executable, "-c", script, desk.dsn], check=False, timeout=60)
-    assert desk.one(USED) == 1
-    assert desk.one("select laneway.fold_finished()") == 0
-    desk.do(LAPSED)
-    assert desk.one("select laneway.fold_finished()") == 1
-    assert desk.one(USED) == 0
+    subprocess.run([sys.executable, "-c", script, db.dsn], check=False, timeout=60)
+    assert db.one(USED) == 1
+    assert db.one("select laneway.fold_finished()") == 0
+    db.do(LAPSED)
+    assert db.one("select laneway.fold_finished()") == 1
+    assert db.one(USED) == 0
 
 
-async def test_lapsed_hold_makes_room_for_who_asks(client: Client, desk: Desk) -> None:
-    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+async def test_lapsed_hold_makes_room_for_who_asks(client: Client, db: StoreClient) -> None:
+    db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     dead = uuid4()
     holder = holds.Holder(uuid4(), "host")
-    assert desk.run(holds.hold(dead, holder, ["narrow"], 0, 15.0)).answer == "granted"
-    desk.do(LAPSED)
+    assert db.run(holds.hold(dead, holder, ["narrow"], 0, 15.0)).answer == "granted"
+    db.do(LAPSED)
     async with client.limit("narrow", timeout=60):
-        assert desk.one(USED) == 1
-        assert desk.run(holds.renew([dead], 15.0)) == {dead}
+        assert db.one(USED) == 1
+        assert db.run(holds.renew([dead], 15.0)) == {dead}
 
 
 async def test_hold_is_renewed_while_the_block_runs(
-    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
     async with client.limit("narrow"):
-        desk.do(LAPSED)
+        db.do(LAPSED)
         await until(
-            lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
+            lambda: db.one("select lease_until > clock_timestamp() from laneway.limit_holds")
         )
 
 
 def test_hold_is_renewed_in_a_later_event_loop(
-    plain_client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    plain_client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
 
@@ -134,11 +136,11 @@ def test_hold_is_renewed_in_a_later_event_loop(
         await plain_client.limit_holds.acquire(["narrow"], 0, 20)
 
     async def hold() -> None:
-        desk.do("delete from laneway.limit_holds")
+        db.do("delete from laneway.limit_holds")
         async with plain_client.limit("narrow"):
-            desk.do(LAPSED)
+            db.do(LAPSED)
             await until(
-                lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
+                lambda: db.one("select lease_until > clock_timestamp() from laneway.limit_holds")
             )
         await plain_client.database.close()
 
@@ -147,7 +149,7 @@ def test_hold_is_renewed_in_a_later_event_loop(
 
 
 async def test_renewing_goes_on_after_any_failure(
-    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renew, refused = holds.renew, iter([Refused("not now")])
 
@@ -159,16 +161,16 @@ async def test_renewing_goes_on_after_any_failure(
     monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
     monkeypatch.setattr(holds, "renew", fail_once)
     async with client.limit("narrow"):
-        desk.do(LAPSED)
+        db.do(LAPSED)
         await until(
-            lambda: desk.one("select lease_until > clock_timestamp() from laneway.limit_holds")
+            lambda: db.one("select lease_until > clock_timestamp() from laneway.limit_holds")
         )
 
 
-async def test_timeout_names_processes_that_hold_the_limit(client: Client, desk: Desk) -> None:
-    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+async def test_timeout_names_processes_that_hold_the_limit(client: Client, db: StoreClient) -> None:
+    db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     assert (
-        desk.run(holds.hold(uuid4(), holds.Holder(uuid4(), "far"), ["narrow"], 0, 15.0)).answer
+        db.run(holds.hold(uuid4(), holds.Holder(uuid4(), "far"), ["narrow"], 0, 15.0)).answer
         == "granted"
     )
     with pytest.raises(TimeoutError, match="narrow is held by a process on far"):
@@ -176,27 +178,27 @@ async def test_timeout_names_processes_that_hold_the_limit(client: Client, desk:
             pytest.fail("another process holds it")
 
 
-async def test_block_that_would_wait_for_itself_is_refused(client: Client, desk: Desk) -> None:
+async def test_block_that_would_wait_for_itself_is_refused(client: Client, db: StoreClient) -> None:
     async with client.limit("narrow"):
         async with client.limit("narrow", timeout=20):
-            assert desk.one(USED) == 2
+            assert db.one(USED) == 2
             with pytest.raises(InvalidInput, match="the surrounding code already holds narrow"):
                 async with client.limit("narrow"):
                     pytest.fail("it would have waited for itself")
         # What was given back is no longer around.
         async with client.limit("narrow", timeout=20):
-            assert desk.one(USED) == 2
-    assert desk.one(USED) == 0
+            assert db.one(USED) == 2
+    assert db.one(USED) == 0
 
 
-async def test_task_that_outlives_its_block_is_not_refused(client: Client, desk: Desk) -> None:
-    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+async def test_task_that_outlives_its_block_is_not_refused(client: Client, db: StoreClient) -> None:
+    db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     has_ended = asyncio.Event()
 
     async def take_later() -> int:
         await has_ended.wait()
         async with client.limit("narrow", timeout=60):
-            return int(desk.one(USED))
+            return int(db.one(USED))
 
     async with client.limit("narrow", timeout=60):
         task = asyncio.create_task(take_later())
@@ -206,9 +208,9 @@ async def test_task_that_outlives_its_block_is_not_refused(client: Client, desk:
 
 
 def test_plain_block_that_would_wait_for_itself_is_refused(
-    plain_client: Client, desk: Desk
+    plain_client: Client, db: StoreClient
 ) -> None:
-    desk.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+    db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     with (
         plain_client.sync.limit("narrow", timeout=20),
         pytest.raises(InvalidInput, match="it would wait for itself"),
@@ -217,10 +219,10 @@ def test_plain_block_that_would_wait_for_itself_is_refused(
         pytest.fail("it would have waited for itself")
 
 
-def test_plain_code_holds_a_limit(plain_client: Client, desk: Desk) -> None:
+def test_plain_code_holds_a_limit(plain_client: Client, db: StoreClient) -> None:
     with plain_client.sync.limit("narrow", timeout=60):
-        assert desk.one(USED) == 1
-    assert desk.one(USED) == 0
+        assert db.one(USED) == 1
+    assert db.one(USED) == 0
 
 
 async def test_limit_that_does_not_exist_is_refused(client: Client) -> None:

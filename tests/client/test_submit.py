@@ -24,7 +24,7 @@ from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import database, workers
 from laneway.store.database import Database
 from tests.client.connections import hang_up
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
 async def ingest(
@@ -51,7 +51,7 @@ class Model(BaseModel):
     pages: int = 3
 
 
-def publish(desk: Desk, name: str, fn: Any = ingest, **more: Any) -> None:
+def publish(db: StoreClient, name: str, fn: Any = ingest, **more: Any) -> None:
     record = workers.TypeRecord(
         name=name,
         arguments=json.dumps(Arguments.of(fn).schema()),
@@ -62,12 +62,12 @@ def publish(desk: Desk, name: str, fn: Any = ingest, **more: Any) -> None:
         retry=RetryPolicy(),
         **{"priority": 0, "max_retries": 3, **more},
     )
-    desk.run(workers.publish([record]))
+    db.run(workers.publish([record]))
 
 
-def nothing_stored(desk: Desk) -> bool:
+def nothing_stored(db: StoreClient) -> bool:
     tables = ("jobs", "ready", "delayed", "job_keys")
-    return all(desk.one(f"select count(*) from laneway.{table}") == 0 for table in tables)
+    return all(db.one(f"select count(*) from laneway.{table}") == 0 for table in tables)
 
 
 async def test_a_submitted_job_can_be_read_back(client: Client) -> None:
@@ -102,28 +102,28 @@ async def test_a_payload_is_any_json_value_or_a_model(
     assert (await handle.get()).payload == stored
 
 
-async def test_a_delayed_job_waits_by_the_databases_clock(client: Client, desk: Desk) -> None:
+async def test_a_delayed_job_waits_by_the_databases_clock(client: Client, db: StoreClient) -> None:
     for late in (
         await client.submit("t", delay=60),
         await client.submit("t", delay=timedelta(minutes=1)),
         await client.submit("t", run_at=datetime.now(UTC) + timedelta(minutes=1)),
     ):
-        assert desk.places(desk.seq_of(late.id)) == ["delayed"]
+        assert db.places(db.seq_of(late.id)) == ["delayed"]
     for due in (
         await client.submit("t", delay=0),
         await client.submit("t", run_at=datetime(2020, 1, 1, tzinfo=UTC)),
     ):
-        assert desk.places(desk.seq_of(due.id)) == ["ready"]
+        assert db.places(db.seq_of(due.id)) == ["ready"]
 
 
-async def test_a_live_unique_key_answers_the_first_job(client: Client, desk: Desk) -> None:
+async def test_a_live_unique_key_answers_the_first_job(client: Client, db: StoreClient) -> None:
     first = await client.submit("t", {"n": 1}, unique_key="k")
     second = await client.submit("t", {"n": 2}, unique_key="k")
     assert (second.id, second.duplicate) == (first.id, True)
-    (claim,) = desk.claimed()
+    (claim,) = db.claimed()
     running = await client.submit("t", unique_key="k")
     assert (running.id, running.status) == (first.id, Status.RUNNING)
-    desk.settle(claim, "finish")
+    db.settle(claim, "finish")
     third = await client.submit("t", unique_key="k")
     assert not third.duplicate
     assert third.id != first.id
@@ -148,7 +148,7 @@ HOSTILE: list[tuple[object, str, str]] = [
 
 @pytest.mark.parametrize("payload, place, rule", HOSTILE)
 async def test_a_hostile_payload_is_refused_by_place_and_rule(
-    client: Client, desk: Desk, payload: object, place: str, rule: str
+    client: Client, db: StoreClient, payload: object, place: str, rule: str
 ) -> None:
     with pytest.raises(InvalidInput) as one:
         await client.submit("t", payload)
@@ -157,16 +157,16 @@ async def test_a_hostile_payload_is_refused_by_place_and_rule(
     with pytest.raises(InvalidInput) as many:
         await client.submit_many([("t", {"fine": True}), ("t", payload)])
     assert (many.value.field, many.value.rule) == (f"jobs[1].{place}", one.value.rule)
-    assert nothing_stored(desk)
+    assert nothing_stored(db)
 
 
-async def test_a_payload_nested_too_deeply_is_refused(client: Client, desk: Desk) -> None:
+async def test_a_payload_nested_too_deeply_is_refused(client: Client, db: StoreClient) -> None:
     deep: list[Any] = []
     for _ in range(20_000):
         deep = [deep]
     with pytest.raises(InvalidInput, match="nested deeper than 64 levels"):
         await client.submit("t", deep)
-    assert nothing_stored(desk)
+    assert nothing_stored(db)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ async def test_a_payload_nested_too_deeply_is_refused(client: Client, desk: Desk
     ],
 )
 async def test_wrong_options_are_refused_by_name(
-    client: Client, desk: Desk, options: dict[str, Any], field: str
+    client: Client, db: StoreClient, options: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidInput) as one:
         await client.submit("t", **options)
@@ -197,7 +197,7 @@ async def test_wrong_options_are_refused_by_name(
     with pytest.raises(InvalidInput) as many:
         await client.submit_many([{"job_type": "t", **options}])
     assert many.value.field == f"jobs[0].{field}"
-    assert nothing_stored(desk)
+    assert nothing_stored(db)
 
 
 @pytest.mark.parametrize("job_type", ["", " t", "a\nb", "x" * 129, 5, None, ["t"]])
@@ -222,36 +222,36 @@ WRONG: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize("payload, told", WRONG)
 async def test_arguments_are_checked_by_the_local_handler(
-    settings: Settings, client: Client, desk: Desk, payload: object, told: str
+    settings: Settings, client: Client, db: StoreClient, payload: object, told: str
 ) -> None:
     knowing = Client(client.database, settings, Handlers({"t": Handler(Arguments.of(ingest))}))
     with pytest.raises(InvalidInput) as refused:
         await knowing.submit("t", payload)
     assert str(refused.value).startswith(told)
-    assert nothing_stored(desk)
+    assert nothing_stored(db)
     await client.submit("t", payload)
 
 
 @pytest.mark.parametrize("payload, told", WRONG)
 async def test_arguments_are_checked_by_what_workers_published(
-    client: Client, desk: Desk, payload: object, told: str
+    client: Client, db: StoreClient, payload: object, told: str
 ) -> None:
     """A process without the handler's code refuses the same, at the same place."""
-    publish(desk, "published")
+    publish(db, "published")
     with pytest.raises(InvalidInput) as refused:
         await client.submit("published", payload)
     assert str(refused.value).startswith(told.split(": ")[0] + ": ")
     with pytest.raises(InvalidInput, match=r"jobs\[0\]\.payload"):
         await client.submit_many([("published", payload)])
-    with psycopg.connect(desk.dsn) as conn, pytest.raises(InvalidInput):
+    with psycopg.connect(db.dsn) as conn, pytest.raises(InvalidInput):
         await client.submit("published", payload, conn=conn)
-    assert nothing_stored(desk)
+    assert nothing_stored(db)
 
 
 async def test_right_arguments_pass_both_ways(
-    settings: Settings, client: Client, desk: Desk
+    settings: Settings, client: Client, db: StoreClient
 ) -> None:
-    publish(desk, "published")
+    publish(db, "published")
     knowing = Client(client.database, settings, Handlers({"t": Handler(Arguments.of(ingest))}))
     for who, job_type in ((knowing, "t"), (client, "published")):
         for payload in ({"path": "a"}, Model(path="a"), {"path": "a", "ranges": (1, 2)}):
@@ -261,12 +261,12 @@ async def test_right_arguments_pass_both_ways(
 
 
 async def test_what_is_published_is_read_again_after_five_seconds(
-    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
     monkeypatch.setattr("laneway.client.catalog.time.monotonic", lambda: now)
     await client.submit("published", {"anything": 1})
-    publish(desk, "published")
+    publish(db, "published")
     await client.submit("published", {"anything": 1})
     now += 5.0
     with pytest.raises(InvalidInput, match=r"payload\.anything"):
@@ -274,9 +274,9 @@ async def test_what_is_published_is_read_again_after_five_seconds(
 
 
 async def test_priority_and_retries_come_from_submit_then_handler_then_job_type(
-    settings: Settings, client: Client, desk: Desk
+    settings: Settings, client: Client, db: StoreClient
 ) -> None:
-    publish(desk, "published", priority=5, max_retries=7)
+    publish(db, "published", priority=5, max_retries=7)
     handlers = Handlers({"published": Handler(Arguments.of(ingest), priority=8)})
     knowing = Client(client.database, settings, handlers)
 
@@ -307,10 +307,10 @@ async def test_a_database_that_is_not_there_is_told_as_such(settings: Settings) 
 
 
 async def test_a_submit_is_tried_again_only_when_there_was_no_connection_yet(
-    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await client.submit("t")
-    hang_up(desk)
+    hang_up(db)
     real = database.connect
     calls = 0
 
@@ -333,17 +333,17 @@ select pg_terminate_backend(pid) from pg_stat_activity
 
 
 async def test_a_connection_lost_before_the_answer_is_told_and_not_tried_again(
-    client: Client, dsn: str, desk: Desk
+    client: Client, dsn: str, db: StoreClient
 ) -> None:
     """Whether the job was stored is not known here; only the caller can decide."""
     for call in (client.submit("t"), client.submit_many([("t",)])):
-        desk.do("begin")
-        desk.do("lock table laneway.jobs")
+        db.do("begin")
+        db.do("lock table laneway.jobs")
         waiting = asyncio.create_task(call)
         with psycopg.connect(dsn, autocommit=True) as watch:
             while not watch.execute(KILL_BLOCKED).fetchall():
                 await asyncio.wait({waiting}, timeout=0.01)
         with pytest.raises(DatabaseUnavailable):
             await waiting
-        desk.do("rollback")
-    assert nothing_stored(desk)
+        db.do("rollback")
+    assert nothing_stored(db)

@@ -19,24 +19,26 @@ from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.store import jobs
 from laneway.store.database import Database
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def rows(desk: Desk, table: str) -> list[tuple[Any, ...]]:
-    return desk.rows(f"select * from laneway.{table} order by seq")
+def rows(db: StoreClient, table: str) -> list[tuple[Any, ...]]:
+    return db.rows(f"select * from laneway.{table} order by seq")
 
 
 async def test_a_batch_answers_in_the_order_given_and_is_claimed_in_it(
-    client: Client, desk: Desk
+    client: Client, db: StoreClient
 ) -> None:
     made = await client.submit_many(("t", {"n": n}) for n in range(250))
     assert [job.status for job in made] == [Status.APPROVED] * 250
-    claimed = desk.claim(room=1000).assignments
+    claimed = db.claim(room=1000).assignments
     assert [a.claim.job_id for a in claimed] == [job.id for job in made]
     assert [a.payload for a in claimed] == [f'{{"n": {n}}}' for n in range(250)]
 
 
-async def test_every_column_of_a_batch_is_as_submit_writes_it(client: Client, desk: Desk) -> None:
+async def test_every_column_of_a_batch_is_as_submit_writes_it(
+    client: Client, db: StoreClient
+) -> None:
     """Column by column, so that a new column cannot be forgotten in one of the two."""
     options: dict[str, Any] = {"priority": 3, "tags": ["a"], "created_by": "me", "max_retries": 2}
     cases: list[tuple[dict[str, Any], str]] = [
@@ -50,25 +52,24 @@ async def test_every_column_of_a_batch_is_as_submit_writes_it(client: Client, de
             [NewJobSpec("t", {"x": 1}, **options, **extra, unique_key=f"2{extra}")]
         )
         for table in ("jobs", place):
-            left = desk.row(table, desk.seq_of(one.id))
-            right = desk.row(table, desk.seq_of(other.id))
+            left = db.row(table, db.seq_of(one.id))
+            right = db.row(table, db.seq_of(other.id))
             own = {"seq", "id", "unique_key", "created_at", "ready_at", "run_at"}
             assert {k: v for k, v in left.items() if k not in own} == {
                 k: v for k, v in right.items() if k not in own
             }
             for name in own & left.keys():
                 assert (left[name] is None) == (right[name] is None), name
-        job = desk.row("jobs", desk.seq_of(other.id))
-        waiting = desk.row(place, desk.seq_of(other.id))
+        job = db.row("jobs", db.seq_of(other.id))
+        waiting = db.row(place, db.seq_of(other.id))
         if place == "ready":
             assert waiting["ready_at"] == job["created_at"]
         else:
             assert waiting["run_at"] == job["run_at"]
             assert (job["run_at"] - job["created_at"]).total_seconds() == 90
-        assert desk.one("select seq from laneway.job_keys where unique_key = %s", f"2{extra}")
+        assert db.one("select seq from laneway.job_keys where unique_key = %s", f"2{extra}")
         assert (
-            abs(desk.one("select extract(epoch from clock_timestamp() - %s)", job["created_at"]))
-            < 60
+            abs(db.one("select extract(epoch from clock_timestamp() - %s)", job["created_at"])) < 60
         )
 
 
@@ -81,7 +82,7 @@ async def test_every_column_of_a_batch_is_as_submit_writes_it(client: Client, de
     ],
 )
 async def test_jobs_are_given_as_tuples_mappings_or_specs(
-    client: Client, desk: Desk, jobs: list[Any]
+    client: Client, db: StoreClient, jobs: list[Any]
 ) -> None:
     made = await client.submit_many(jobs)
     assert [(await job.get()).payload for job in made] == [{}, {}, {}]
@@ -118,7 +119,7 @@ async def test_no_jobs_are_no_work(client: Client) -> None:
 
 
 async def test_keys_in_a_batch_are_kept_apart_by_workspace_type_and_key(
-    client: Client, desk: Desk
+    client: Client, db: StoreClient
 ) -> None:
     live = await client.submit("t", {"n": 0}, unique_key="live")
     key = {"unique_key": "k"}
@@ -136,45 +137,47 @@ async def test_keys_in_a_batch_are_kept_apart_by_workspace_type_and_key(
     assert [job.duplicate for job in made] == [False, True, True, False, False, False, True]
     assert [made[1].id, made[6].id, made[2].id] == [live.id, live.id, made[0].id]
     assert len({job.id for job in made}) == 5
-    assert desk.one("select array_agg(payload -> 'n' order by seq) from laneway.jobs") == [
+    assert db.one("select array_agg(payload -> 'n' order by seq) from laneway.jobs") == [
         0, 1, 4, 5, 6,
     ]  # fmt: skip
-    assert desk.one("select count(*) from laneway.ready") == 5
+    assert db.one("select count(*) from laneway.ready") == 5
 
 
-async def test_a_batch_of_nothing_but_duplicates_stores_nothing(client: Client, desk: Desk) -> None:
+async def test_a_batch_of_nothing_but_duplicates_stores_nothing(
+    client: Client, db: StoreClient
+) -> None:
     first = await client.submit("t", unique_key="k")
-    (claim,) = desk.claimed()
+    (claim,) = db.claimed()
     made = await client.submit_many([("t", {}, {"unique_key": "k"})] * 3)
     assert {(job.id, job.duplicate, job.status) for job in made} == {
         (first.id, True, Status.RUNNING)
     }
-    assert desk.one("select count(*) from laneway.jobs") == 1
-    desk.settle(claim, "finish")
+    assert db.one("select count(*) from laneway.jobs") == 1
+    db.settle(claim, "finish")
 
 
 async def test_batches_with_the_same_keys_in_any_order_do_not_deadlock(
-    client: Client, desk: Desk
+    client: Client, db: StoreClient
 ) -> None:
     keys = [f"k{n}" for n in range(50)]
     batches: list[list[Any]] = [
         [("t", {}, {"unique_key": k}) for k in order] for order in (keys, keys[::-1]) * 3
     ]
     answers = await asyncio.gather(*(client.submit_many(batch) for batch in batches))
-    assert desk.one("select count(*) from laneway.jobs") == 50
+    assert db.one("select count(*) from laneway.jobs") == 50
     assert len({job.id for made in answers for job in made}) == 50
     assert sum(not job.duplicate for made in answers for job in made) == 50
 
 
 async def test_a_key_whose_holder_ends_meanwhile_is_taken(
-    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await client.submit("t", unique_key="k")
     real = jobs.find_keys
 
     def ended_first(new: Any) -> Any:
-        if desk.places(desk.seq_of(first.id)) == ["ready"]:
-            desk.cancel(desk.seq_of(first.id))
+        if db.places(db.seq_of(first.id)) == ["ready"]:
+            db.cancel(db.seq_of(first.id))
         return real(new)
 
     monkeypatch.setattr(jobs, "find_keys", ended_first)
@@ -186,33 +189,35 @@ async def test_a_key_whose_holder_ends_meanwhile_is_taken(
 # -- limits -------------------------------------------------------------------------------------
 
 
-async def test_a_thousand_jobs_are_a_batch_and_one_more_is_not(client: Client, desk: Desk) -> None:
+async def test_a_thousand_jobs_are_a_batch_and_one_more_is_not(
+    client: Client, db: StoreClient
+) -> None:
     assert len(await client.submit_many([("t", {})] * 1000)) == 1000
     with pytest.raises(InvalidInput, match="at most 1000 jobs"):
         await client.submit_many([("t", {})] * 1001)
     endless: Iterator[tuple[str, dict[str, int]]] = (("t", {"n": n}) for n in count())
     with pytest.raises(InvalidInput, match="at most 1000 jobs"):
         await client.submit_many(endless)
-    assert desk.one("select count(*) from laneway.jobs") == 1000
+    assert db.one("select count(*) from laneway.jobs") == 1000
 
 
-async def test_a_batch_holds_sixteen_megabytes(client: Client, desk: Desk) -> None:
+async def test_a_batch_holds_sixteen_megabytes(client: Client, db: StoreClient) -> None:
     big = {"x": "ü" * (512 * 1024 - 10)}
     with pytest.raises(InvalidInput, match="at most 16777216 bytes"):
         await client.submit_many([("t", big)] * 17)
-    assert desk.one("select count(*) from laneway.jobs") == 0
+    assert db.one("select count(*) from laneway.jobs") == 0
 
 
 @pytest.mark.parametrize("position", [0, 5, 249, 250, 299])
 async def test_one_wrong_job_refuses_the_whole_batch(
-    client: Client, desk: Desk, position: int
+    client: Client, db: StoreClient, position: int
 ) -> None:
     jobs: list[Any] = [("t", {"n": n}) for n in range(300)]
     jobs[position] = ("t", {"n": "\x00"})
     with pytest.raises(InvalidInput, match=rf"jobs\[{position}\]\.payload\.n: .*NUL"):
         await client.submit_many(jobs)
     for table in ("jobs", "ready", "delayed"):
-        assert desk.one(f"select count(*) from laneway.{table}") == 0
+        assert db.one(f"select count(*) from laneway.{table}") == 0
     assert len(await client.submit_many(jobs[:position] + jobs[position + 1 :])) == 299
 
 
@@ -241,10 +246,10 @@ specs = st.builds(
 )
 @given(batch=st.lists(specs, min_size=1, max_size=8))
 def test_whatever_text_a_batch_holds_comes_back_as_it_was(
-    plain_client: Client, desk: Desk, batch: list[NewJobSpec]
+    plain_client: Client, db: StoreClient, batch: list[NewJobSpec]
 ) -> None:
     made = plain_client.sync.submit_many(batch)
-    stored = desk.rows(
+    stored = db.rows(
         "select job_type, payload, workspace, coalesce(tags, '{}'), created_by, priority"
         " from laneway.jobs where id = any (%s) order by seq",
         [job.id for job in made],
@@ -259,24 +264,24 @@ def test_whatever_text_a_batch_holds_comes_back_as_it_was(
 
 
 async def test_a_batch_through_two_clients_is_numbered_without_a_clash(
-    dsn: str, client: Client, settings: Settings, desk: Desk
+    dsn: str, client: Client, settings: Settings, db: StoreClient
 ) -> None:
     other = RealClient(Database(dsn, settings), settings)
     jobs = [("t", {"n": n}) for n in range(100)]
     await asyncio.gather(*(who.submit_many(jobs) for who in (client, other) * 3))
-    assert desk.one("select count(distinct seq) from laneway.ready") == 600
+    assert db.one("select count(distinct seq) from laneway.ready") == 600
     await other.close()
     await other.database.close()
 
 
 async def test_a_callers_statement_timeout_or_lock_does_not_leave_half_a_batch(
-    client: Client, dsn: str, desk: Desk
+    client: Client, dsn: str, db: StoreClient
 ) -> None:
-    desk.do("begin")
-    desk.do("lock table laneway.ready")
+    db.do("begin")
+    db.do("lock table laneway.ready")
     with psycopg.connect(dsn, options="-c lock_timeout=50") as conn:
         with pytest.raises(psycopg.errors.LockNotAvailable):
             await client.submit_many([("t", {})], conn=conn)
         conn.rollback()
-    desk.do("rollback")
-    assert desk.one("select count(*) from laneway.jobs") == 0
+    db.do("rollback")
+    assert db.one("select count(*) from laneway.jobs") == 0

@@ -16,16 +16,16 @@ from laneway.client import Client, SyncJobHandle
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput, JobFailed, NotFound, Refused
 from laneway.store.database import Database
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def test_every_verb_is_a_plain_call(plain_client: Client, desk: Desk) -> None:
+def test_every_verb_is_a_plain_call(plain_client: Client, db: StoreClient) -> None:
     sync = plain_client.sync
     job = sync.submit("t", {"n": 1}, priority=3)
     assert isinstance(job, SyncJobHandle)
     assert job.get().priority == 3
-    (claim,) = desk.claimed()
-    desk.settle(claim, "finish", result="[1]")
+    (claim,) = db.claimed()
+    db.settle(claim, "finish", result="[1]")
     assert job.wait(timeout=60) == [1]
     assert sync.wait(job.id, 20) == [1]
     with pytest.raises(Refused, match="completed"):
@@ -50,29 +50,29 @@ def test_errors_come_through(plain_client: Client) -> None:
         plain_client.sync.submit("t", priorities=4)  # type: ignore[call-arg]
 
 
-def test_many_threads_share_one_background_thread(plain_client: Client, desk: Desk) -> None:
+def test_many_threads_share_one_background_thread(plain_client: Client, db: StoreClient) -> None:
     with ThreadPoolExecutor(8) as pool:
         jobs = list(pool.map(lambda n: plain_client.sync.submit("t", {"n": n}), range(80)))
     assert len({job.id for job in jobs}) == 80
-    assert desk.one("select count(*) from laneway.jobs") == 80
+    assert db.one("select count(*) from laneway.jobs") == 80
     ours = [thread for thread in threading.enumerate() if thread.name == "laneway sync"]
     assert len(ours) == 1
     assert ours[0].daemon
 
 
-async def test_it_works_inside_a_running_event_loop(client: Client, desk: Desk) -> None:
+async def test_it_works_inside_a_running_event_loop(client: Client, db: StoreClient) -> None:
     job = client.sync.submit("t")
     assert client.sync.get(job.id).status is Status.APPROVED
     assert (await client.get(job.id)).status is Status.APPROVED
 
 
-def test_after_close_a_call_starts_anew(plain_client: Client, desk: Desk) -> None:
+def test_after_close_a_call_starts_anew(plain_client: Client, db: StoreClient) -> None:
     plain_client.sync.submit("t")
     plain_client.sync.close()
     plain_client.sync.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "laneway sync"]
     plain_client.sync.submit("t")
-    assert desk.one("select count(*) from laneway.jobs") == 2
+    assert db.one("select count(*) from laneway.jobs") == 2
 
 
 async def test_closing_the_client_closes_its_sync_side(client: Client) -> None:
@@ -83,7 +83,7 @@ async def test_closing_the_client_closes_its_sync_side(client: Client) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_background_thread_of_its_own(
-    plain_client: Client, desk: Desk
+    plain_client: Client, db: StoreClient
 ) -> None:
     before = plain_client.sync.submit("t", {"who": "parent"})
     child = os.fork()
@@ -99,7 +99,7 @@ def test_a_forked_child_has_a_background_thread_of_its_own(
     assert os.waitstatus_to_exitcode(status) == 0
     after = plain_client.sync.submit("t", {"who": "parent"})
     assert before.get().status is after.get().status is Status.APPROVED
-    assert desk.one("select count(*) from laneway.jobs") == 3
+    assert db.one("select count(*) from laneway.jobs") == 3
 
 
 PROGRAM = """

@@ -26,25 +26,25 @@ from laneway.store import database
 from laneway.store.database import Database
 from tests.client.connections import hang_up
 from tests.client.ear import Ear
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
 @pytest.mark.parametrize("result", [None, {"pages": 3}, [1, "x"], "text", 0, False, {}])
-async def test_waiting_answers_the_result(client: Client, desk: Desk, result: object) -> None:
+async def test_waiting_answers_the_result(client: Client, db: StoreClient, result: object) -> None:
     job = await client.submit("t")
     waiting = asyncio.create_task(job.wait(timeout=60))
-    (claim,) = desk.claimed()
-    desk.settle(claim, "finish", result=None if result is None else json.dumps(result))
+    (claim,) = db.claimed()
+    db.settle(claim, "finish", result=None if result is None else json.dumps(result))
     assert await waiting == result
     assert await job.wait(timeout=0) == result
     assert (await job.get()).status is Status.COMPLETED
 
 
-async def test_a_failed_job_raises_what_went_wrong(client: Client, desk: Desk) -> None:
+async def test_a_failed_job_raises_what_went_wrong(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
-    (claim,) = desk.claimed()
+    (claim,) = db.claimed()
     error = {"type": "ValueError", "message": "no such page", "traceback": "…"}
-    desk.settle(claim, "giveup", error=json.dumps(error))
+    db.settle(claim, "giveup", error=json.dumps(error))
     with pytest.raises(JobFailed, match=f"job {job.id} failed: ValueError: no such page"):
         await job.wait(timeout=60)
 
@@ -56,13 +56,13 @@ async def test_a_cancelled_job_raises(client: Client) -> None:
         await job.wait(timeout=60)
 
 
-async def test_waiting_ends_at_the_timeout(client: Client, desk: Desk) -> None:
+async def test_waiting_ends_at_the_timeout(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
     with pytest.raises(TimeoutError, match=r"did not end within 0\.05 s"):
         await job.wait(timeout=0.05)
     with pytest.raises(TimeoutError):
         await client.wait(str(job.id), timeout=0)
-    desk.claimed()
+    db.claimed()
     with pytest.raises(TimeoutError):
         await job.wait(timeout=0.05)
 
@@ -101,12 +101,12 @@ async def test_polling_slows_down_while_nothing_happens(
 
 
 async def test_waiting_outlives_a_database_that_is_away(
-    client: Client, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await client.submit("t")
-    (claim,) = desk.claimed()
-    desk.settle(claim, "finish", result="7")
-    hang_up(desk)
+    (claim,) = db.claimed()
+    db.settle(claim, "finish", result="7")
+    hang_up(db)
     real = database.connect
     tries = 0
 
@@ -139,32 +139,32 @@ async def test_a_missing_schema_is_not_waited_for(empty_dsn: str, settings: Sett
 # -- cancel -------------------------------------------------------------------------------------
 
 
-async def test_a_queued_job_is_cancelled_at_once(client: Client, desk: Desk) -> None:
+async def test_a_queued_job_is_cancelled_at_once(client: Client, db: StoreClient) -> None:
     for job in (await client.submit("t"), await client.submit("t", delay=60)):
         assert await job.cancel("not needed") is Status.CANCELLED
         shown = await job.get()
         assert (shown.status, shown.started_at) == (Status.CANCELLED, None)
-        row = desk.row("outcome", desk.seq_of(job.id))
+        row = db.row("outcome", db.seq_of(job.id))
         assert row["cancel_reason"] == "not needed"
-    assert desk.claimed() == []
+    assert db.claimed() == []
 
 
 async def test_the_worker_of_a_running_job_is_asked_to_stop(
-    client: Client, dsn: str, desk: Desk
+    client: Client, dsn: str, db: StoreClient
 ) -> None:
     job = await client.submit("t", wake=False)
-    (claim,) = desk.claimed()
+    (claim,) = db.claimed()
     async with Ear(dsn) as ear:
         assert await client.cancel(job.id, "enough", "me") is Status.RUNNING
-        assert await ear.heard() == [f"cancel {desk.worker}"]
+        assert await ear.heard() == [f"cancel {db.worker}"]
     assert (await job.get()).cancel_requested_at is not None
-    assert desk.heartbeat([claim])[0].answer == "cancel_requested"
+    assert db.heartbeat([claim])[0].answer == "cancel_requested"
 
 
-async def test_a_job_that_ended_refuses_to_be_cancelled(client: Client, desk: Desk) -> None:
+async def test_a_job_that_ended_refuses_to_be_cancelled(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
-    (claim,) = desk.claimed()
-    desk.settle(claim, "finish")
+    (claim,) = db.claimed()
+    db.settle(claim, "finish")
     with pytest.raises(Refused, match="completed"):
         await job.cancel()
     other = await client.submit("t")
@@ -182,11 +182,11 @@ async def test_what_a_cancel_says_is_checked(client: Client) -> None:
     assert (await job.get()).status is Status.APPROVED
 
 
-async def test_a_job_is_shown_with_its_attempts(client: Client, desk: Desk) -> None:
+async def test_a_job_is_shown_with_its_attempts(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
-    (claim,) = desk.claimed()
-    desk.settle(claim, "fail", error=json.dumps({"type": "E", "message": "m"}), delay_s=0.0)
-    desk.claimed()
+    (claim,) = db.claimed()
+    db.settle(claim, "fail", error=json.dumps({"type": "E", "message": "m"}), delay_s=0.0)
+    db.claimed()
     shown = await client.get(job.id)
     assert [attempt.attempt for attempt in shown.attempts] == [1, 2]
     assert shown.attempts[0].outcome == "failed"

@@ -62,7 +62,7 @@ from tests.control.access_play import play_access
 from tests.control.remote_play import play_remote
 from tests.control.scene import Scene
 from tests.control.turn_play import play_holds, play_turns, prepare_turns
-from tests.store.desk import PAST_CHECKS
+from tests.support.store_client import PAST_CHECKS
 
 OWN = Reach((Term(owner="me"),))
 REACH = Reach((*OWN.terms, Term(workspace="ours")))
@@ -240,16 +240,16 @@ def prepare_leader(cast: Cast) -> None:
 
 
 def play_leader(cast: Cast, epoch: int) -> None:
-    mandate = LeaderTerm(cast.worker_id, epoch)
-    assert cast.run(retention.expire_overaged(mandate)).ended == 1
+    term = LeaderTerm(cast.worker_id, epoch)
+    assert cast.run(retention.expire_overaged(term)).ended == 1
     for duty in (retention.expire_approvals, retention.fold_finished):
-        assert cast.run(duty(mandate)) == 1, duty
+        assert cast.run(duty(term)) == 1, duty
     # Of two keys that nobody holds: the one of play_keys, and the one put aside by hand.
-    assert cast.run(retention.sweep_keys(mandate)) == 2
-    cast.run(retention.recount_usage(mandate))
-    cast.run(retention.prune_events(mandate, 60.0))
-    cast.run(retention.prune_records(mandate))
-    cast.run(retention.remove_ended(mandate, WalkPosition()))
+    assert cast.run(retention.sweep_keys(term)) == 2
+    cast.run(retention.recount_usage(term))
+    cast.run(retention.prune_events(term, 60.0))
+    cast.run(retention.prune_records(term))
+    cast.run(retention.remove_ended(term, WalkPosition()))
 
 
 def play_calls(cast: Cast, claim: Claim) -> None:

@@ -12,7 +12,7 @@ from laneway.control import history, schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
 from tests.control.scene import Scene
-from tests.store.desk import PAST_CHECKS
+from tests.support.store_client import PAST_CHECKS
 
 NIGHTLY: dict[str, Any] = {"job_type": "greet", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}
 SCHEMA = json.dumps(

@@ -21,7 +21,7 @@ SIZES = [40, 40, 40, 500, 40]
 TOGETHER = [[1, 2], [3], [4], [5]]
 
 
-class Desk:
+class StoreClient:
     """A ledger that accepts everything, and remembers what came together."""
 
     has_database = False
@@ -45,14 +45,14 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(completer, "MOST_CHARACTERS", 100)
-    desk, told = Desk(), []
-    work = Completer(desk, ThrottledWarnings(), lambda verdicts, _: told.extend(verdicts))  # type: ignore[arg-type]
+    db, told = StoreClient(), []
+    work = Completer(db, ThrottledWarnings(), lambda verdicts, _: told.extend(verdicts))  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         error = "x" * size if claim.seq % 2 else None
         work.add(Verdict(claim, "finish", None if error else "x" * size, error))
     while await work.run_once() == 0:
         assert work.backlog
-    assert desk.settled == TOGETHER
+    assert db.settled == TOGETHER
     assert [one.claim for one in told] == CLAIMS
     assert not work.backlog
 
@@ -61,22 +61,22 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
     "portion, together", [(2000, [1000, 200]), (400, [400, 400, 400]), (1, [100] * 12)]
 )
 async def test_batches_are_no_larger_than_their_portion(portion: int, together: list[int]) -> None:
-    desk = Desk()
-    work = Completer(desk, ThrottledWarnings(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
+    db = StoreClient()
+    work = Completer(db, ThrottledWarnings(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
     for seq in range(1200):
         work.add(Verdict(Claim(seq, uuid4(), 1), "finish"))
     while await work.run_once() == 0:
         assert work.backlog
-    assert [len(batch) for batch in desk.settled] == together
-    assert [seq for batch in desk.settled for seq in batch] == list(range(1200))
+    assert [len(batch) for batch in db.settled] == together
+    assert [seq for batch in db.settled for seq in batch] == list(range(1200))
 
 
 async def test_large_checkpoints_are_stored_a_few_at_a_time_and_who_waits_hears_of_his(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reporter, "MOST_CHARACTERS", 100)
-    desk = Desk()
-    work = Reporter(desk, ThrottledWarnings(), lambda answer: None)  # type: ignore[arg-type]
+    db = StoreClient()
+    work = Reporter(db, ThrottledWarnings(), lambda answer: None)  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         work.report(claim, Report(claim, checkpoint="x" * size))
     waits = [work.flush(claim) for claim in CLAIMS]
@@ -84,6 +84,6 @@ async def test_large_checkpoints_are_stored_a_few_at_a_time_and_who_waits_hears_
     for _ in TOGETHER:
         assert await work.run_once() == 0
         heard.append([n + 1 for n, one in enumerate(waits) if one.done()])
-    assert desk.reported == TOGETHER
+    assert db.reported == TOGETHER
     assert heard == [[1, 2], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
     await asyncio.gather(*waits)

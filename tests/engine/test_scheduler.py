@@ -26,7 +26,7 @@ from laneway.store import schedules
 from laneway.store.database import Database
 from tests.engine.crew import Crew
 from tests.engine.workshop import Workshop, until
-from tests.store.desk import PAST_CHECKS
+from tests.support.store_client import PAST_CHECKS
 
 HOUR = timedelta(hours=1)
 

@@ -11,7 +11,7 @@ from laneway.domain.claim import Claim
 from laneway.store import approvals, workers
 from laneway.store.approvals import Decided
 from laneway.store.leases import WriteResult
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 EUR = Analysis(cost=7, currency="EUR", plan=["one"])
 
@@ -25,7 +25,7 @@ def record(name: str = "t", **more: Any) -> workers.TypeRecord:
 
 
 def publish(
-    desk: Desk,
+    db: StoreClient,
     name: str = "t",
     approval: Approval | None = None,
     *,
@@ -33,45 +33,45 @@ def publish(
     **more: Any,
 ) -> None:
     """As a worker that knows the type would."""
-    desk.run(workers.publish([record(name, approval=approval, has_analysis=analysis, **more)]))
+    db.run(workers.publish([record(name, approval=approval, has_analysis=analysis, **more)]))
 
 
-def analyzing(desk: Desk, name: str = "t") -> Claim:
+def analyzing(db: StoreClient, name: str = "t") -> Claim:
     """The next analysis of the type, claimed."""
-    (claim,) = desk.claimed(1, [analysis_of(name)], lane="analysis")
+    (claim,) = db.claimed(1, [analysis_of(name)], lane="analysis")
     return claim
 
 
-def analyzed(desk: Desk, claim: Claim, said: Analysis = EUR) -> WriteResult:
-    answer = desk.settle(claim, "analyzed", result=json.dumps(said.to_dict()))
+def analyzed(db: StoreClient, claim: Claim, said: Analysis = EUR) -> WriteResult:
+    answer = db.settle(claim, "analyzed", result=json.dumps(said.to_dict()))
     assert answer is not None
     return answer
 
 
-def awaiting(desk: Desk, name: str = "t", **more: Any) -> int:
+def awaiting(db: StoreClient, name: str = "t", **more: Any) -> int:
     """A new job of an analysed type that waits for somebody."""
-    seq = desk.submit(name, **more)
-    assert analyzed(desk, analyzing(desk, name)).status == "awaiting_approval"
+    seq = db.submit(name, **more)
+    assert analyzed(db, analyzing(db, name)).status == "awaiting_approval"
     return seq
 
 
-def status(desk: Desk, seq: int) -> str:
-    return str(desk.one("select status from laneway.jobs_view where seq = %s", seq))
+def status(db: StoreClient, seq: int) -> str:
+    return str(db.one("select status from laneway.jobs_view where seq = %s", seq))
 
 
 def approve(
-    desk: Desk,
+    db: StoreClient,
     job: int | UUID,
     by: str = "ann",
     comment: str | None = None,
     seal: str | None = None,
 ) -> Decided:
-    return desk.run(approvals.approve(_id(desk, job), by, comment, seal))
+    return db.run(approvals.approve(_id(db, job), by, comment, seal))
 
 
-def reject(desk: Desk, job: int | UUID, by: str = "ann", reason: str = "too much") -> Decided:
-    return desk.run(approvals.reject(_id(desk, job), by, reason))
+def reject(db: StoreClient, job: int | UUID, by: str = "ann", reason: str = "too much") -> Decided:
+    return db.run(approvals.reject(_id(db, job), by, reason))
 
 
-def _id(desk: Desk, job: int | UUID) -> UUID:
-    return job if isinstance(job, UUID) else desk.id_of(job)
+def _id(db: StoreClient, job: int | UUID) -> UUID:
+    return job if isinstance(job, UUID) else db.id_of(job)

@@ -1,4 +1,4 @@
-"""One migrated database per module, emptied before every test: a clone each would cost a minute."""
+"""One migrated database per module, emptied before every test: a clone each would take a minute."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.conftest import Server
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 from tests.sweeper import Sweeper
 
 RESET = """
@@ -67,25 +67,25 @@ def dsn(module_dsn: str, sweeper: Sweeper) -> str:
 
 
 @pytest.fixture
-def desk(dsn: str) -> Iterator[Desk]:
-    with Desk(dsn) as desk:
-        yield desk
+def db(dsn: str) -> Iterator[StoreClient]:
+    with StoreClient(dsn) as db:
+        yield db
 
 
 @pytest.fixture
-def another(dsn: str) -> Iterator[Callable[[], Desk]]:
-    """More desks at the same database."""
-    opened: list[Desk] = []
+def another(dsn: str) -> Iterator[Callable[[], StoreClient]]:
+    """Opens further clients of the same database."""
+    opened: list[StoreClient] = []
 
-    def open_desk() -> Desk:
-        opened.append(Desk(dsn))
+    def open_client() -> StoreClient:
+        opened.append(StoreClient(dsn))
         return opened[-1]
 
-    yield open_desk
-    for desk in opened:
-        desk.close()
+    yield open_client
+    for db in opened:
+        db.close()
 
 
 @pytest.fixture
-def other(another: Callable[[], Desk]) -> Desk:
+def other(another: Callable[[], StoreClient]) -> StoreClient:
     return another()

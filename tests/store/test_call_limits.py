@@ -11,107 +11,107 @@ from laneway.domain.claim import Claim
 from laneway.errors import InvalidInput
 from laneway.store import call_limits, leases
 from laneway.store.leases import Verdict
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 ROUNDS = 25
 
 
-def used(desk: Desk) -> dict[str, int]:
-    rows = desk.rows(
+def used(db: StoreClient) -> dict[str, int]:
+    rows = db.rows(
         "select limit_name, sum(running)::integer from laneway.limit_usage group by 1"
         " having sum(running) <> 0"
     )
     return dict(map(tuple, rows))
 
 
-def end(desk: Desk, claim: Claim, kind: str = "finish") -> None:
-    desk.run(leases.settle([Verdict(claim, kind)]))
+def end(db: StoreClient, claim: Claim, kind: str = "finish") -> None:
+    db.run(leases.settle([Verdict(claim, kind)]))
 
 
-def leased(desk: Desk, seq: int) -> list[str]:
-    return sorted(desk.row("lease", seq)["limits"] or [])
+def leased(db: StoreClient, seq: int) -> list[str]:
+    return sorted(db.row("lease", seq)["limits"] or [])
 
 
-def test_saying_it_twice_takes_it_once(desk: Desk) -> None:
-    claim = desk.running()
+def test_saying_it_twice_takes_it_once(db: StoreClient) -> None:
+    claim = db.running()
     for _ in range(2):
-        assert desk.run(call_limits.acquire(claim, {"ollama": 1, "openai": 2})).answer == "granted"
-        assert leased(desk, claim.seq) == ["ollama", "openai", "openai"]
-    assert used(desk) == {"ollama": 1, "openai": 2}
+        assert db.run(call_limits.acquire(claim, {"ollama": 1, "openai": 2})).answer == "granted"
+        assert leased(db, claim.seq) == ["ollama", "openai", "openai"]
+    assert used(db) == {"ollama": 1, "openai": 2}
     for _ in range(2):
-        assert desk.run(call_limits.release(claim, {"openai": 1})) == "given"
-        assert leased(desk, claim.seq) == ["ollama", "openai"]
-    assert desk.run(call_limits.release(claim, {"openai": 0, "ollama": 0})) == "given"
-    assert leased(desk, claim.seq) == []
-    assert used(desk) == {}
+        assert db.run(call_limits.release(claim, {"openai": 1})) == "given"
+        assert leased(db, claim.seq) == ["ollama", "openai"]
+    assert db.run(call_limits.release(claim, {"openai": 0, "ollama": 0})) == "given"
+    assert leased(db, claim.seq) == []
+    assert used(db) == {}
 
 
-def test_all_or_none(desk: Desk) -> None:
-    first, second = desk.running(), desk.running()
-    assert desk.run(call_limits.acquire(first, {"ollama": 1})).answer == "granted"
-    full = desk.run(call_limits.acquire(second, {"ollama": 1, "openai": 1}))
+def test_all_or_none(db: StoreClient) -> None:
+    first, second = db.running(), db.running()
+    assert db.run(call_limits.acquire(first, {"ollama": 1})).answer == "granted"
+    full = db.run(call_limits.acquire(second, {"ollama": 1, "openai": 1}))
     assert (full.answer, full.wait_s) == ("full", None)
-    assert used(desk) == {"ollama": 1}
-    end(desk, first)
-    assert used(desk) == {}
-    assert desk.run(call_limits.acquire(second, {"ollama": 1, "openai": 1})).answer == "granted"
+    assert used(db) == {"ollama": 1}
+    end(db, first)
+    assert used(db) == {}
+    assert db.run(call_limits.acquire(second, {"ollama": 1, "openai": 1})).answer == "granted"
 
 
-def test_only_the_running_attempt_takes_and_gives(desk: Desk) -> None:
-    old = desk.running()
-    desk.run(call_limits.acquire(old, {"openai": 1}))
-    end(desk, old, "release")
-    assert used(desk) == {}
-    (new,) = desk.claimed(1)
-    desk.run(call_limits.acquire(new, {"openai": 1}))
-    assert desk.run(call_limits.acquire(old, {"openai": 1})).answer == "fenced"
-    assert desk.run(call_limits.release(old, {"openai": 0})) == "fenced"
-    desk.cancel(new.seq)
-    assert desk.run(call_limits.acquire(new, {"openai": 2})).answer == "cancel_requested"
-    assert used(desk) == {"openai": 1}
+def test_only_the_running_attempt_takes_and_gives(db: StoreClient) -> None:
+    old = db.running()
+    db.run(call_limits.acquire(old, {"openai": 1}))
+    end(db, old, "release")
+    assert used(db) == {}
+    (new,) = db.claimed(1)
+    db.run(call_limits.acquire(new, {"openai": 1}))
+    assert db.run(call_limits.acquire(old, {"openai": 1})).answer == "fenced"
+    assert db.run(call_limits.release(old, {"openai": 0})) == "fenced"
+    db.cancel(new.seq)
+    assert db.run(call_limits.acquire(new, {"openai": 2})).answer == "cancel_requested"
+    assert used(db) == {"openai": 1}
 
 
-def test_what_is_filled_from_around_the_call_is_refused(desk: Desk) -> None:
+def test_what_is_filled_from_around_the_call_is_refused(db: StoreClient) -> None:
     """Its other holders give theirs back; the one around it waits for the call."""
-    claim = desk.running()
-    desk.do("insert into laneway.limits (name, max_concurrent) values ('mine', 2)")
-    assert desk.run(call_limits.acquire(claim, {"mine": 1})).answer == "granted"
-    assert desk.run(call_limits.acquire(claim, {"mine": 2}, {"mine": 1})).answer == "granted"
-    assert desk.run(call_limits.acquire(claim, {"mine": 3}, {"mine": 1})).answer == "full"
+    claim = db.running()
+    db.do("insert into laneway.limits (name, max_concurrent) values ('mine', 2)")
+    assert db.run(call_limits.acquire(claim, {"mine": 1})).answer == "granted"
+    assert db.run(call_limits.acquire(claim, {"mine": 2}, {"mine": 1})).answer == "granted"
+    assert db.run(call_limits.acquire(claim, {"mine": 3}, {"mine": 1})).answer == "full"
     with pytest.raises(InvalidInput, match="limit: mine is held by this job already, around"):
-        desk.run(call_limits.acquire(claim, {"ollama": 1, "mine": 3}, {"mine": 2}))
-    desk.do("update laneway.limits set max_concurrent = null where name = 'mine'")
-    assert desk.run(call_limits.acquire(claim, {"mine": 3}, {"mine": 2})).answer == "granted"
-    assert used(desk) == {"mine": 3}
+        db.run(call_limits.acquire(claim, {"ollama": 1, "mine": 3}, {"mine": 2}))
+    db.do("update laneway.limits set max_concurrent = null where name = 'mine'")
+    assert db.run(call_limits.acquire(claim, {"mine": 3}, {"mine": 2})).answer == "granted"
+    assert used(db) == {"mine": 3}
 
 
-def test_a_lease_in_other_hands_is_not_waited_for(desk: Desk, other: Desk) -> None:
-    claim = desk.running()
+def test_a_lease_in_other_hands_is_not_waited_for(db: StoreClient, other: StoreClient) -> None:
+    claim = db.running()
     other.begin()
     other.do("select from laneway.lease where seq = %s for update", claim.seq)
-    assert desk.run(call_limits.acquire(claim, {"openai": 1})).answer == "busy"
-    assert desk.run(call_limits.release(claim, {"openai": 0})) == "busy"
+    assert db.run(call_limits.acquire(claim, {"openai": 1})).answer == "busy"
+    assert db.run(call_limits.release(claim, {"openai": 0})) == "busy"
     other.rollback()
 
 
-def test_what_is_unknown_or_held_by_the_type_is_refused(desk: Desk) -> None:
-    claim = desk.running()
+def test_what_is_unknown_or_held_by_the_type_is_refused(db: StoreClient) -> None:
+    claim = db.running()
     with pytest.raises(InvalidInput, match="limit: there is none named nowhere"):
-        desk.run(call_limits.acquire(claim, {"nowhere": 1, "openai": 1}))
-    desk.do("insert into laneway.job_types (name, limits) values ('t', '{openai}')")
+        db.run(call_limits.acquire(claim, {"nowhere": 1, "openai": 1}))
+    db.do("insert into laneway.job_types (name, limits) values ('t', '{openai}')")
     with pytest.raises(InvalidInput, match="limit: openai is held for the whole run already"):
-        desk.run(call_limits.acquire(claim, {"openai": 1}))
+        db.run(call_limits.acquire(claim, {"openai": 1}))
 
 
 def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_ring(
-    desk: Desk, another: Callable[[], Desk]
+    db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     """In any order of names, beside those who end their jobs meanwhile."""
     names = ["anthropic", "ollama", "openai"]
-    tops = dict(map(tuple, desk.rows("select name, max_concurrent from laneway.limits")))
+    tops = dict(map(tuple, db.rows("select name, max_concurrent from laneway.limits")))
     seen: list[str] = []
 
-    def work(seat: Desk, turn: int) -> None:
+    def work(seat: StoreClient, turn: int) -> None:
         for round_ in range(ROUNDS):
             claim = seat.running(f"t{turn}")
             wants = dict.fromkeys(names[round_ % 3 :] + names[: round_ % 3], 1)
@@ -128,64 +128,66 @@ def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_
             done.result(60)
     assert "granted" in seen
     assert set(seen) <= {"granted", "full", "busy"}
-    assert used(desk) == {}
+    assert used(db) == {}
 
 
-def held_for(desk: Desk, claim: Claim, wants: dict[str, int], longest_s: float) -> None:
-    assert desk.run(call_limits.acquire_for_remote(claim, wants, {}, longest_s)).answer == "granted"
+def held_for(db: StoreClient, claim: Claim, wants: dict[str, int], longest_s: float) -> None:
+    assert db.run(call_limits.acquire_for_remote(claim, wants, {}, longest_s)).answer == "granted"
 
 
-def test_longest_hold_counts_for_each_hold(desk: Desk) -> None:
-    claim = desk.running()
-    held_for(desk, claim, {"openai": 1}, 3600.0)
-    desk.do("update laneway.call_holds set until = clock_timestamp()")
-    held_for(desk, claim, {"openai": 2}, 3600.0)
-    ended = desk.run(call_limits.end_holds())
-    assert (ended.job_id, ended.names) == (desk.id_of(claim.seq), ["openai"])
+def test_longest_hold_counts_for_each_hold(db: StoreClient) -> None:
+    claim = db.running()
+    held_for(db, claim, {"openai": 1}, 3600.0)
+    db.do("update laneway.call_holds set until = clock_timestamp()")
+    held_for(db, claim, {"openai": 2}, 3600.0)
+    ended = db.run(call_limits.end_holds())
+    assert (ended.job_id, ended.names) == (db.id_of(claim.seq), ["openai"])
     assert ended.next_s is not None
     assert 3000 < ended.next_s <= 3600
-    assert leased(desk, claim.seq) == ["openai"]
-    assert used(desk) == {"openai": 1}
-    assert desk.run(call_limits.end_holds()).names is None
+    assert leased(db, claim.seq) == ["openai"]
+    assert used(db) == {"openai": 1}
+    assert db.run(call_limits.end_holds()).names is None
 
 
-def test_granted_again_is_held_no_longer(desk: Desk) -> None:
-    claim = desk.running()
+def test_granted_again_is_held_no_longer(db: StoreClient) -> None:
+    claim = db.running()
     for longest_s in (0.0, 3600.0):
-        held_for(desk, claim, {"openai": 1}, longest_s)
-    assert desk.run(call_limits.end_holds()).names == ["openai"]
-    assert used(desk) == {}
+        held_for(db, claim, {"openai": 1}, longest_s)
+    assert db.run(call_limits.end_holds()).names == ["openai"]
+    assert used(db) == {}
 
 
-def test_hold_without_a_row_is_not_given_back(desk: Desk) -> None:
-    claim = desk.running()
+def test_hold_without_a_row_is_not_given_back(db: StoreClient) -> None:
+    claim = db.running()
     # As a server of the version before does.
-    assert desk.run(call_limits.acquire(claim, {"openai": 1})).answer == "granted"
-    held_for(desk, claim, {"openai": 2}, 0.0)
-    desk.do(
+    assert db.run(call_limits.acquire(claim, {"openai": 1})).answer == "granted"
+    held_for(db, claim, {"openai": 2}, 0.0)
+    db.do(
         "delete from laneway.call_holds where id ="
         " (select id from laneway.call_holds order by id limit 1)"
     )
-    assert desk.run(call_limits.end_holds()).names == ["openai"]
-    assert leased(desk, claim.seq) == ["openai"]
+    assert db.run(call_limits.end_holds()).names == ["openai"]
+    assert leased(db, claim.seq) == ["openai"]
 
 
-def test_holds_of_an_ended_attempt_are_forgotten(desk: Desk) -> None:
-    claim = desk.running()
-    held_for(desk, claim, {"openai": 1}, 0.0)
-    end(desk, claim)
-    assert used(desk) == {}
-    assert desk.run(call_limits.end_holds()) == (None, None, None)
-    assert desk.rows("select 1 from laneway.call_holds") == []
+def test_holds_of_an_ended_attempt_are_forgotten(db: StoreClient) -> None:
+    claim = db.running()
+    held_for(db, claim, {"openai": 1}, 0.0)
+    end(db, claim)
+    assert used(db) == {}
+    assert db.run(call_limits.end_holds()) == (None, None, None)
+    assert db.rows("select 1 from laneway.call_holds") == []
 
 
-def test_lapsed_hold_of_a_busy_job_waits_for_the_next_look(desk: Desk, other: Desk) -> None:
-    busy, free = desk.running(), desk.running()
-    held_for(desk, busy, {"openai": 1}, 0.0)
-    held_for(desk, free, {"openai": 1}, 0.0)
+def test_lapsed_hold_of_a_busy_job_waits_for_the_next_look(
+    db: StoreClient, other: StoreClient
+) -> None:
+    busy, free = db.running(), db.running()
+    held_for(db, busy, {"openai": 1}, 0.0)
+    held_for(db, free, {"openai": 1}, 0.0)
     other.begin()
     other.do(f"select from laneway.lease where seq = {busy.seq} for update")
-    assert desk.run(call_limits.end_holds()).job_id == desk.id_of(free.seq)
-    assert desk.run(call_limits.end_holds()) == (None, None, 0.0)
+    assert db.run(call_limits.end_holds()).job_id == db.id_of(free.seq)
+    assert db.run(call_limits.end_holds()) == (None, None, 0.0)
     other.commit()
-    assert desk.run(call_limits.end_holds()).job_id == desk.id_of(busy.seq)
+    assert db.run(call_limits.end_holds()).job_id == db.id_of(busy.seq)

@@ -12,42 +12,44 @@ from hypothesis import strategies as st
 
 from laneway.store import jobs, lanes
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range
-from tests.store.desk import Desk, error, whole
+from tests.support.store_client import StoreClient, error, whole
 
 
-def test_a_claim_takes_the_highest_priority_first_then_the_first_submitted(desk: Desk) -> None:
-    low = [desk.submit() for _ in range(3)]
-    high = [desk.submit(priority=5) for _ in range(3)]
-    lowest = desk.submit(priority=-7)
-    assert [c.seq for c in desk.claimed(4)] == [*high, low[0]]
-    assert [c.seq for c in desk.claimed()] == [*low[1:], lowest]
-    assert desk.claimed() == []
+def test_a_claim_takes_the_highest_priority_first_then_the_first_submitted(db: StoreClient) -> None:
+    low = [db.submit() for _ in range(3)]
+    high = [db.submit(priority=5) for _ in range(3)]
+    lowest = db.submit(priority=-7)
+    assert [c.seq for c in db.claimed(4)] == [*high, low[0]]
+    assert [c.seq for c in db.claimed()] == [*low[1:], lowest]
+    assert db.claimed() == []
 
 
-def test_rows_that_come_back_stand_where_their_priority_and_number_put_them(desk: Desk) -> None:
+def test_rows_that_come_back_stand_where_their_priority_and_number_put_them(
+    db: StoreClient,
+) -> None:
     retried, first, delayed, second, raised = (
-        desk.submit(),
-        desk.submit(),
-        desk.submit(delay=3600),
-        desk.submit(),
-        desk.submit(),
+        db.submit(),
+        db.submit(),
+        db.submit(delay=3600),
+        db.submit(),
+        db.submit(),
     )
-    (claim,) = desk.claimed(1)
+    (claim,) = db.claimed(1)
     assert claim.seq == retried
-    desk.settle(claim, "fail", error=error(), delay_s=0)
-    desk.do("update laneway.delayed set run_at = clock_timestamp() where seq = %s", delayed)
-    assert desk.run(lanes.peek(["t"])).promoted == ["t"]
-    desk.run(jobs.reprioritize(desk.id_of(raised), 1))
-    assert [c.seq for c in desk.claimed()] == [raised, retried, first, delayed, second]
+    db.settle(claim, "fail", error=error(), delay_s=0)
+    db.do("update laneway.delayed set run_at = clock_timestamp() where seq = %s", delayed)
+    assert db.run(lanes.peek(["t"])).promoted == ["t"]
+    db.run(jobs.reprioritize(db.id_of(raised), 1))
+    assert [c.seq for c in db.claimed()] == [raised, retried, first, delayed, second]
 
 
-def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(desk: Desk) -> None:
-    desk.do("update laneway.worker_lanes set lease_seconds = 77 where name = 'default'")
-    seq = desk.submit(priority=4, max_retries=9, workspace="w", unique_key="k", payload={"a": 1})
-    answer = desk.claim()
+def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(db: StoreClient) -> None:
+    db.do("update laneway.worker_lanes set lease_seconds = 77 where name = 'default'")
+    seq = db.submit(priority=4, max_retries=9, workspace="w", unique_key="k", payload={"a": 1})
+    answer = db.claim()
     (got,) = answer.assignments
     assert (answer.state, answer.lease_s, answer.left_over) == ("ok", 77, 0)
-    assert (got.claim.seq, got.claim.job_id, got.claim.attempt) == (seq, desk.id_of(seq), 1)
+    assert (got.claim.seq, got.claim.job_id, got.claim.attempt) == (seq, db.id_of(seq), 1)
     assert (got.rank, got.job_type, got.payload, got.checkpoint, got.retries) == (
         -4,
         "t",
@@ -55,10 +57,10 @@ def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(desk:
         None,
         0,
     )
-    lease = desk.row("lease", seq)
+    lease = db.row("lease", seq)
     expected = {
         "attempt": 1,
-        "worker_id": desk.worker,
+        "worker_id": db.worker,
         "lane": "default",
         "job_type": "t",
         "workspace": "w",
@@ -72,123 +74,123 @@ def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(desk:
     }
     assert {name: lease[name] for name in expected} == expected
     assert (lease["lease_until"] - lease["claimed_at"]).total_seconds() == 77
-    assert desk.places(seq) == ["lease"]
-    desk.settle(got.claim, "release")
-    (again,) = desk.claimed()
+    assert db.places(seq) == ["lease"]
+    db.settle(got.claim, "release")
+    (again,) = db.claimed()
     assert again.attempt == 2
-    assert desk.slots_agree()
+    assert db.slots_agree()
 
 
-def test_a_claim_never_takes_more_than_its_room(desk: Desk) -> None:
+def test_a_claim_never_takes_more_than_its_room(db: StoreClient) -> None:
     for _ in range(30):
-        desk.submit()
+        db.submit()
     for room in (0, 1, 7, 22):
-        assert len(desk.claimed(room)) == room
-    assert desk.claimed() == []
-    assert desk.slots_agree()
+        assert len(db.claimed(room)) == room
+    assert db.claimed() == []
+    assert db.slots_agree()
 
 
-def test_a_claim_never_takes_more_than_the_free_slots(desk: Desk, other: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
+def test_a_claim_never_takes_more_than_the_free_slots(db: StoreClient, other: StoreClient) -> None:
+    db.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
     for _ in range(12):
-        desk.submit()
-    first = desk.claimed(3)
+        db.submit()
+    first = db.claimed(3)
     second = other.claimed(10)
     assert (len(first), len(second)) == (3, 2)
-    assert desk.claim().state == "full"
-    desk.settle(first[0], "finish")
+    assert db.claim().state == "full"
+    db.settle(first[0], "finish")
     assert len(other.claimed(10)) == 1
-    desk.do("update laneway.worker_lanes set max_slots = 2 where name = 'default'")
+    db.do("update laneway.worker_lanes set max_slots = 2 where name = 'default'")
     for claim in first[1:]:
-        desk.settle(claim, "finish")
-        assert desk.claim().state == "full", "three run and two may"
-    desk.do("update laneway.worker_lanes set max_slots = null where name = 'default'")
-    assert len(desk.claimed(100)) == 6
-    assert desk.slots_agree()
+        db.settle(claim, "finish")
+        assert db.claim().state == "full", "three run and two may"
+    db.do("update laneway.worker_lanes set max_slots = null where name = 'default'")
+    assert len(db.claimed(100)) == 6
+    assert db.slots_agree()
 
 
-def test_a_claim_that_fills_its_lane_says_so_and_asks_for_no_other(desk: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
+def test_a_claim_that_fills_its_lane_says_so_and_asks_for_no_other(db: StoreClient) -> None:
+    db.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
     for _ in range(12):
-        desk.submit()
-    half = desk.claim(3)
+        db.submit()
+    half = db.claim(3)
     assert (len(half.assignments), half.more, half.limited) == (3, True, False)
-    rest = desk.claim(10)
+    rest = db.claim(10)
     assert (len(rest.assignments), rest.more, rest.limited) == (2, False, True)
 
 
-def test_zero_slots_start_nothing(desk: Desk) -> None:
-    desk.submit()
-    desk.do("update laneway.worker_lanes set max_slots = 0 where name = 'default'")
-    assert desk.claim().state == "full"
+def test_zero_slots_start_nothing(db: StoreClient) -> None:
+    db.submit()
+    db.do("update laneway.worker_lanes set max_slots = 0 where name = 'default'")
+    assert db.claim().state == "full"
 
 
-def test_each_reason_for_no_jobs_has_its_name(desk: Desk) -> None:
-    desk.submit()
-    version = desk.version()
-    assert desk.claim(version=version - 1).state == "changed"
-    assert desk.claim(lane="no_such_lane").state == "disabled"
-    desk.run(lanes.pause(True, "me"))
-    assert desk.claim(version=version).state == "changed"
-    assert desk.claim().state == "paused"
-    desk.run(lanes.pause(False, "me"))
-    desk.do("update laneway.worker_lanes set enabled = false where name = 'default'")
-    assert desk.claim().state == "disabled"
-    desk.do("update laneway.worker_lanes set enabled = true where name = 'default'")
-    assert len(desk.claim().assignments) == 1
-    assert desk.claim().state == "ok"
+def test_each_reason_for_no_jobs_has_its_name(db: StoreClient) -> None:
+    db.submit()
+    version = db.version()
+    assert db.claim(version=version - 1).state == "changed"
+    assert db.claim(lane="no_such_lane").state == "disabled"
+    db.run(lanes.pause(True, "me"))
+    assert db.claim(version=version).state == "changed"
+    assert db.claim().state == "paused"
+    db.run(lanes.pause(False, "me"))
+    db.do("update laneway.worker_lanes set enabled = false where name = 'default'")
+    assert db.claim().state == "disabled"
+    db.do("update laneway.worker_lanes set enabled = true where name = 'default'")
+    assert len(db.claim().assignments) == 1
+    assert db.claim().state == "ok"
 
 
-def test_a_worker_leaves_the_types_it_does_not_know_alone(desk: Desk) -> None:
-    unknown = [desk.submit("other", priority=9) for _ in range(3)]
-    mine = desk.submit("mine")
-    assert [c.seq for c in desk.claimed(types=["mine"])] == [mine]
-    assert all(desk.places(seq) == ["ready"] for seq in unknown)
-    assert desk.claimed(types=["mine", "never_seen"]) == []
+def test_a_worker_leaves_the_types_it_does_not_know_alone(db: StoreClient) -> None:
+    unknown = [db.submit("other", priority=9) for _ in range(3)]
+    mine = db.submit("mine")
+    assert [c.seq for c in db.claimed(types=["mine"])] == [mine]
+    assert all(db.places(seq) == ["ready"] for seq in unknown)
+    assert db.claimed(types=["mine", "never_seen"]) == []
 
 
-def test_delayed_jobs_are_not_claimed_before_they_are_due(desk: Desk) -> None:
-    seq = desk.submit(delay=3600)
-    peek = desk.run(lanes.peek(["t"]))
+def test_delayed_jobs_are_not_claimed_before_they_are_due(db: StoreClient) -> None:
+    seq = db.submit(delay=3600)
+    peek = db.run(lanes.peek(["t"]))
     assert (peek.due, peek.promoted) == ([], None)
     assert peek.next_due_s == pytest.approx(3600, abs=60)
-    assert desk.claimed() == []
-    desk.do("update laneway.delayed set run_at = clock_timestamp() - interval '1 s'")
-    peek = desk.run(lanes.peek(["t", "u"]))
+    assert db.claimed() == []
+    db.do("update laneway.delayed set run_at = clock_timestamp() - interval '1 s'")
+    peek = db.run(lanes.peek(["t", "u"]))
     assert (peek.due, peek.promoted, peek.next_due_s) == (["t"], ["t"], None)
-    assert [c.seq for c in desk.claimed()] == [seq]
+    assert [c.seq for c in db.claimed()] == [seq]
 
 
-def test_a_claim_hands_over_the_last_checkpoint(desk: Desk) -> None:
+def test_a_claim_hands_over_the_last_checkpoint(db: StoreClient) -> None:
     from laneway.store.leases import Report
 
-    claim = desk.running()
-    desk.report([Report(claim, checkpoint='{"page": 7}')])
-    desk.settle(claim, "release")
-    (again,) = desk.claim().assignments
+    claim = db.running()
+    db.report([Report(claim, checkpoint='{"page": 7}')])
+    db.settle(claim, "release")
+    (again,) = db.claim().assignments
     assert again.checkpoint == '{"page": 7}'
 
 
 def test_rows_locked_by_another_claim_are_passed_over_not_waited_for(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
-    first, second = desk.submit(), desk.submit()
+    first, second = db.submit(), db.submit()
     other.begin()
     assert [c.seq for c in other.claimed(1)] == [first]
-    assert [c.seq for c in desk.claimed(1)] == [second]
+    assert [c.seq for c in db.claimed(1)] == [second]
     other.rollback()
-    assert [c.seq for c in desk.claimed(1)] == [first]
-    assert desk.slots_agree()
+    assert [c.seq for c in db.claimed(1)] == [first]
+    assert db.slots_agree()
 
 
-def test_a_claim_that_rolls_back_leaves_job_and_slot_as_they_were(desk: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
-    seq = desk.submit()
-    desk.begin()
-    assert desk.claimed() != []
-    desk.rollback()
-    assert desk.places(seq) == ["ready"]
-    assert [(c.seq, c.attempt) for c in desk.claimed()] == [(seq, 1)]
+def test_a_claim_that_rolls_back_leaves_job_and_slot_as_they_were(db: StoreClient) -> None:
+    db.do("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
+    seq = db.submit()
+    db.begin()
+    assert db.claimed() != []
+    db.rollback()
+    assert db.places(seq) == ["ready"]
+    assert [(c.seq, c.attempt) for c in db.claimed()] == [(seq, 1)]
 
 
 # -- against a model ----------------------------------------------------------------------------
@@ -273,7 +275,7 @@ LOPSIDED = st.builds(
 )
 @given(st.one_of(MIXED, LOPSIDED))
 def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
-    desk: Desk, table: Table
+    db: StoreClient, table: Table
 ) -> None:
     rng, room = random.Random(table.seed), table.room
     names = [f"m{i}" for i in range(table.types)]
@@ -291,15 +293,15 @@ def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
     groups = {n: rng.randint(1, 3) for n in names if len(names) < 2 or rng.random() < 0.9}
     if not groups:
         groups = {names[0]: 3}
-    desk.begin()
+    db.begin()
     try:
-        desk.do(
+        db.do(
             "insert into laneway.jobs (seq, id, job_type, payload)"
             " select s, gen_random_uuid(), t, '{}' from unnest(%s::bigint[], %s::text[]) u (s, t)",
             [w.seq for w in waiting],
             [w.job_type for w in waiting],
         )
-        desk.do(
+        db.do(
             "insert into laneway.ready (seq, job_type, fresh, rank)"
             " select * from unnest(%s::bigint[], %s::text[], %s::boolean[], %s::integer[])",
             [w.seq for w in waiting],
@@ -308,7 +310,7 @@ def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
             [w.rank for w in waiting],
         )
         ranges = [r for name, group in groups.items() for r in whole(name, group)]
-        got = [c.seq for c in desk.claimed(room, caps=caps, ranges=ranges)]
+        got = [c.seq for c in db.claimed(room, caps=caps, ranges=ranges)]
         best = ideal(waiting, groups, caps, room)
         assert got == best[: len(got)], "out of order"
         assert got == known(waiting, groups, caps, room)
@@ -316,35 +318,35 @@ def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
         # Asking again goes on where this one stopped.
         if len(got) < len(best):
             assert len(got) >= probe_size(len(groups), room)
-        assert desk.slots_agree()
+        assert db.slots_agree()
     finally:
-        desk.rollback()
+        db.rollback()
 
 
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.integers(0, 2**32))
-def test_claims_in_turn_empty_the_table_and_take_each_job_once(desk: Desk, seed: int) -> None:
+def test_claims_in_turn_empty_the_table_and_take_each_job_once(db: StoreClient, seed: int) -> None:
     rng = random.Random(seed)
     names = [f"m{i}" for i in range(rng.randint(1, 6))]
-    desk.begin()
+    db.begin()
     try:
         for _ in range(40):
-            desk.submit(rng.choice(names), priority=rng.randint(-2, 2))
+            db.submit(rng.choice(names), priority=rng.randint(-2, 2))
         taken: list[int] = []
-        while got := desk.claimed(rng.choice([1, 3, 19, 30]), names):
+        while got := db.claimed(rng.choice([1, 3, 19, 30]), names):
             taken += [c.seq for c in got]
         assert len(taken) == len(set(taken)) == 40
-        assert desk.one("select count(*) from laneway.ready") == 0
-        assert desk.slots_agree()
+        assert db.one("select count(*) from laneway.ready") == 0
+        assert db.slots_agree()
     finally:
-        desk.rollback()
+        db.rollback()
 
 
-def test_a_range_starts_after_its_floor_and_ends_at_its_last_rank(desk: Desk) -> None:
-    rows = {(p, i): desk.submit(priority=p) for p in (2, 1, 0) for i in range(3)}
+def test_a_range_starts_after_its_floor_and_ends_at_its_last_rank(db: StoreClient) -> None:
+    rows = {(p, i): db.submit(priority=p) for p in (2, 1, 0) for i in range(3)}
     ranges = [Range("t", 1, True, -1, rows[1, 0], 0)]
-    got = [c.seq for c in desk.claimed(ranges=ranges)]
+    got = [c.seq for c in db.claimed(ranges=ranges)]
     assert got == [rows[1, 1], rows[1, 2], rows[0, 0], rows[0, 1], rows[0, 2]]
-    assert desk.claimed(ranges=[Range("t", 1, True, MIN_RANK, 0, -3)]) == []
+    assert db.claimed(ranges=[Range("t", 1, True, MIN_RANK, 0, -3)]) == []

@@ -9,19 +9,19 @@ from laneway.domain.handler_signals import Retry, Snooze
 from laneway.errors import InvalidInput
 from laneway.store import leases
 from laneway.store.leases import Verdict
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 NO_TIME = (0.0, -1.0, float("nan"), float("-inf"))
 
 
-def again(desk: Desk, kind: str, delay_s: float | None, attempt: int = 1) -> float:
+def again(db: StoreClient, kind: str, delay_s: float | None, attempt: int = 1) -> float:
     """Ends an attempt without charge; answers the seconds until the job is due again."""
-    desk.do("delete from laneway.ready")
-    claim = desk.running()
-    desk.do("update laneway.lease set attempt = %s where seq = %s", attempt, claim.seq)
+    db.do("delete from laneway.ready")
+    claim = db.running()
+    db.do("update laneway.lease set attempt = %s where seq = %s", attempt, claim.seq)
     claim = Claim(claim.seq, claim.job_id, attempt)
-    desk.run(leases.settle([Verdict(claim, kind, delay_s=delay_s)]))
-    waits = desk.one(
+    db.run(leases.settle([Verdict(claim, kind, delay_s=delay_s)]))
+    waits = db.one(
         "select extract(epoch from d.run_at - a.finished_at)::float8 from laneway.attempts a"
         " left join laneway.delayed d using (seq) where a.seq = %s",
         claim.seq,
@@ -30,53 +30,53 @@ def again(desk: Desk, kind: str, delay_s: float | None, attempt: int = 1) -> flo
 
 
 @pytest.mark.parametrize("delay_s", NO_TIME)
-def test_snooze_for_no_time_pauses_job(desk: Desk, delay_s: float) -> None:
-    assert again(desk, "snooze", delay_s) == 0.1
+def test_snooze_for_no_time_pauses_job(db: StoreClient, delay_s: float) -> None:
+    assert again(db, "snooze", delay_s) == 0.1
 
 
-def test_retry_after_no_number_is_due_at_once(desk: Desk) -> None:
+def test_retry_after_no_number_is_due_at_once(db: StoreClient) -> None:
     for delay_s in NO_TIME:
-        assert again(desk, "fail", delay_s) == 0
+        assert again(db, "fail", delay_s) == 0
 
 
-def test_endless_snooze_is_bounded_by_a_century(desk: Desk) -> None:
-    assert again(desk, "snooze", float("inf")) == 100 * 366 * 86400
+def test_endless_snooze_is_bounded_by_a_century(db: StoreClient) -> None:
+    assert again(db, "snooze", float("inf")) == 100 * 366 * 86400
 
 
-def test_pause_grows_with_uncharged_attempts(desk: Desk) -> None:
-    waits = [again(desk, "snooze", 0.0, attempt) for attempt in (1, 10, 11, 40, 1200, 100_000)]
+def test_pause_grows_with_uncharged_attempts(db: StoreClient) -> None:
+    waits = [again(db, "snooze", 0.0, attempt) for attempt in (1, 10, 11, 40, 1200, 100_000)]
     assert waits == [0.1, 0.1, 0.55, 2, 60, 60]
-    waits = [again(desk, "release", None, attempt) for attempt in (1, 10, 40, 100_000)]
+    waits = [again(db, "release", None, attempt) for attempt in (1, 10, 40, 100_000)]
     assert waits == [0, 0, 2, 60]
 
 
-def test_pause_asked_for_is_kept_where_it_is_longer(desk: Desk) -> None:
-    assert again(desk, "snooze", 300, 50) == 300
+def test_pause_asked_for_is_kept_where_it_is_longer(db: StoreClient) -> None:
+    assert again(db, "snooze", 300, 50) == 300
 
 
-def test_charged_attempts_are_not_slowed(desk: Desk) -> None:
-    assert again(desk, "fail", 0.5, 5000) == 0.5
+def test_charged_attempts_are_not_slowed(db: StoreClient) -> None:
+    assert again(db, "fail", 0.5, 5000) == 0.5
 
 
-def test_uncharged_attempts_are_stored_up_to_a_bound(desk: Desk) -> None:
-    claim = desk.running()
-    desk.do(
+def test_uncharged_attempts_are_stored_up_to_a_bound(db: StoreClient) -> None:
+    claim = db.running()
+    db.do(
         "insert into laneway.attempts (seq, attempt, outcome)"
         " select %s, n, case when n %% 50 = 0 then 'failed' else 'snoozed' end"
         " from generate_series(1, 299) n",
         claim.seq,
     )
-    desk.do(
+    db.do(
         "insert into laneway.logs (seq, attempt, line, level, message)"
         " select %s, n, 1, 'info', 'said' from generate_series(1, 299) n",
         claim.seq,
     )
-    desk.do("update laneway.lease set attempt = 300, retries = 5 where seq = %s", claim.seq)
+    db.do("update laneway.lease set attempt = 300, retries = 5 where seq = %s", claim.seq)
     late = Claim(claim.seq, claim.job_id, 300)
-    desk.run(leases.settle([Verdict(late, "snooze", delay_s=1.0)]))
-    kept = desk.one("select array_agg(attempt order by attempt) from laneway.attempts")
+    db.run(leases.settle([Verdict(late, "snooze", delay_s=1.0)]))
+    kept = db.one("select array_agg(attempt order by attempt) from laneway.attempts")
     assert kept == [50, 100, 150, 200, *range(201, 301)]
-    logged = desk.one("select array_agg(attempt order by attempt) from laneway.logs")
+    logged = db.one("select array_agg(attempt order by attempt) from laneway.logs")
     assert logged == [50, 100, 150, 200, *range(201, 300)]
 
 

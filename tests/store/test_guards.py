@@ -11,16 +11,16 @@ from laneway.store import leases
 from laneway.store.database import connection_options
 from laneway.store.leases import Verdict
 from laneway.store.sync_connection import SyncConnection
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def test_a_claim_refuses_a_snapshot_older_than_its_locks(desk: Desk) -> None:
-    desk.submit()
-    desk.do("set default_transaction_isolation = 'repeatable read'")
+def test_a_claim_refuses_a_snapshot_older_than_its_locks(db: StoreClient) -> None:
+    db.submit()
+    db.do("set default_transaction_isolation = 'repeatable read'")
     with pytest.raises(DatabaseUnavailable, match="read committed"):
-        desk.claim()
-    desk.do("set default_transaction_isolation = 'read committed'")
-    assert desk.claimed()
+        db.claim()
+    db.do("set default_transaction_isolation = 'read committed'")
+    assert db.claimed()
 
 
 def test_our_connections_are_read_committed_whatever_the_database_says(dsn: str) -> None:
@@ -54,37 +54,37 @@ def test_what_the_dsn_says_itself_is_kept(dsn: str) -> None:
         "run_at => '9999-12-31'",
     ],
 )
-def test_a_job_cannot_be_put_off_for_ever(desk: Desk, when: str) -> None:
+def test_a_job_cannot_be_put_off_for_ever(db: StoreClient, when: str) -> None:
     with pytest.raises(psycopg.Error, match=r"(run_at|delay): ") as refused:
-        desk.do(f"select laneway.submit('t', {when})")
+        db.do(f"select laneway.submit('t', {when})")
     assert refused.value.sqlstate == "LW001"
-    assert desk.one("select count(*) from laneway.jobs") == 0
+    assert db.one("select count(*) from laneway.jobs") == 0
 
 
-def test_a_payload_over_a_mebibyte_is_refused_by_the_sql_door(desk: Desk) -> None:
+def test_a_payload_over_a_mebibyte_is_refused_by_the_sql_door(db: StoreClient) -> None:
     with pytest.raises(psycopg.Error, match="payload: at most 1048576 bytes"):
-        desk.do("select laneway.submit('t', to_jsonb(repeat('x', 1048576)))")
+        db.do("select laneway.submit('t', to_jsonb(repeat('x', 1048576)))")
 
 
 def test_one_job_that_somebody_holds_does_not_keep_the_others_from_ending(
-    desk: Desk, dsn: str
+    db: StoreClient, dsn: str
 ) -> None:
-    held, free = desk.running(), desk.running()
+    held, free = db.running(), db.running()
     with psycopg.connect(dsn) as other:
         other.execute("select laneway.cancel(%s, 'me', null)", [held.seq])
-        answers = desk.run(leases.settle([Verdict(held, "finish"), Verdict(free, "finish")]))
+        answers = db.run(leases.settle([Verdict(held, "finish"), Verdict(free, "finish")]))
         assert [(a.seq, a.answer) for a in answers] == [(held.seq, "busy")]
-        assert desk.places(free.seq) == ["outcome"]
+        assert db.places(free.seq) == ["outcome"]
         other.rollback()
-    assert desk.settle(held, "finish") is None
-    assert desk.places(held.seq) == ["outcome"]
+    assert db.settle(held, "finish") is None
+    assert db.places(held.seq) == ["outcome"]
 
 
-def test_an_error_named_like_ours_is_still_the_workers_own(desk: Desk) -> None:
-    claim = desk.running(max_retries=0)
+def test_an_error_named_like_ours_is_still_the_workers_own(db: StoreClient) -> None:
+    claim = db.running(max_retries=0)
     error = '{"type": "WorkerLost", "message": "mine"}'
     for _ in range(2):
-        answer = desk.settle(claim, "fail", error=error)
+        answer = db.settle(claim, "fail", error=error)
         assert answer is not None
         assert answer.answer == "accepted"
 
@@ -105,7 +105,7 @@ def test_a_session_comes_back_after_its_connection_was_killed(dsn: str) -> None:
         session.close()
 
 
-def test_wrong_input_names_the_field(desk: Desk) -> None:
+def test_wrong_input_names_the_field(db: StoreClient) -> None:
     with pytest.raises(InvalidInput) as refused:
-        desk.submit(unique_key="")
+        db.submit(unique_key="")
     assert refused.value.field == "unique_key"

@@ -23,7 +23,7 @@ from laneway.store.statement import Statement, nothing
 from laneway.testing.proxy import Proxy
 from tests.address import address, through
 from tests.conftest import TEST_SETTINGS
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 PATIENCE_S = 60.0
 IDLE_S = 0.5
@@ -47,16 +47,16 @@ async def proxy(dsn: str) -> AsyncIterator[Proxy]:
     "kind, pooler", [("transaction", False), ("joined", True), ("audited", True)]
 )
 async def test_claims_go_on_after_a_lane_change_fell_silent(
-    desk: Desk, proxy: Proxy, dsn: str, kind: str, pooler: bool
+    db: StoreClient, proxy: Proxy, dsn: str, kind: str, pooler: bool
 ) -> None:
-    desk.submit()
+    db.submit()
     # Behind a pooler nothing is said at the start of a session: the transaction says it itself.
     settings = Settings.load(database_url=dsn, pooler=pooler, idle_transaction_timeout=IDLE_S)
-    db = Database(through(proxy, dsn), settings, role="tests silent")
+    database = Database(through(proxy, dsn), settings, role="tests silent")
     kinds: dict[str, Callable[[], AbstractAsyncContextManager[Runner]]] = {
-        "transaction": db.transaction,
-        "joined": db.joined,
-        "audited": partial(audit.audited, db, "tests", "lane.changed", "lane", "default"),
+        "transaction": database.transaction,
+        "joined": database.joined,
+        "audited": partial(audit.audited, database, "tests", "lane.changed", "lane", "default"),
     }
 
     async def change() -> None:
@@ -64,20 +64,20 @@ async def test_claims_go_on_after_a_lane_change_fell_silent(
             await inside.run(Text("update laneway.worker_lanes set max_slots = 5", nothing))
             proxy.blackhole()
             try:
-                assert await asyncio.to_thread(_claim_at_last, desk) == 1
+                assert await asyncio.to_thread(_claim_at_last, db) == 1
             finally:
                 proxy.heal()
 
     with pytest.raises(DatabaseUnavailable):
         await change()
-    await db.close()
+    await database.close()
 
 
-def _claim_at_last(desk: Desk) -> int:
+def _claim_at_last(db: StoreClient) -> int:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return len(desk.claimed())
+            return len(db.claimed())
         except DatabaseUnavailable:
             assert time.monotonic() < deadline, "the lane is still locked"
 
@@ -90,9 +90,11 @@ async def test_sessions_ask_the_server_to_notice_dead_clients(data_dir: Path) ->
         parts = urlsplit(postgres.dsn)
         place = f"{parts.username}:{parts.password}@127.0.0.1:{port}"
         dsn = urlunsplit(parts._replace(netloc=place, query=""))
-        db = Database(dsn, Settings.load(database_url=dsn), role="tests dead")
-        rows = await db.run(Text("select name, setting from pg_settings where name ~ '^tcp'", list))
-        await db.close()
+        database = Database(dsn, Settings.load(database_url=dsn), role="tests dead")
+        rows = await database.run(
+            Text("select name, setting from pg_settings where name ~ '^tcp'", list)
+        )
+        await database.close()
     found = {name.removeprefix("tcp_"): int(setting) for name, setting in rows}
     assert 0 < found["user_timeout"] <= 5000
     idle_s = found["keepalives_idle"]

@@ -17,7 +17,7 @@ from laneway.store import grouped_submit, lanes, leases, workers
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 FEW = 100
 MANY = 2000
@@ -65,54 +65,52 @@ def held_snapshot(dsn: str) -> Iterator[None]:
         yield
 
 
-def blocks(desk: Desk, statement: Statement[Any]) -> int:
+def blocks(db: StoreClient, statement: Statement[Any]) -> int:
     """How many pages a statement looks at, with the functions that it calls."""
     text = f"explain (analyze, buffers, format json) {statement.text}"
-    rows = desk.conn.execute(text.encode(), statement.params).fetchall()
+    rows = db.conn.execute(text.encode(), statement.params).fetchall()
     (top,) = rows[0][0]
     return int(top["Plan"]["Shared Hit Blocks"] + top["Plan"]["Shared Read Blocks"])
 
 
-def cost(desk: Desk) -> dict[str, int]:
+def cost(db: StoreClient) -> dict[str, int]:
     """What one more job costs, and looks at what there is."""
-    floor = desk.one("select max(seq) from laneway.jobs")
+    floor = db.one("select max(seq) from laneway.jobs")
     ranges = [
         Range("t", 1, False, MIN_RANK, 0, MAX_RANK),
         Range("t", 1, True, 0, floor, MAX_RANK),
     ]
-    seq = desk.submit("t")
+    seq = db.submit("t")
     return {
-        "peek": blocks(desk, lanes.peek([], ranges)),
-        "claim": blocks(
-            desk, leases.claim(desk.worker, "default", desk.version(), 1, ranges, [10])
-        ),
-        "settle": blocks(desk, leases.settle([Verdict(Claim(seq, desk.id_of(seq), 1), "finish")])),
-        "workers": blocks(desk, workers.listing()),
+        "peek": blocks(db, lanes.peek([], ranges)),
+        "claim": blocks(db, leases.claim(db.worker, "default", db.version(), 1, ranges, [10])),
+        "settle": blocks(db, leases.settle([Verdict(Claim(seq, db.id_of(seq), 1), "finish")])),
+        "workers": blocks(db, workers.listing()),
     }
 
 
-def least_cost(desk: Desk) -> dict[str, int]:
+def least_cost(db: StoreClient) -> dict[str, int]:
     """Of a few times: the first also reads the catalog."""
-    costs = [cost(desk) for _ in range(5)]
+    costs = [cost(db) for _ in range(5)]
     return {name: min(one[name] for one in costs) for name in costs[0]}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_costs_the_same_however_many_dead_rows_there_are(
-    desk: Desk, held_snapshot: None, kind: str
+    db: StoreClient, held_snapshot: None, kind: str
 ) -> None:
-    desk.do("insert into laneway.job_types (name) values ('t')")
-    desk.do(
+    db.do("insert into laneway.job_types (name) values ('t')")
+    db.do(
         "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
         " values (%s, 'w', 'h', 1, '0', '{t}', 1)",
-        desk.worker,
+        db.worker,
     )
     if KINDS[kind]:
-        desk.do(KINDS[kind])
-    desk.do(RUN.format(worker=desk.worker, count=FEW))
-    before = least_cost(desk)
-    desk.do(RUN.format(worker=desk.worker, count=MANY))
-    after = least_cost(desk)
+        db.do(KINDS[kind])
+    db.do(RUN.format(worker=db.worker, count=FEW))
+    before = least_cost(db)
+    db.do(RUN.format(worker=db.worker, count=MANY))
+    after = least_cost(db)
     grown = [name for name in after if after[name] > 1.3 * before[name] + 8]
     assert not grown, (grown, before, after)
 
@@ -133,7 +131,7 @@ end $$
 
 
 def test_a_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
-    desk: Desk, held_snapshot: None
+    db: StoreClient, held_snapshot: None
 ) -> None:
     quota = Quota(uuid4(), USUAL)
     actor = Actor("ann", principal_id=quota.principal_id)
@@ -141,15 +139,15 @@ def test_a_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
     def least() -> int:
         return min(
             blocks(
-                desk,
+                db,
                 grouped_submit.submit([(NewJob(id=new_job_id(), job_type="t"), actor, quota)]),
             )
             for _ in range(5)
         )
 
-    desk.do(SUBMITS.format(principal=quota.principal_id, count=FEW))
+    db.do(SUBMITS.format(principal=quota.principal_id, count=FEW))
     before = least()
-    desk.do(SUBMITS.format(principal=quota.principal_id, count=MANY))
+    db.do(SUBMITS.format(principal=quota.principal_id, count=MANY))
     after = least()
     assert after <= 1.5 * before + 8, (before, after)
 
@@ -196,15 +194,15 @@ end $$
 """
 
 
-def cost_of_turns(desk: Desk) -> dict[str, int]:
+def cost_of_turns(db: StoreClient) -> dict[str, int]:
     """What the calls of a round cost."""
     for job_type in ("low", "high"):
-        desk.submit(job_type)
-    floor = desk.one("select min(seq) - 1 from laneway.ready")
+        db.submit(job_type)
+    floor = db.one("select min(seq) - 1 from laneway.ready")
     costs = {}
 
     def measure(name: str, call: str, *params: Any) -> None:
-        (top,) = desk.one(f"explain (analyze, buffers, format json) select {call}", *params)
+        (top,) = db.one(f"explain (analyze, buffers, format json) select {call}", *params)
         plan = top["Plan"]
         costs[name] = int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
@@ -212,7 +210,7 @@ def cost_of_turns(desk: Desk) -> dict[str, int]:
         measure(name, "pg_temp.claim(%s, %s)", lane, floor)
 
     def finish() -> None:
-        measure("finish", "pg_temp.finish(%s)", desk.one("select seq from laneway.lease"))
+        measure("finish", "pg_temp.finish(%s)", db.one("select seq from laneway.lease"))
 
     claim("first", "low")
     claim("refused", "high")
@@ -228,22 +226,22 @@ def cost_of_turns(desk: Desk) -> dict[str, int]:
 
 @pytest.mark.parametrize("backlog", [0, 4], ids=["come and go", "stay"])
 def test_turns_at_a_limit_cost_the_same_however_many_dead_rows_there_are(
-    desk: Desk, held_snapshot: None, backlog: int
+    db: StoreClient, held_snapshot: None, backlog: int
 ) -> None:
     def least() -> dict[str, int]:
-        found = [cost_of_turns(desk) for _ in range(5)]
+        found = [cost_of_turns(db) for _ in range(5)]
         return {name: min(one[name] for one in found) for name in found[0]}
 
-    desk.do(LANES)
+    db.do(LANES)
     for _ in range(backlog):
-        desk.do("select laneway.submit(t, '{}') from unnest('{low, high}'::text[]) t")
+        db.do("select laneway.submit(t, '{}') from unnest('{low, high}'::text[]) t")
     # A start counts for a lane's turn once another lane waits.
     for lane in ("low", "high", "low", "high"):
-        desk.do("select pg_temp.claim(%s, 0)", lane)
-        desk.do("select pg_temp.finish(seq) from laneway.lease where lane = %s", lane)
-    desk.do(ROUNDS.format(count=FEW))
+        db.do("select pg_temp.claim(%s, 0)", lane)
+        db.do("select pg_temp.finish(seq) from laneway.lease where lane = %s", lane)
+    db.do(ROUNDS.format(count=FEW))
     before = least()
-    desk.do(ROUNDS.format(count=MANY // 4))
+    db.do(ROUNDS.format(count=MANY // 4))
     after = least()
     grown = [name for name in after if after[name] > 1.3 * before[name] + 8]
     assert not grown, (grown, before, after)

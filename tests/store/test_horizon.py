@@ -12,7 +12,7 @@ from laneway.store import jobs
 from laneway.store.database import run_sync
 from laneway.store.lanes import find_horizon
 from tests.conftest import Server
-from tests.store.desk import Conn, Desk
+from tests.support.store_client import Conn, StoreClient
 
 Act = Callable[[Conn], object]
 
@@ -51,30 +51,30 @@ def act(conn: Conn, what: str | Act) -> int:
 
 
 @pytest.mark.parametrize("what", HIDES.values(), ids=list(HIDES))
-def test_transaction_that_can_hide_a_job_is_the_horizon(desk: Desk, what: str | Act) -> None:
-    desk.submit("t")
-    with psycopg.connect(desk.dsn) as writer:
+def test_transaction_that_can_hide_a_job_is_the_horizon(db: StoreClient, what: str | Act) -> None:
+    db.submit("t")
+    with psycopg.connect(db.dsn) as writer:
         xid = act(writer, what)
-        assert desk.run(find_horizon()) == xid
+        assert db.run(find_horizon()) == xid
         writer.rollback()
-    assert desk.run(find_horizon()) > xid
+    assert db.run(find_horizon()) > xid
 
 
 @pytest.mark.parametrize("what", HIDES_NOTHING.values(), ids=list(HIDES_NOTHING))
-def test_transaction_that_hides_no_job_is_looked_past(desk: Desk, what: str | Act) -> None:
-    desk.submit("t")
-    with psycopg.connect(desk.dsn) as writer:
+def test_transaction_that_hides_no_job_is_looked_past(db: StoreClient, what: str | Act) -> None:
+    db.submit("t")
+    with psycopg.connect(db.dsn) as writer:
         xid = act(writer, what)
-        desk.submit("t")
-        assert desk.run(find_horizon()) > xid
+        db.submit("t")
+        assert db.run(find_horizon()) > xid
         writer.rollback()
 
 
 def test_transaction_of_another_database_is_looked_past(
-    desk: Desk, postgres: Server, template_db: str
+    db: StoreClient, postgres: Server, template_db: str
 ) -> None:
     with postgres.database(template_db) as elsewhere, psycopg.connect(elsewhere) as writer:
         xid = act(writer, "select laneway.submit('t')")
-        desk.submit("t")
-        assert desk.run(find_horizon()) > xid
+        db.submit("t")
+        assert db.run(find_horizon()) > xid
         writer.rollback()

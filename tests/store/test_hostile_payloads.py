@@ -8,7 +8,7 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.payload import decode
 from laneway.errors import InvalidInput
 from laneway.store import jobs
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 HOSTILE = {
     "5001 digits": '{"a": 1e5000}',
@@ -19,24 +19,24 @@ HOSTILE = {
 }
 
 
-def smuggle(desk: Desk, payload: str) -> int:
-    seq = desk.one(
+def smuggle(db: StoreClient, payload: str) -> int:
+    seq = db.one(
         "insert into laneway.jobs (id, job_type, payload)"
         " values (gen_random_uuid(), 't', %s::jsonb) returning seq",
         payload,
     )
-    desk.do("insert into laneway.ready (seq, job_type, rank) values (%s, 't', 0)", seq)
+    db.do("insert into laneway.ready (seq, job_type, rank) values (%s, 't', 0)", seq)
     return int(seq)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_payload_is_claimed_as_text_and_its_neighbours_with_it(
-    desk: Desk, name: str
+    db: StoreClient, name: str
 ) -> None:
-    before = desk.submit(payload={"n": 1})
-    hostile = smuggle(desk, HOSTILE[name])
-    after = desk.submit(payload={"n": 2})
-    answer = desk.claim()
+    before = db.submit(payload={"n": 1})
+    hostile = smuggle(db, HOSTILE[name])
+    after = db.submit(payload={"n": 2})
+    answer = db.claim()
     assert [a.claim.seq for a in answer.assignments] == [before, hostile, after]
     assert [decode(a.payload) for a in answer.assignments if a.claim.seq != hostile] == [
         {"n": 1},
@@ -47,31 +47,31 @@ def test_a_hostile_payload_is_claimed_as_text_and_its_neighbours_with_it(
     if "megabyte" not in name:
         with pytest.raises(InvalidInput, match=r"^payload"):
             decode(bad.payload)
-    desk.settle(bad.claim, "giveup", error='{"type": "InvalidInput", "message": "payload"}')
-    assert desk.row("outcome", hostile)["status"] == "failed"
-    assert desk.slots_agree()
+    db.settle(bad.claim, "giveup", error='{"type": "InvalidInput", "message": "payload"}')
+    assert db.row("outcome", hostile)["status"] == "failed"
+    assert db.slots_agree()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_payload_spoils_no_list(desk: Desk, name: str) -> None:
-    first = desk.submit(payload={"n": 1})
-    hostile = smuggle(desk, HOSTILE[name])
-    last = desk.submit(payload={"n": 2})
-    page = desk.run(jobs.listing(JobFilter(), limit=10))
-    assert [job.id for job in page.items] == [desk.id_of(s) for s in (last, hostile, first)]
+def test_a_hostile_payload_spoils_no_list(db: StoreClient, name: str) -> None:
+    first = db.submit(payload={"n": 1})
+    hostile = smuggle(db, HOSTILE[name])
+    last = db.submit(payload={"n": 2})
+    page = db.run(jobs.listing(JobFilter(), limit=10))
+    assert [job.id for job in page.items] == [db.id_of(s) for s in (last, hostile, first)]
     assert [page.items[0].payload, page.items[2].payload] == [{"n": 2}, {"n": 1}]
-    job = desk.run(jobs.get(desk.id_of(hostile)))
+    job = db.run(jobs.get(db.id_of(hostile)))
     assert job is not None
     assert job.payload is not None
 
 
 @pytest.mark.parametrize("text", ['{"a": "\\u0000"}', '{"a": NaN}', '{"a": "\\ud800"}', "{", ""])
-def test_what_postgresql_cannot_store_is_refused_by_name(desk: Desk, text: str) -> None:
+def test_what_postgresql_cannot_store_is_refused_by_name(db: StoreClient, text: str) -> None:
     from laneway.domain.job import NewJob, new_job_id
 
     with pytest.raises(InvalidInput, match=r"^payload"):
-        desk.run(jobs.submit(NewJob(id=new_job_id(), job_type="t", payload=text)))
-    assert desk.one("select count(*) from laneway.jobs") == 0
+        db.run(jobs.submit(NewJob(id=new_job_id(), job_type="t", payload=text)))
+    assert db.one("select count(*) from laneway.jobs") == 0
 
 
 @pytest.mark.parametrize(
@@ -95,25 +95,25 @@ def test_what_postgresql_cannot_store_is_refused_by_name(desk: Desk, text: str) 
         ("laneway.submit('t', max_retries => -1)", "max_retries"),
     ],
 )
-def test_the_sql_door_refuses_by_field_and_rule(desk: Desk, call: str, field: str) -> None:
+def test_the_sql_door_refuses_by_field_and_rule(db: StoreClient, call: str, field: str) -> None:
     import psycopg
 
     with pytest.raises(psycopg.Error) as refused:
-        desk.do(f"select * from {call}")
+        db.do(f"select * from {call}")
     assert refused.value.sqlstate == "LW001"
     assert str(refused.value).startswith(f"{field}: ")
 
 
-def test_the_sql_door_submits_in_the_callers_transaction(desk: Desk) -> None:
-    desk.begin()
-    desk.do("select laneway.submit('t', '{\"a\": 1}', priority => 4, wake => true)")
-    desk.rollback()
-    assert desk.claimed() == []
-    job_id, status, duplicate = desk.one(
+def test_the_sql_door_submits_in_the_callers_transaction(db: StoreClient) -> None:
+    db.begin()
+    db.do("select laneway.submit('t', '{\"a\": 1}', priority => 4, wake => true)")
+    db.rollback()
+    assert db.claimed() == []
+    job_id, status, duplicate = db.one(
         "select job_id, status, duplicate from laneway.submit('polarity', delay => '1 hour')"
     )
     assert (status, duplicate) == ("approved", False)
-    job = desk.run(jobs.get(job_id))
+    job = db.run(jobs.get(job_id))
     assert job is not None
     assert (job.lane, job.priority, job.max_retries) == ("interactive", 10, 3)
-    assert desk.places(desk.seq_of(job_id)) == ["delayed"]
+    assert db.places(db.seq_of(job_id)) == ["delayed"]

@@ -16,14 +16,14 @@ import pytest
 from laneway.config.settings import Settings
 from laneway.store.database import connection_options
 from laneway.store.statement import sql
-from tests.store.desk import Desk
 from tests.store.test_statements import NAMES, PARAMETER
+from tests.support.store_client import StoreClient
 
 CHANGE = "do $$ begin execute format('alter database %I {}', current_database()); end $$"
 
 
-def test_function_that_forbids_plan_methods_also_forbids_jit(desk: Desk) -> None:
-    functions = desk.rows(
+def test_function_that_forbids_plan_methods_also_forbids_jit(db: StoreClient) -> None:
+    functions = db.rows(
         "select proname::text, proconfig from pg_proc"
         " where pronamespace = 'laneway'::regnamespace and proconfig is not null"
     )
@@ -52,7 +52,7 @@ def costs(plan: Any) -> float:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_statement_is_planned_below_the_cost_where_jit_begins(desk: Desk, name: str) -> None:
+def test_statement_is_planned_below_the_cost_where_jit_begins(db: StoreClient, name: str) -> None:
     # Behind a pooler, and on a caller's connection, JIT is as the server has it.
     names: list[str] = []
 
@@ -61,13 +61,13 @@ def test_statement_is_planned_below_the_cost_where_jit_begins(desk: Desk, name: 
             names.append(match[1])
         return f"${names.index(match[1]) + 1}"
 
-    desk.do(f"prepare checked as {PARAMETER.sub(number, sql(name)).replace('%%', '%')}")
+    db.do(f"prepare checked as {PARAMETER.sub(number, sql(name)).replace('%%', '%')}")
     try:
-        desk.do("set plan_cache_mode = force_generic_plan")
+        db.do("set plan_cache_mode = force_generic_plan")
         values = f"({', '.join(['null'] * len(names))})" if names else ""
-        found = desk.one(f"explain (format json) execute checked{values}")
+        found = db.one(f"explain (format json) execute checked{values}")
     finally:
-        desk.do("reset plan_cache_mode")
-        desk.do("deallocate checked")
+        db.do("reset plan_cache_mode")
+        db.do("deallocate checked")
     plan = json.loads(found) if isinstance(found, str) else found
-    assert costs(plan) < float(desk.one("select current_setting('jit_above_cost')"))
+    assert costs(plan) < float(db.one("select current_setting('jit_above_cost')"))

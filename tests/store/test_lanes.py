@@ -12,28 +12,28 @@ import pytest
 from laneway.domain.lane import SEEDED_LANES, Lane
 from laneway.errors import InvalidInput
 from laneway.store import lanes
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def test_the_first_migration_seeds_the_lanes_of_the_domain(desk: Desk) -> None:
-    stored = desk.run(lanes.read()).lanes
+def test_the_first_migration_seeds_the_lanes_of_the_domain(db: StoreClient) -> None:
+    stored = db.run(lanes.read()).lanes
     assert {
         name: replace(lane, updated_at=None, updated_by=None) for name, lane in stored.items()
     } == {lane.name: lane for lane in SEEDED_LANES}
 
 
 @pytest.mark.parametrize("job_types", ["{polarity}", "{x,polarity,y}", "{x,x}"])
-def test_a_job_type_is_in_one_lane_only(desk: Desk, job_types: str) -> None:
+def test_a_job_type_is_in_one_lane_only(db: StoreClient, job_types: str) -> None:
     with pytest.raises(psycopg.Error) as refused:
-        desk.do("insert into laneway.worker_lanes (name, job_types) values ('new', %s)", job_types)
+        db.do("insert into laneway.worker_lanes (name, job_types) values ('new', %s)", job_types)
     assert refused.value.sqlstate == "LW001"
     assert "may be in one lane only" in str(refused.value)
-    assert "new" not in desk.run(lanes.read()).lanes
+    assert "new" not in db.run(lanes.read()).lanes
 
 
-def test_a_refused_overlap_names_field_type_and_lanes(desk: Desk) -> None:
+def test_a_refused_overlap_names_field_type_and_lanes(db: StoreClient) -> None:
     with pytest.raises(InvalidInput) as refused:
-        desk.run(lanes.create(Lane("new", ("polarity",)), "me"))
+        db.run(lanes.create(Lane("new", ("polarity",)), "me"))
     assert refused.value.field == "job_types"
     assert refused.value.rule == "polarity may be in one lane only, found in interactive, new"
 
@@ -47,9 +47,9 @@ def test_a_refused_overlap_names_field_type_and_lanes(desk: Desk) -> None:
         "delete from laneway.worker_lanes",
     ],
 )
-def test_the_default_lane_stays_and_takes_every_other_type(desk: Desk, change: str) -> None:
+def test_the_default_lane_stays_and_takes_every_other_type(db: StoreClient, change: str) -> None:
     with pytest.raises(psycopg.Error, match="the lane default must exist") as refused:
-        desk.do(change)
+        db.do(change)
     assert refused.value.sqlstate == "LW001"
 
 
@@ -75,9 +75,9 @@ def test_the_default_lane_stays_and_takes_every_other_type(desk: Desk, change: s
         ("name", "repeat('a', 64)"),
     ],
 )
-def test_what_is_out_of_range_is_refused(desk: Desk, column: str, value: str) -> None:
+def test_what_is_out_of_range_is_refused(db: StoreClient, column: str, value: str) -> None:
     with pytest.raises(psycopg.IntegrityError):
-        desk.do(f"update laneway.worker_lanes set {column} = {value} where name = 'system'")
+        db.do(f"update laneway.worker_lanes set {column} = {value} where name = 'system'")
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_what_is_out_of_range_is_refused(desk: Desk, column: str, value: str) ->
         ("name", "'a.b-c_9'"),
     ],
 )
-def test_the_ends_of_each_range_are_allowed(desk: Desk, column: str, value: str) -> None:
-    desk.do(f"update laneway.worker_lanes set {column} = {value} where name = 'system'")
+def test_the_ends_of_each_range_are_allowed(db: StoreClient, column: str, value: str) -> None:
+    db.do(f"update laneway.worker_lanes set {column} = {value} where name = 'system'")
 
 
 @pytest.mark.parametrize(
@@ -109,78 +109,78 @@ def test_the_ends_of_each_range_are_allowed(desk: Desk, column: str, value: str)
         "update laneway.control set paused = true",
     ],
 )
-def test_a_plain_change_raises_the_version(desk: Desk, change: str) -> None:
-    before = desk.version()
-    desk.do(change)
-    assert desk.version() == before + 1
-    desk.do("update laneway.control set paused = false")
+def test_a_plain_change_raises_the_version(db: StoreClient, change: str) -> None:
+    before = db.version()
+    db.do(change)
+    assert db.version() == before + 1
+    db.do("update laneway.control set paused = false")
 
 
-def test_a_change_stamps_its_time_and_a_new_lane_has_the_defaults(desk: Desk) -> None:
-    desk.do("insert into laneway.worker_lanes (name) values ('new')")
-    lane = desk.run(lanes.read()).lanes["new"]
+def test_a_change_stamps_its_time_and_a_new_lane_has_the_defaults(db: StoreClient) -> None:
+    db.do("insert into laneway.worker_lanes (name) values ('new')")
+    lane = db.run(lanes.read()).lanes["new"]
     defaults = replace(lane, updated_at=None, updated_by=None)
     assert defaults == Lane("new", (), 1, 5000, 30, 30, True)
-    desk.do("update laneway.worker_lanes set updated_at = '2000-01-01' where name = 'new'")
-    after = desk.run(lanes.read()).lanes["new"].updated_at
+    db.do("update laneway.worker_lanes set updated_at = '2000-01-01' where name = 'new'")
+    after = db.run(lanes.read()).lanes["new"].updated_at
     assert after is not None
     assert lane.updated_at is not None
     assert after > lane.updated_at
 
 
-def test_a_lane_is_created_once_and_never_overwritten(desk: Desk) -> None:
-    assert desk.run(lanes.create(Lane("new", max_slots=4), "me")) is True
-    assert desk.run(lanes.create(Lane("new", max_slots=9), "you")) is None
-    assert desk.run(lanes.read()).lanes["new"].max_slots == 4
+def test_a_lane_is_created_once_and_never_overwritten(db: StoreClient) -> None:
+    assert db.run(lanes.create(Lane("new", max_slots=4), "me")) is True
+    assert db.run(lanes.create(Lane("new", max_slots=9), "you")) is None
+    assert db.run(lanes.read()).lanes["new"].max_slots == 4
 
 
-def test_tuning_changes_what_it_names_and_nothing_else(desk: Desk) -> None:
-    before = desk.run(lanes.read()).lanes["system"]
-    after = desk.run(lanes.tune("system", {"max_slots": None, "enabled": False}, "ann"))
+def test_tuning_changes_what_it_names_and_nothing_else(db: StoreClient) -> None:
+    before = db.run(lanes.read()).lanes["system"]
+    after = db.run(lanes.tune("system", {"max_slots": None, "enabled": False}, "ann"))
     assert after is not None
     assert after.updated_by == "ann"
     assert replace(after, updated_at=None, updated_by=None) == replace(
         before, max_slots=None, enabled=False, updated_at=None, updated_by=None
     )
-    assert desk.run(lanes.tune("nowhere", {"max_slots": 1}, "ann")) is None
+    assert db.run(lanes.tune("nowhere", {"max_slots": 1}, "ann")) is None
 
 
-def test_a_type_that_moves_takes_its_waiting_jobs_along_at_once(desk: Desk) -> None:
-    seq = desk.submit("polarity")
-    running = desk.running("ingestion")
-    changed = desk.run(lanes.move_type("system", "polarity", "me"))
+def test_a_type_that_moves_takes_its_waiting_jobs_along_at_once(db: StoreClient) -> None:
+    seq = db.submit("polarity")
+    running = db.running("ingestion")
+    changed = db.run(lanes.move_type("system", "polarity", "me"))
     assert sorted(changed) == ["interactive", "system"]
-    assert desk.run(lanes.read()).lane_of("polarity") == "system"
-    assert [c.seq for c in desk.claimed(types=["polarity"], lane="system")] == [seq]
-    desk.run(lanes.move_type("default", "ingestion", "me"))
-    assert desk.one("select laneway.lane_of('ingestion')") == "default"
-    assert desk.row("lease", running.seq)["lane"] == "interactive", "what runs stays where it is"
-    desk.settle(running, "release")
-    assert [c.seq for c in desk.claimed(types=["ingestion"])] == [running.seq]
-    assert desk.slots_agree()
+    assert db.run(lanes.read()).lane_of("polarity") == "system"
+    assert [c.seq for c in db.claimed(types=["polarity"], lane="system")] == [seq]
+    db.run(lanes.move_type("default", "ingestion", "me"))
+    assert db.one("select laneway.lane_of('ingestion')") == "default"
+    assert db.row("lease", running.seq)["lane"] == "interactive", "what runs stays where it is"
+    db.settle(running, "release")
+    assert [c.seq for c in db.claimed(types=["ingestion"])] == [running.seq]
+    assert db.slots_agree()
 
 
-def test_a_type_is_adopted_only_where_no_lane_has_it(desk: Desk) -> None:
-    desk.run(lanes.adopt_type("system", "polarity", "me"))
-    desk.run(lanes.adopt_type("system", "fresh", "me"))
-    desk.run(lanes.adopt_type("default", "plain", "me"))
-    desk.run(lanes.adopt_type("nowhere", "lost", "me"))
-    state = desk.run(lanes.read())
+def test_a_type_is_adopted_only_where_no_lane_has_it(db: StoreClient) -> None:
+    db.run(lanes.adopt_type("system", "polarity", "me"))
+    db.run(lanes.adopt_type("system", "fresh", "me"))
+    db.run(lanes.adopt_type("default", "plain", "me"))
+    db.run(lanes.adopt_type("nowhere", "lost", "me"))
+    state = db.run(lanes.read())
     assert state.lane_of("polarity") == "interactive"
     assert state.lane_of("fresh") == "system"
     assert state.lane_of("plain") == state.lane_of("lost") == "default"
-    version = desk.version()
-    desk.run(lanes.adopt_type("interactive", "fresh", "me"))
-    assert desk.version() == version, "nothing changed, so nobody need look"
+    version = db.version()
+    db.run(lanes.adopt_type("interactive", "fresh", "me"))
+    assert db.version() == version, "nothing changed, so nobody need look"
 
 
-def test_types_and_their_missing_lanes_are_adopted_in_one_change(desk: Desk) -> None:
-    version = desk.version()
+def test_types_and_their_missing_lanes_are_adopted_in_one_change(db: StoreClient) -> None:
+    version = db.version()
     given = [("system", "polarity"), ("system", "fresh"), ("default", "plain"), ("video", "cut"),
              ("audio", "mix"), ("video", "join"), ("audio", "cut"), ("empty", None)]  # fmt: skip
-    assert desk.run(lanes.adopt_types(given, "me")) == ["audio", "empty", "video"]
-    state = desk.run(lanes.read())
-    assert desk.version() == version + 2, "once for the lanes, once for their types"
+    assert db.run(lanes.adopt_types(given, "me")) == ["audio", "empty", "video"]
+    state = db.run(lanes.read())
+    assert db.version() == version + 2, "once for the lanes, once for their types"
     assert state.lane_of("polarity") == "interactive", "a row that has it wins"
     assert state.lane_of("plain") == "default"
     assert (state.lanes["video"].job_types, state.lanes["audio"].job_types) == (
@@ -188,68 +188,70 @@ def test_types_and_their_missing_lanes_are_adopted_in_one_change(desk: Desk) -> 
         ("mix",),
     )
     assert (state.lanes["video"].max_slots, state.lanes["video"].updated_by) == (1, "me")
-    assert desk.run(lanes.adopt_types(given, "you")) == []
-    assert desk.version() == version + 2, "nothing changed, so nobody need look"
+    assert db.run(lanes.adopt_types(given, "you")) == []
+    assert db.version() == version + 2, "nothing changed, so nobody need look"
 
 
 @pytest.mark.parametrize("second", ["system", "maintenance"])
-def test_workers_that_start_together_adopt_types_once(desk: Desk, other: Desk, second: str) -> None:
+def test_workers_that_start_together_adopt_types_once(
+    db: StoreClient, other: StoreClient, second: str
+) -> None:
     other.begin()
     other.run(lanes.adopt_types([("system", "fresh"), ("new", "first")], "one"))
-    waiting = desk.later(
-        lambda: desk.run(lanes.adopt_types([(second, "fresh"), ("new", "second")], "two"))
+    waiting = db.later(
+        lambda: db.run(lanes.adopt_types([(second, "fresh"), ("new", "second")], "two"))
     )
-    other.await_blocked(desk)
+    other.await_blocked(db)
     other.commit()
     assert waiting.result(20) == []
-    state = desk.run(lanes.read())
+    state = db.run(lanes.read())
     assert state.lane_of("fresh") == "system"
     assert state.lanes["new"].job_types == ("first", "second")
 
 
 @pytest.mark.parametrize("second", ["system", "maintenance"])
 def test_workers_that_start_together_adopt_a_type_once(
-    desk: Desk, other: Desk, second: str
+    db: StoreClient, other: StoreClient, second: str
 ) -> None:
     other.begin()
     other.run(lanes.adopt_type("system", "fresh", "one"))
-    waiting = desk.later(lambda: desk.run(lanes.adopt_type(second, "fresh", "two")))
-    other.await_blocked(desk)
+    waiting = db.later(lambda: db.run(lanes.adopt_type(second, "fresh", "two")))
+    other.await_blocked(db)
     other.commit()
     waiting.result(20)
-    assert desk.run(lanes.read()).lane_of("fresh") == "system"
+    assert db.run(lanes.read()).lane_of("fresh") == "system"
 
 
-def test_many_changes_at_once_are_all_kept(another: Callable[[], Desk]) -> None:
-    desks = [another() for _ in range(4)]
+def test_many_changes_at_once_are_all_kept(another: Callable[[], StoreClient]) -> None:
+    clients = [another() for _ in range(4)]
 
-    def add(desk: Desk, n: int) -> None:
+    def add(db: StoreClient, n: int) -> None:
         for i in range(5):
-            desk.run(lanes.create(Lane(f"n{n}_{i}"), "me"))
-            desk.run(lanes.adopt_type(f"n{n}_{i}", f"type{n}_{i}", "me"))
-            desk.run(lanes.tune("system", {"max_slots": n}, "me"))
+            db.run(lanes.create(Lane(f"n{n}_{i}"), "me"))
+            db.run(lanes.adopt_type(f"n{n}_{i}", f"type{n}_{i}", "me"))
+            db.run(lanes.tune("system", {"max_slots": n}, "me"))
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(add, desks, range(4)))
-    state = desks[0].run(lanes.read())
+        list(pool.map(add, clients, range(4)))
+    state = clients[0].run(lanes.read())
     assert all(state.lane_of(f"type{n}_{i}") == f"n{n}_{i}" for n in range(4) for i in range(5))
 
 
-def test_a_lane_that_is_gone_leaves_no_job_stuck(desk: Desk) -> None:
-    claim = desk.running("polarity")
-    desk.do("delete from laneway.worker_lanes where name = 'interactive'")
-    assert desk.settle(claim, "release") is not None
-    assert [c.seq for c in desk.claimed(types=["polarity"])] == [claim.seq]
-    assert desk.slots_agree()
+def test_a_lane_that_is_gone_leaves_no_job_stuck(db: StoreClient) -> None:
+    claim = db.running("polarity")
+    db.do("delete from laneway.worker_lanes where name = 'interactive'")
+    assert db.settle(claim, "release") is not None
+    assert [c.seq for c in db.claimed(types=["polarity"])] == [claim.seq]
+    assert db.slots_agree()
 
 
-def test_measures_agree_with_the_tables(desk: Desk) -> None:
+def test_measures_agree_with_the_tables(db: StoreClient) -> None:
     for job_type, count in (("t", 3), ("u", 7), ("polarity", 2)):
         for _ in range(count):
-            desk.submit(job_type)
-    desk.running("ingestion", priority=99)
-    desk.do("update laneway.ready set ready_at = ready_at - interval '5 s' where job_type = 'u'")
-    loads = {(m.lane, m.job_type): m for m in desk.run(lanes.measure(bound=5))}
+            db.submit(job_type)
+    db.running("ingestion", priority=99)
+    db.do("update laneway.ready set ready_at = ready_at - interval '5 s' where job_type = 'u'")
+    loads = {(m.lane, m.job_type): m for m in db.run(lanes.measure(bound=5))}
     assert {key: m.depth for key, m in loads.items()} == {
         ("default", "t"): 3,
         ("default", "u"): 5,
@@ -263,6 +265,6 @@ def test_measures_agree_with_the_tables(desk: Desk) -> None:
     oldest = loads["default", "u"].oldest_s
     assert isinstance(oldest, float)
     assert oldest >= 5
-    (active,) = desk.run(lanes.active())
+    (active,) = db.run(lanes.active())
     assert (active.lane, active.job_type, active.attempt) == ("interactive", "ingestion", 1)
     assert isinstance(active.held_s, float)

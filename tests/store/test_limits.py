@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from laneway.domain.claim import Claim
 from laneway.store import leases
 from laneway.store.leases import Verdict
-from tests.store.desk import Desk, error, whole
+from tests.support.store_client import StoreClient, error, whole
 
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 
 
-def limit(desk: Desk, name: str = "x", **columns: Any) -> None:
+def limit(db: StoreClient, name: str = "x", **columns: Any) -> None:
     """Creates a limit, or makes it what is said."""
-    desk.do("insert into laneway.limits (name) values (%s) on conflict do nothing", name)
+    db.do("insert into laneway.limits (name) values (%s) on conflict do nothing", name)
     for column, value in columns.items():
-        desk.do(f"update laneway.limits set {column} = %s where name = %s", value, name)
+        db.do(f"update laneway.limits set {column} = %s where name = %s", value, name)
 
 
-def needs(desk: Desk, job_type: str, *names: str) -> None:
+def needs(db: StoreClient, job_type: str, *names: str) -> None:
     """Publishes a job type with its limits."""
-    desk.do(
+    db.do(
         "insert into laneway.job_types (name, limits) values (%s, %s)"
         " on conflict (name) do update set limits = excluded.limits",
         job_type,
@@ -36,12 +36,12 @@ def needs(desk: Desk, job_type: str, *names: str) -> None:
     )
 
 
-def sit_at(desk: Desk, host: str) -> None:
-    """Makes the desk's worker one of a host."""
-    desk.do(
+def sit_at(db: StoreClient, host: str) -> None:
+    """Registers the client's worker on a host."""
+    db.do(
         "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
         " values (%s, 'w', %s, 1, '0', '{}', 1)",
-        desk.worker,
+        db.worker,
         host,
     )
 
@@ -53,212 +53,216 @@ class Taken(NamedTuple):
     seqs: list[int]
 
 
-def claim_at(desk: Desk, now: datetime, room: int = 100, types: tuple[str, ...] = ("t",)) -> Taken:
+def claim_at(
+    db: StoreClient, now: datetime, room: int = 100, types: tuple[str, ...] = ("t",)
+) -> Taken:
     """A claim in the default lane at a time of our own."""
     kinds, groups, fresh, los, floors, his = zip(*(r for t in types for r in whole(t)), strict=True)
-    state, limited, wait_s, seqs = desk.one(
+    state, limited, wait_s, seqs = db.one(
         "select state, limited, wait_s, seqs from laneway.claim(%s, 'default', %s, %s, %s, %s, %s,"
         " %s, %s, %s, %s, %s)",
-        desk.worker, desk.version(), room, list(kinds), list(groups), list(fresh), list(los),
+        db.worker, db.version(), room, list(kinds), list(groups), list(fresh), list(los),
         list(floors), list(his), [room], now,
     )  # fmt: skip
     return Taken(state, limited, wait_s, seqs or [])
 
 
-def submitted(desk: Desk, count: int, job_type: str = "t", **more: Any) -> list[int]:
-    return [desk.submit(job_type, **more) for _ in range(count)]
+def submitted(db: StoreClient, count: int, job_type: str = "t", **more: Any) -> list[int]:
+    return [db.submit(job_type, **more) for _ in range(count)]
 
 
-def finish(desk: Desk, claims: list[Claim]) -> None:
-    desk.run(leases.settle([Verdict(c, "finish") for c in claims]))
-    assert desk.limits_agree()
+def finish(db: StoreClient, claims: list[Claim]) -> None:
+    db.run(leases.settle([Verdict(c, "finish") for c in claims]))
+    assert db.limits_agree()
 
 
 # -- how many ----------------------------------------------------------------------------------
 
 
-def test_no_more_start_than_the_limit_lets_and_one_more_for_each_that_ends(desk: Desk) -> None:
-    limit(desk, max_concurrent=2)
-    needs(desk, "t", "x")
-    seqs = submitted(desk, 5)
-    first, second = desk.claimed()
+def test_no_more_start_than_the_limit_lets_and_one_more_for_each_that_ends(db: StoreClient) -> None:
+    limit(db, max_concurrent=2)
+    needs(db, "t", "x")
+    seqs = submitted(db, 5)
+    first, second = db.claimed()
     assert [first.seq, second.seq] == seqs[:2]
-    assert desk.row("lease", first.seq)["limits"] == ["x"]
-    full = desk.claim()
+    assert db.row("lease", first.seq)["limits"] == ["x"]
+    full = db.claim()
     assert (full.state, full.limited, full.assignments) == ("limited", True, [])
-    finish(desk, [first])
-    assert [c.seq for c in desk.claimed()] == [seqs[2]]
-    assert desk.limits_agree()
+    finish(db, [first])
+    assert [c.seq for c in db.claimed()] == [seqs[2]]
+    assert db.limits_agree()
 
 
 @pytest.mark.parametrize("kind", ["finish", "fail", "giveup", "snooze", "release", "cancel"])
-def test_every_way_to_end_gives_the_limit_back(desk: Desk, kind: str) -> None:
-    limit(desk, max_concurrent=1)
-    needs(desk, "t", "x")
-    claim = desk.running()
-    desk.settle(claim, kind, error=error(), delay_s=3600)
-    assert desk.one("select running from laneway.limit_usage") == 0
-    assert desk.settled(claim, kind, error=error())[0].answer in ("accepted", "fenced")
-    assert desk.one("select running from laneway.limit_usage") == 0
+def test_every_way_to_end_gives_the_limit_back(db: StoreClient, kind: str) -> None:
+    limit(db, max_concurrent=1)
+    needs(db, "t", "x")
+    claim = db.running()
+    db.settle(claim, kind, error=error(), delay_s=3600)
+    assert db.one("select running from laneway.limit_usage") == 0
+    assert db.settled(claim, kind, error=error())[0].answer in ("accepted", "fenced")
+    assert db.one("select running from laneway.limit_usage") == 0
 
 
-def test_a_lapse_and_a_burial_give_the_limit_back(desk: Desk) -> None:
-    limit(desk, max_concurrent=1)
-    needs(desk, "t", "x")
-    desk.running(max_retries=0)
-    desk.do("update laneway.lease set lease_until = '-infinity'")
-    answer = desk.run(leases.watch(desk.worker, 10))
+def test_a_lapse_and_a_burial_give_the_limit_back(db: StoreClient) -> None:
+    limit(db, max_concurrent=1)
+    needs(db, "t", "x")
+    db.running(max_retries=0)
+    db.do("update laneway.lease set lease_until = '-infinity'")
+    answer = db.run(leases.watch(db.worker, 10))
     assert (answer.reclaimed, set(answer.job_types or [])) == (1, {"t"})
-    desk.running(max_retries=0)
-    assert desk.run(leases.fail_worker(desk.worker, "gone", hung=False, culprit=None)) == 1
-    assert desk.claim().state == "ok"
-    assert desk.limits_agree()
+    db.running(max_retries=0)
+    assert db.run(leases.fail_worker(db.worker, "gone", hung=False, culprit=None)) == 1
+    assert db.claim().state == "ok"
+    assert db.limits_agree()
 
 
 @pytest.mark.parametrize("most, started", [(0, 0), (None, 4), (3, 3)])
 def test_zero_lets_nothing_start_and_null_everything(
-    desk: Desk, most: int | None, started: int
+    db: StoreClient, most: int | None, started: int
 ) -> None:
-    limit(desk, max_concurrent=most)
-    needs(desk, "t", "x")
-    submitted(desk, 4)
-    assert len(desk.claimed()) == started
-    assert desk.limits_agree()
+    limit(db, max_concurrent=most)
+    needs(db, "t", "x")
+    submitted(db, 4)
+    assert len(db.claimed()) == started
+    assert db.limits_agree()
 
 
-def test_a_name_without_a_row_limits_nothing_but_is_counted_until_it_has_one(desk: Desk) -> None:
-    needs(desk, "t", "x")
-    submitted(desk, 4)
-    claims = desk.claimed(2)
+def test_a_name_without_a_row_limits_nothing_but_is_counted_until_it_has_one(
+    db: StoreClient,
+) -> None:
+    needs(db, "t", "x")
+    submitted(db, 4)
+    claims = db.claimed(2)
     assert len(claims) == 2
-    limit(desk, max_concurrent=2)
-    assert desk.claim().state == "limited"
-    finish(desk, claims[:1])
-    assert len(desk.claimed()) == 1
+    limit(db, max_concurrent=2)
+    assert db.claim().state == "limited"
+    finish(db, claims[:1])
+    assert len(db.claimed()) == 1
 
 
-def test_a_limit_that_is_deleted_while_held_leaves_the_counters_exact(desk: Desk) -> None:
-    limit(desk, max_concurrent=1)
-    needs(desk, "t", "x")
-    claim = desk.running()
-    desk.do("delete from laneway.limits where name = 'x'")
-    more = desk.running()
-    assert desk.limits_agree()
-    finish(desk, [claim, more])
-    limit(desk, max_concurrent=1)
-    assert len(submitted(desk, 2)) == 2
-    assert len(desk.claimed()) == 1
+def test_a_limit_that_is_deleted_while_held_leaves_the_counters_exact(db: StoreClient) -> None:
+    limit(db, max_concurrent=1)
+    needs(db, "t", "x")
+    claim = db.running()
+    db.do("delete from laneway.limits where name = 'x'")
+    more = db.running()
+    assert db.limits_agree()
+    finish(db, [claim, more])
+    limit(db, max_concurrent=1)
+    assert len(submitted(db, 2)) == 2
+    assert len(db.claimed()) == 1
 
 
-def test_lowering_kills_nothing_and_admits_nothing_until_enough_have_ended(desk: Desk) -> None:
-    limit(desk, max_concurrent=3)
-    needs(desk, "t", "x")
-    submitted(desk, 5)
-    claims = desk.claimed()
+def test_lowering_kills_nothing_and_admits_nothing_until_enough_have_ended(db: StoreClient) -> None:
+    limit(db, max_concurrent=3)
+    needs(db, "t", "x")
+    submitted(db, 5)
+    claims = db.claimed()
     assert len(claims) == 3
-    limit(desk, max_concurrent=1)
-    assert desk.one("select count(*) from laneway.lease") == 3
+    limit(db, max_concurrent=1)
+    assert db.one("select count(*) from laneway.lease") == 3
     for claim in claims:
-        assert desk.claim().state == "limited"
-        finish(desk, [claim])
-    assert len(desk.claimed()) == 1
+        assert db.claim().state == "limited"
+        finish(db, [claim])
+    assert len(db.claimed()) == 1
 
 
 def test_a_type_that_changes_its_limits_while_jobs_run_gives_back_what_they_hold(
-    desk: Desk,
+    db: StoreClient,
 ) -> None:
-    limit(desk, "x", max_concurrent=1)
-    limit(desk, "y", max_concurrent=1)
-    needs(desk, "t", "x")
-    before = desk.running()
-    needs(desk, "t", "y")
-    after = desk.running()
-    assert desk.limits_agree()
-    desk.submit()
-    assert desk.claim().state == "limited"
-    finish(desk, [before])
-    assert desk.claim().state == "limited", "what ended held another limit"
-    needs(desk, "t")
-    (free,) = desk.claimed()
-    assert desk.row("lease", free.seq)["limits"] is None
-    finish(desk, [after, free])
-    assert desk.one("select sum(running) from laneway.limit_usage") == 0
+    limit(db, "x", max_concurrent=1)
+    limit(db, "y", max_concurrent=1)
+    needs(db, "t", "x")
+    before = db.running()
+    needs(db, "t", "y")
+    after = db.running()
+    assert db.limits_agree()
+    db.submit()
+    assert db.claim().state == "limited"
+    finish(db, [before])
+    assert db.claim().state == "limited", "what ended held another limit"
+    needs(db, "t")
+    (free,) = db.claimed()
+    assert db.row("lease", free.seq)["limits"] is None
+    finish(db, [after, free])
+    assert db.one("select sum(running) from laneway.limit_usage") == 0
 
 
-def test_a_name_that_stands_twice_in_a_type_counts_once(desk: Desk) -> None:
-    limit(desk, max_concurrent=1)
-    needs(desk, "t", "x", "x")
-    claim = desk.running()
-    assert desk.row("lease", claim.seq)["limits"] == ["x"]
-    finish(desk, [claim])
+def test_a_name_that_stands_twice_in_a_type_counts_once(db: StoreClient) -> None:
+    limit(db, max_concurrent=1)
+    needs(db, "t", "x", "x")
+    claim = db.running()
+    assert db.row("lease", claim.seq)["limits"] == ["x"]
+    finish(db, [claim])
 
 
 # -- several types and several limits ----------------------------------------------------------
 
 
-def test_types_that_share_a_limit_share_its_room_in_order(desk: Desk) -> None:
-    limit(desk, max_concurrent=3)
-    needs(desk, "a", "x")
-    needs(desk, "b", "x")
-    order = [desk.submit(name) for name in "abab"]
-    urgent = desk.submit("b", priority=5)
-    assert [c.seq for c in desk.claimed(100, "ab")] == [urgent, *order[:2]]
-    assert desk.limits_agree()
+def test_types_that_share_a_limit_share_its_room_in_order(db: StoreClient) -> None:
+    limit(db, max_concurrent=3)
+    needs(db, "a", "x")
+    needs(db, "b", "x")
+    order = [db.submit(name) for name in "abab"]
+    urgent = db.submit("b", priority=5)
+    assert [c.seq for c in db.claimed(100, "ab")] == [urgent, *order[:2]]
+    assert db.limits_agree()
 
 
-def test_a_type_needs_room_under_each_of_its_limits(desk: Desk) -> None:
-    limit(desk, "x", max_concurrent=5)
-    limit(desk, "y", max_concurrent=2)
-    needs(desk, "a", "x", "y")
-    needs(desk, "b", "x")
-    both = submitted(desk, 4, "a")
-    one = submitted(desk, 4, "b")
+def test_a_type_needs_room_under_each_of_its_limits(db: StoreClient) -> None:
+    limit(db, "x", max_concurrent=5)
+    limit(db, "y", max_concurrent=2)
+    needs(db, "a", "x", "y")
+    needs(db, "b", "x")
+    both = submitted(db, 4, "a")
+    one = submitted(db, 4, "b")
     got: list[Claim] = []
-    while claims := desk.claimed(100, "ab"):
+    while claims := db.claimed(100, "ab"):
         got += claims
     assert sorted(c.seq for c in got) == sorted(both[:2] + one[:3])
-    assert sorted(desk.row("lease", both[0])["limits"]) == ["x", "y"]
-    assert desk.limits_agree()
+    assert sorted(db.row("lease", both[0])["limits"]) == ["x", "y"]
+    assert db.limits_agree()
 
 
-def test_a_job_that_waits_for_a_limit_blocks_none_behind_it(desk: Desk) -> None:
-    limit(desk, max_concurrent=1)
-    needs(desk, "a", "x")
-    waiting = submitted(desk, 6, "a", priority=9)
-    free = submitted(desk, 3, "b")
-    assert [c.seq for c in desk.claimed(4, "ab")] == [waiting[0], *free]
-    free = submitted(desk, 3, "b")
-    answer = desk.claim(4, "ab")
+def test_a_job_that_waits_for_a_limit_blocks_none_behind_it(db: StoreClient) -> None:
+    limit(db, max_concurrent=1)
+    needs(db, "a", "x")
+    waiting = submitted(db, 6, "a", priority=9)
+    free = submitted(db, 3, "b")
+    assert [c.seq for c in db.claimed(4, "ab")] == [waiting[0], *free]
+    free = submitted(db, 3, "b")
+    answer = db.claim(4, "ab")
     assert (answer.state, answer.limited) == ("ok", True)
     assert [a.claim.seq for a in answer.assignments] == free
 
 
-def test_types_without_room_do_not_use_up_the_room_of_their_isolation(desk: Desk) -> None:
-    limit(desk, max_concurrent=1)
+def test_types_without_room_do_not_use_up_the_room_of_their_isolation(db: StoreClient) -> None:
+    limit(db, max_concurrent=1)
     for name in "abc":
-        needs(desk, name, "x")
-        submitted(desk, 2, name, priority=1)
-    free = submitted(desk, 2, "d")
-    got = [c.seq for c in desk.claimed(3, "abcd", caps=[3])]
+        needs(db, name, "x")
+        submitted(db, 2, name, priority=1)
+    free = submitted(db, 2, "d")
+    got = [c.seq for c in db.claimed(3, "abcd", caps=[3])]
     assert got[1:] == free
 
 
-def test_order_is_priority_then_first_in_among_what_may_run(desk: Desk) -> None:
-    limit(desk, max_concurrent=2)
-    needs(desk, "a", "x")
-    low = submitted(desk, 2, "a")
-    high = desk.submit("a", priority=3)
-    plain = desk.submit("b", priority=1)
-    assert [c.seq for c in desk.claimed(100, "ab")] == [high, plain, low[0]]
+def test_order_is_priority_then_first_in_among_what_may_run(db: StoreClient) -> None:
+    limit(db, max_concurrent=2)
+    needs(db, "a", "x")
+    low = submitted(db, 2, "a")
+    high = db.submit("a", priority=3)
+    plain = db.submit("b", priority=1)
+    assert [c.seq for c in db.claimed(100, "ab")] == [high, plain, low[0]]
 
 
-def test_analyses_need_no_limit(desk: Desk) -> None:
-    limit(desk, max_concurrent=0)
-    needs(desk, "t", "x")
-    desk.do("update laneway.job_types set has_analysis = true where name = 't'")
-    desk.submit(concurrency_key="k")
-    (claim,) = desk.claimed(1, ["\x01t"], lane="analysis")
-    lease = desk.row("lease", claim.seq)
+def test_analyses_need_no_limit(db: StoreClient) -> None:
+    limit(db, max_concurrent=0)
+    needs(db, "t", "x")
+    db.do("update laneway.job_types set has_analysis = true where name = 't'")
+    db.submit(concurrency_key="k")
+    (claim,) = db.claimed(1, ["\x01t"], lane="analysis")
+    lease = db.row("lease", claim.seq)
     assert (lease["limits"], lease["concurrency_key"], lease["max_retries"]) == (None, None, 2)
 
 
@@ -266,12 +270,12 @@ def test_analyses_need_no_limit(desk: Desk) -> None:
 
 
 def test_a_limit_per_host_counts_each_host_by_itself(
-    desk: Desk, another: Callable[[], Desk]
+    db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
-    limit(desk, max_concurrent=2, scope="host")
-    needs(desk, "t", "x")
-    submitted(desk, 20)
-    here, beside, there = desk, another(), another()
+    limit(db, max_concurrent=2, scope="host")
+    needs(db, "t", "x")
+    submitted(db, 20)
+    here, beside, there = db, another(), another()
     for who, host in ((here, "one"), (beside, "one"), (there, "two")):
         sit_at(who, host)
     assert len(here.claimed(1)) == 1
@@ -279,191 +283,201 @@ def test_a_limit_per_host_counts_each_host_by_itself(
     assert here.claim().state == beside.claim().state == "limited"
     assert len(there.claimed()) == 2
     assert there.claim().state == "limited"
-    assert desk.limits_agree()
+    assert db.limits_agree()
 
 
-def test_a_limit_per_process_counts_each_worker_by_itself(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=2, scope="process")
-    needs(desk, "t", "x")
-    submitted(desk, 20)
-    for who in (desk, other):
+def test_a_limit_per_process_counts_each_worker_by_itself(
+    db: StoreClient, other: StoreClient
+) -> None:
+    limit(db, max_concurrent=2, scope="process")
+    needs(db, "t", "x")
+    submitted(db, 20)
+    for who in (db, other):
         sit_at(who, "same")
         assert len(who.claimed()) == 2
         assert who.claim().state == "limited"
-    assert desk.limits_agree()
+    assert db.limits_agree()
 
 
-def test_a_scope_that_is_changed_counts_what_runs_already(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=2, scope="process")
-    needs(desk, "t", "x")
-    submitted(desk, 20)
-    sit_at(desk, "one")
+def test_a_scope_that_is_changed_counts_what_runs_already(
+    db: StoreClient, other: StoreClient
+) -> None:
+    limit(db, max_concurrent=2, scope="process")
+    needs(db, "t", "x")
+    submitted(db, 20)
+    sit_at(db, "one")
     sit_at(other, "two")
-    mine, theirs = desk.claimed(), other.claimed()
-    limit(desk, scope="cluster")
-    finish(desk, mine)
-    assert desk.claim().state == "limited", "two run elsewhere"
-    limit(desk, scope="host")
-    assert len(desk.claimed()) == 2
+    mine, theirs = db.claimed(), other.claimed()
+    limit(db, scope="cluster")
+    finish(db, mine)
+    assert db.claim().state == "limited", "two run elsewhere"
+    limit(db, scope="host")
+    assert len(db.claimed()) == 2
     finish(other, theirs)
 
 
 # -- who is told -------------------------------------------------------------------------------
 
 
-def test_an_end_names_the_types_that_may_have_waited_for_its_limit(desk: Desk) -> None:
-    limit(desk, max_concurrent=2)
-    needs(desk, "t", "x")
-    needs(desk, "other", "x", "y")
-    needs(desk, "stranger", "y")
-    submitted(desk, 3)
-    claims = desk.claimed()
-    told = desk.settled(claims[0], "finish")
+def test_an_end_names_the_types_that_may_have_waited_for_its_limit(db: StoreClient) -> None:
+    limit(db, max_concurrent=2)
+    needs(db, "t", "x")
+    needs(db, "other", "x", "y")
+    needs(db, "stranger", "y")
+    submitted(db, 3)
+    claims = db.claimed()
+    told = db.settled(claims[0], "finish")
     assert {(a.answer, a.status) for a in told} == {("freed", "t"), ("freed", "other")}
 
 
-def test_an_end_under_a_limit_far_from_its_maximum_names_nobody(desk: Desk) -> None:
-    limit(desk, max_concurrent=10)
-    needs(desk, "t", "x")
-    assert desk.settled(desk.running(), "finish") == []
-    limit(desk, max_concurrent=None)
-    assert desk.settled(desk.running(), "finish") == []
+def test_an_end_under_a_limit_far_from_its_maximum_names_nobody(db: StoreClient) -> None:
+    limit(db, max_concurrent=10)
+    needs(db, "t", "x")
+    assert db.settled(db.running(), "finish") == []
+    limit(db, max_concurrent=None)
+    assert db.settled(db.running(), "finish") == []
 
 
 # -- locks -------------------------------------------------------------------------------------
 
 
-def test_two_claims_in_two_lanes_share_a_limit_exactly(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=3)
-    needs(desk, "t", "x")
-    needs(desk, "polarity", "x")
-    desk.do("update laneway.worker_lanes set max_slots = null where name = 'interactive'")
-    submitted(desk, 4)
-    submitted(desk, 4, "polarity")
-    version = desk.version()
+def test_two_claims_in_two_lanes_share_a_limit_exactly(db: StoreClient, other: StoreClient) -> None:
+    limit(db, max_concurrent=3)
+    needs(db, "t", "x")
+    needs(db, "polarity", "x")
+    db.do("update laneway.worker_lanes set max_slots = null where name = 'interactive'")
+    submitted(db, 4)
+    submitted(db, 4, "polarity")
+    version = db.version()
     other.begin()
     assert len(other.claimed(2, ["polarity"], lane="interactive")) == 2
-    claiming = desk.later(lambda: desk.claim(5, version=version))
-    other.await_blocked(desk)
+    claiming = db.later(lambda: db.claim(5, version=version))
+    other.await_blocked(db)
     other.commit()
     assert len(claiming.result(20).assignments) == 1
-    assert desk.limits_agree()
+    assert db.limits_agree()
 
 
-def test_a_change_of_a_limit_waits_for_claims_under_way(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=4)
-    needs(desk, "t", "x")
-    submitted(desk, 4)
-    desk.begin()
-    assert len(desk.claimed(2)) == 2
+def test_a_change_of_a_limit_waits_for_claims_under_way(
+    db: StoreClient, other: StoreClient
+) -> None:
+    limit(db, max_concurrent=4)
+    needs(db, "t", "x")
+    submitted(db, 4)
+    db.begin()
+    assert len(db.claimed(2)) == 2
     changing = other.later(lambda: limit(other, max_concurrent=2))
-    desk.await_blocked(other)
-    desk.commit()
+    db.await_blocked(other)
+    db.commit()
     changing.result(20)
-    assert desk.claim().state == "limited"
+    assert db.claim().state == "limited"
 
 
-def test_a_type_without_jobs_keeps_no_claim_waiting_for_its_limit(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=5)
-    needs(desk, "t", "x")
-    other_job = desk.submit("free")
+def test_a_type_without_jobs_keeps_no_claim_waiting_for_its_limit(
+    db: StoreClient, other: StoreClient
+) -> None:
+    limit(db, max_concurrent=5)
+    needs(db, "t", "x")
+    other_job = db.submit("free")
     other.begin()
     other.do("select from laneway.limits where name = 'x' for update")
-    taken = claim_at(desk, NOON, types=("t", "free"))
+    taken = claim_at(db, NOON, types=("t", "free"))
     other.rollback()
     assert taken == Taken("ok", False, None, [other_job])
-    limited_job = desk.submit("t")
-    assert claim_at(desk, NOON, types=("t", "free")).seqs == [limited_job]
+    limited_job = db.submit("t")
+    assert claim_at(db, NOON, types=("t", "free")).seqs == [limited_job]
 
 
-def test_an_exhausted_limit_is_refused_without_a_lock(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=1)
-    needs(desk, "t", "x")
-    submitted(desk, 2)
-    claim = desk.claimed()[0]
+def test_an_exhausted_limit_is_refused_without_a_lock(db: StoreClient, other: StoreClient) -> None:
+    limit(db, max_concurrent=1)
+    needs(db, "t", "x")
+    submitted(db, 2)
+    claim = db.claimed()[0]
     other.begin()
     other.do("select from laneway.limits for no key update")
-    desk.do("set lock_timeout = '1ms'")
-    assert desk.claim().state == "limited"
-    finish(desk, [claim])
+    db.do("set lock_timeout = '1ms'")
+    assert db.claim().state == "limited"
+    finish(db, [claim])
     other.rollback()
 
 
 # -- rates -------------------------------------------------------------------------------------
 
 
-def test_a_rate_lets_so_many_start_and_says_when_it_has_room_again(desk: Desk) -> None:
-    limit(desk, max_concurrent=None)
-    desk.do("update laneway.limits set rate_count = 3, rate_period_s = 60 where name = 'x'")
-    needs(desk, "t", "x")
-    submitted(desk, 10)
-    assert len(claim_at(desk, NOON).seqs) == 3
-    shut = claim_at(desk, NOON + timedelta(seconds=1))
+def test_a_rate_lets_so_many_start_and_says_when_it_has_room_again(db: StoreClient) -> None:
+    limit(db, max_concurrent=None)
+    db.do("update laneway.limits set rate_count = 3, rate_period_s = 60 where name = 'x'")
+    needs(db, "t", "x")
+    submitted(db, 10)
+    assert len(claim_at(db, NOON).seqs) == 3
+    shut = claim_at(db, NOON + timedelta(seconds=1))
     assert (shut.state, shut.seqs) == ("limited", [])
     assert shut.wait_s is not None
     assert 59 <= shut.wait_s <= 63
     just_before = NOON + timedelta(seconds=1 + shut.wait_s - 0.001)
-    assert claim_at(desk, just_before).seqs == []
-    assert len(claim_at(desk, just_before + timedelta(seconds=0.001)).seqs) == 3
+    assert claim_at(db, just_before).seqs == []
+    assert len(claim_at(db, just_before + timedelta(seconds=0.001)).seqs) == 3
 
 
-def test_a_rate_counts_starts_and_not_jobs_that_run(desk: Desk) -> None:
-    limit(desk, max_concurrent=None)
-    desk.do("update laneway.limits set rate_count = 2, rate_period_s = 60 where name = 'x'")
-    needs(desk, "t", "x")
+def test_a_rate_counts_starts_and_not_jobs_that_run(db: StoreClient) -> None:
+    limit(db, max_concurrent=None)
+    db.do("update laneway.limits set rate_count = 2, rate_period_s = 60 where name = 'x'")
+    needs(db, "t", "x")
     for _ in range(2):
-        finish(desk, [desk.running()])
-    desk.submit()
-    assert desk.claim().state == "limited"
+        finish(db, [db.running()])
+    db.submit()
+    assert db.claim().state == "limited"
 
 
-def test_a_rate_per_process_counts_each_worker_by_itself(desk: Desk, other: Desk) -> None:
-    limit(desk, max_concurrent=None, scope="process")
-    desk.do("update laneway.limits set rate_count = 2, rate_period_s = 60 where name = 'x'")
-    needs(desk, "t", "x")
-    submitted(desk, 10)
-    for who in (desk, other):
+def test_a_rate_per_process_counts_each_worker_by_itself(
+    db: StoreClient, other: StoreClient
+) -> None:
+    limit(db, max_concurrent=None, scope="process")
+    db.do("update laneway.limits set rate_count = 2, rate_period_s = 60 where name = 'x'")
+    needs(db, "t", "x")
+    submitted(db, 10)
+    for who in (db, other):
         assert len(claim_at(who, NOON).seqs) == 2
         assert claim_at(who, NOON).state == "limited"
 
 
 @pytest.mark.parametrize("before, after", [(60.0, 5.0), (5.0, 60.0), (86400.0, 0.1)])
 def test_a_period_that_is_changed_neither_forgets_nor_blocks_for_ever(
-    desk: Desk, before: float, after: float
+    db: StoreClient, before: float, after: float
 ) -> None:
-    limit(desk, max_concurrent=None)
-    desk.do("update laneway.limits set rate_count = 2, rate_period_s = %s where name = 'x'", before)
-    needs(desk, "t", "x")
-    submitted(desk, 10)
-    assert len(claim_at(desk, NOON).seqs) == 2
-    desk.do("update laneway.limits set rate_period_s = %s where name = 'x'", after)
+    limit(db, max_concurrent=None)
+    db.do("update laneway.limits set rate_count = 2, rate_period_s = %s where name = 'x'", before)
+    needs(db, "t", "x")
+    submitted(db, 10)
+    assert len(claim_at(db, NOON).seqs) == 2
+    db.do("update laneway.limits set rate_period_s = %s where name = 'x'", after)
     later = NOON + timedelta(seconds=2 * after)
-    assert len(claim_at(desk, later).seqs) == 2
-    assert claim_at(desk, later).state == "limited"
+    assert len(claim_at(db, later).seqs) == 2
+    assert claim_at(db, later).state == "limited"
 
 
-def test_starts_long_past_are_forgotten(desk: Desk) -> None:
-    limit(desk, max_concurrent=None)
-    desk.do("update laneway.limits set rate_count = 1, rate_period_s = 1 where name = 'x'")
-    needs(desk, "t", "x")
-    submitted(desk, 30)
+def test_starts_long_past_are_forgotten(db: StoreClient) -> None:
+    limit(db, max_concurrent=None)
+    db.do("update laneway.limits set rate_count = 1, rate_period_s = 1 where name = 'x'")
+    needs(db, "t", "x")
+    submitted(db, 30)
     for n in range(30):
-        assert len(claim_at(desk, NOON + timedelta(seconds=2 * n)).seqs) == 1
-    assert desk.one("select count(*) from laneway.limit_starts") <= 3
+        assert len(claim_at(db, NOON + timedelta(seconds=2 * n)).seqs) == 1
+    assert db.one("select count(*) from laneway.limit_starts") <= 3
 
 
-def test_a_rate_and_a_maximum_bind_together(desk: Desk) -> None:
-    limit(desk, max_concurrent=2)
-    desk.do("update laneway.limits set rate_count = 3, rate_period_s = 60 where name = 'x'")
-    needs(desk, "t", "x")
-    submitted(desk, 9)
-    first = claim_at(desk, NOON)
+def test_a_rate_and_a_maximum_bind_together(db: StoreClient) -> None:
+    limit(db, max_concurrent=2)
+    db.do("update laneway.limits set rate_count = 3, rate_period_s = 60 where name = 'x'")
+    needs(db, "t", "x")
+    submitted(db, 9)
+    first = claim_at(db, NOON)
     assert len(first.seqs) == 2
-    assert claim_at(desk, NOON).wait_s is None, "nobody knows when they end"
-    claims = [Claim(seq, desk.id_of(seq), 1) for seq in first.seqs]
-    finish(desk, claims)
-    assert len(claim_at(desk, NOON).seqs) == 1
-    assert claim_at(desk, NOON).wait_s is not None
+    assert claim_at(db, NOON).wait_s is None, "nobody knows when they end"
+    claims = [Claim(seq, db.id_of(seq), 1) for seq in first.seqs]
+    finish(db, claims)
+    assert len(claim_at(db, NOON).seqs) == 1
+    assert claim_at(db, NOON).wait_s is not None
 
 
 @settings(
@@ -477,42 +491,42 @@ def test_a_rate_and_a_maximum_bind_together(desk: Desk) -> None:
     steps=st.lists(st.tuples(st.floats(0, 1.2), st.integers(1, 5)), min_size=1, max_size=25),
 )
 def test_in_no_period_do_more_start_than_the_rate_allows(
-    desk: Desk, count: int, period: float, steps: list[tuple[float, int]]
+    db: StoreClient, count: int, period: float, steps: list[tuple[float, int]]
 ) -> None:
-    desk.begin()
-    limit(desk, max_concurrent=None)
-    desk.do(
+    db.begin()
+    limit(db, max_concurrent=None)
+    db.do(
         "update laneway.limits set rate_count = %s, rate_period_s = %s where name = 'x'",
         count,
         period,
     )
-    needs(desk, "t", "x")
-    submitted(desk, 40)
+    needs(db, "t", "x")
+    submitted(db, 40)
     now, starts = NOON, list[datetime]()
     for step, room in steps:
         now += timedelta(seconds=step * period)
-        taken = claim_at(desk, now, room)
+        taken = claim_at(db, now, room)
         starts += [now] * len(taken.seqs)
         recent = [s for s in starts if s >= now - timedelta(seconds=period)]
         assert len(recent) <= count
         if not taken.seqs and taken.wait_s is not None:
             now += timedelta(seconds=taken.wait_s)
-            late = claim_at(desk, now, 1)
+            late = claim_at(db, now, 1)
             starts += [now] * len(late.seqs)
             assert late.seqs or len(starts) == 40, "the wait that was told was too short"
-    desk.rollback()
+    db.rollback()
 
 
-def test_a_rate_holds_by_the_clock_of_the_server(desk: Desk) -> None:
-    limit(desk, max_concurrent=None)
-    desk.do("update laneway.limits set rate_count = 5, rate_period_s = 0.1 where name = 'x'")
-    needs(desk, "t", "x")
-    submitted(desk, 30)
+def test_a_rate_holds_by_the_clock_of_the_server(db: StoreClient) -> None:
+    limit(db, max_concurrent=None)
+    db.do("update laneway.limits set rate_count = 5, rate_period_s = 0.1 where name = 'x'")
+    needs(db, "t", "x")
+    submitted(db, 30)
     deadline = time.monotonic() + 60
-    while desk.one("select count(*) from laneway.lease") < 30:
-        desk.claim()
+    while db.one("select count(*) from laneway.lease") < 30:
+        db.claim()
         assert time.monotonic() < deadline
-    most = desk.one(
+    most = db.one(
         "select max(n) from (select count(*) over (order by claimed_at range between"
         " interval '0.1 s' preceding and current row) as n from laneway.lease) x"
     )

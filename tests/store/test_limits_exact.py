@@ -21,7 +21,7 @@ import pytest
 from laneway.store import jobs, leases
 from laneway.store.leases import Verdict
 from tests.store import claimer
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 SECONDS = 3.0
 PATIENCE = 60.0
@@ -126,53 +126,53 @@ def end(process: BaseProcess) -> None:
     process.close()
 
 
-def meddle(desk: Desk, rng: random.Random) -> None:
+def meddle(db: StoreClient, rng: random.Random) -> None:
     """What operators do meanwhile: to limits, and to jobs that wait."""
-    desk.do(
+    db.do(
         "update laneway.limits set max_concurrent = %s where name = %s",
         rng.choice([0, 1, 2, 4, 8, None]),
         rng.choice("xy"),
     )
-    for (seq,) in desk.rows("select seq from laneway.key_waiters order by random() limit 3"):
-        desk.run(jobs.reprioritize(desk.id_of(seq), rng.choice([-1, 0, 1])))
-    for (seq,) in desk.rows(
+    for (seq,) in db.rows("select seq from laneway.key_waiters order by random() limit 3"):
+        db.run(jobs.reprioritize(db.id_of(seq), rng.choice([-1, 0, 1])))
+    for (seq,) in db.rows(
         "select seq from laneway.key_holders union all"
         " (select seq from laneway.key_waiters limit 1) order by 1 limit 2"
     ):
-        desk.cancel(seq)
+        db.cancel(seq)
 
 
-def drain(desk: Desk) -> None:
+def drain(db: StoreClient) -> None:
     """Ends all that is left, alone."""
-    desk.do(
+    db.do(
         "update laneway.limits set max_concurrent = null, rate_count = null, rate_period_s = null"
     )
-    desk.do("update laneway.worker_lanes set max_slots = null")
-    desk.do("update laneway.lease set lease_until = '-infinity'")
+    db.do("update laneway.worker_lanes set max_slots = null")
+    db.do("update laneway.lease set lease_until = '-infinity'")
     deadline = time.monotonic() + PATIENCE
-    while desk.one("select count(*) from laneway.outcome") < JOBS:
+    while db.one("select count(*) from laneway.outcome") < JOBS:
         assert time.monotonic() < deadline, "something waits for ever"
-        desk.run(leases.watch(desk.worker, 60))
-        desk.do(
+        db.run(leases.watch(db.worker, 60))
+        db.do(
             "with d as (delete from laneway.delayed returning *)"
             " insert into laneway.ready (seq, job_type, rank, attempt, retries)"
             " select seq, job_type, rank, attempt, retries from d"
         )
         for lane, types in SERVED.items():
-            claims = desk.claimed(300, types, lane=lane)
+            claims = db.claimed(300, types, lane=lane)
             if claims:
-                desk.run(leases.settle([Verdict(c, "finish") for c in claims]))
+                db.run(leases.settle([Verdict(c, "finish") for c in claims]))
 
 
 @pytest.mark.slow
-def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> None:
-    desk.do(SET_UP)
+def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(db: StoreClient) -> None:
+    db.do(SET_UP)
     rng = random.Random(11)
     context = fork()
     seeds = iter(range(10**6))
-    before = desk.one(DEADLOCKS)
-    workers = [start(context, desk.dsn, next(seeds)) for _ in range(5)]
-    observer, leader = Observer(desk.dsn), uuid4()
+    before = db.one(DEADLOCKS)
+    workers = [start(context, db.dsn, next(seeds)) for _ in range(5)]
+    observer, leader = Observer(db.dsn), uuid4()
     observer.start()
     began = time.monotonic()
     kills = reclaimed = 0
@@ -181,12 +181,12 @@ def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> N
         while (elapsed := time.monotonic() - began) < PATIENCE:
             if elapsed > SECONDS and reclaimed and observer.has_seen_enough():
                 break
-            meddle(desk, rng)
+            meddle(db, rng)
             if kills < elapsed / 0.2:
                 end(workers.pop(0))
-                workers.append(start(context, desk.dsn, next(seeds)))
+                workers.append(start(context, db.dsn, next(seeds)))
                 kills += 1
-            reclaimed += desk.run(leases.watch(leader, 10)).reclaimed
+            reclaimed += db.run(leases.watch(leader, 10)).reclaimed
             pace.wait(0.05)
     finally:
         for worker in workers:
@@ -194,8 +194,8 @@ def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> N
             worker.join()
         observer.is_over.set()
         observer.join()
-    ended = desk.one("select count(*) from laneway.outcome")
-    starts = desk.one("select coalesce(sum(attempt), 0) from laneway.jobs_view")
+    ended = db.one("select count(*) from laneway.outcome")
+    starts = db.one("select coalesce(sum(attempt), 0) from laneway.jobs_view")
     print(
         f"samples {observer.samples}, busy {observer.busy}, waiting {observer.waiting},"
         f" kills {kills}, reclaimed {reclaimed}, starts {starts}, ended {ended}"
@@ -203,22 +203,22 @@ def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(desk: Desk) -> N
     assert observer.violations == []
     assert observer.has_seen_enough()
     assert reclaimed > 0, "no killed worker left anything behind: nothing was tried"
-    assert desk.one(DEADLOCKS) == before
-    assert most_in_a_period(desk) <= RATE
+    assert db.one(DEADLOCKS) == before
+    assert most_in_a_period(db) <= RATE
     # A claim of a killed worker may have committed after the last look.
-    assert desk.slots_agree()
-    assert desk.limits_agree()
-    assert desk.keys_agree()
-    drain(desk)
-    assert desk.one("select count(*) from laneway.key_waiters") == 0
-    assert desk.one("select count(*) from laneway.key_holders") == 0
-    assert desk.one("select coalesce(sum(abs(running)), 0) from laneway.limit_usage") == 0
-    assert desk.slots_agree()
+    assert db.slots_agree()
+    assert db.limits_agree()
+    assert db.keys_agree()
+    drain(db)
+    assert db.one("select count(*) from laneway.key_waiters") == 0
+    assert db.one("select count(*) from laneway.key_holders") == 0
+    assert db.one("select coalesce(sum(abs(running)), 0) from laneway.limit_usage") == 0
+    assert db.slots_agree()
 
 
-def most_in_a_period(desk: Desk) -> int:
+def most_in_a_period(db: StoreClient) -> int:
     return int(
-        desk.one(
+        db.one(
             "select coalesce(max(n), 0) from (select count(*) over (order by claimed_at"
             f" range between interval '{PERIOD} s' preceding and current row) as n from ("
             " select claimed_at from laneway.lease where job_type = 'rated'"
@@ -231,21 +231,21 @@ def most_in_a_period(desk: Desk) -> int:
 
 
 @pytest.mark.slow
-def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(desk: Desk) -> None:
-    desk.do(SET_UP)
+def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(db: StoreClient) -> None:
+    db.do(SET_UP)
     # Nothing binds, so that all meet at the same rows; two types name their limits crosswise.
-    desk.do("update laneway.limits set max_concurrent = 500 where name in ('x', 'y', 'r')")
-    desk.do("update laneway.limits set rate_count = 100000 where name = 'r'")
-    desk.do("update laneway.job_types set limits = '{y,x}' where name = 'two'")
-    desk.do("update laneway.worker_lanes set max_slots = 400 where name in ('bounded', 'open')")
-    before = desk.one(DEADLOCKS)
+    db.do("update laneway.limits set max_concurrent = 500 where name in ('x', 'y', 'r')")
+    db.do("update laneway.limits set rate_count = 100000 where name = 'r'")
+    db.do("update laneway.job_types set limits = '{y,x}' where name = 'two'")
+    db.do("update laneway.worker_lanes set max_slots = 400 where name in ('bounded', 'open')")
+    before = db.one(DEADLOCKS)
     context = fork()
-    workers = [start(context, desk.dsn, seed, (40,)) for seed in range(6)]
+    workers = [start(context, db.dsn, seed, (40,)) for seed in range(6)]
     pace = threading.Event()
     deadline = time.monotonic() + PATIENCE
     try:
         # As long as there is something to fight over.
-        while desk.one("select count(*) from laneway.outcome") < JOBS * 3 // 4:
+        while db.one("select count(*) from laneway.outcome") < JOBS * 3 // 4:
             assert time.monotonic() < deadline
             pace.wait(0.05)
     finally:
@@ -254,6 +254,6 @@ def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(desk: De
             worker.kill()
             worker.join()
     assert failed == [], "a claimer failed: see what it printed"
-    assert desk.one(DEADLOCKS) == before
-    assert desk.keys_agree()
-    assert desk.limits_agree()
+    assert db.one(DEADLOCKS) == before
+    assert db.keys_agree()
+    assert db.limits_agree()

@@ -15,7 +15,7 @@ from laneway.domain.states import Status
 from laneway.store import jobs
 from laneway.store.jobs import VIEW_COLUMNS
 from laneway.store.leases import Report
-from tests.store.desk import Desk, error
+from tests.support.store_client import StoreClient, error
 
 TAGS: list[tuple[str, ...]] = [(), ("x",), ("x", "y")]
 CONTRACT = {
@@ -28,7 +28,7 @@ CONTRACT = {
 
 
 @pytest.fixture
-def many(desk: Desk) -> dict[int, dict[str, Any]]:
+def many(db: StoreClient) -> dict[int, dict[str, Any]]:
     """Some ninety jobs in every status there is; what each was submitted with."""
     rng = random.Random(3)
     made: dict[int, dict[str, Any]] = {}
@@ -40,29 +40,31 @@ def many(desk: Desk) -> dict[int, dict[str, Any]]:
             "delay": rng.choice([None, None, None, 3600.0]),
             "priority": rng.randint(-3, 3),
         }
-        made[desk.submit(job_type, payload={"i": i}, **more)] = {"job_type": job_type, **more}
-    desk.do("update laneway.worker_lanes set max_slots = null")
-    for claim in desk.claimed(25, ["t", "u"]) + desk.claimed(15, ["polarity"], lane="interactive"):
+        made[db.submit(job_type, payload={"i": i}, **more)] = {"job_type": job_type, **more}
+    db.do("update laneway.worker_lanes set max_slots = null")
+    for claim in db.claimed(25, ["t", "u"]) + db.claimed(15, ["polarity"], lane="interactive"):
         kind = rng.choice(["finish", "giveup", "release", "cancel", "running", "running"])
         if kind == "running":
-            desk.report([Report(claim, done=1, total=4)])
+            db.report([Report(claim, done=1, total=4)])
         else:
-            desk.settle(claim, kind, error=error(), result="[1]")
+            db.settle(claim, kind, error=error(), result="[1]")
     return made
 
 
-def status_of(desk: Desk, seq: int) -> str:
-    (place,) = desk.places(seq)
+def status_of(db: StoreClient, seq: int) -> str:
+    (place,) = db.places(seq)
     if place == "outcome":
-        return str(desk.row("outcome", seq)["status"])
+        return str(db.row("outcome", seq)["status"])
     return "running" if place == "lease" else "approved"
 
 
-def page_through(desk: Desk, wanted: JobFilter, limit: int, look: int = jobs.LOOK) -> list[Job]:
+def page_through(
+    db: StoreClient, wanted: JobFilter, limit: int, look: int = jobs.LOOK
+) -> list[Job]:
     found: list[Job] = []
     before: int | None = None
     while True:
-        page = desk.run(jobs.listing(wanted, limit=limit, before=before, look=look))
+        page = db.run(jobs.listing(wanted, limit=limit, before=before, look=look))
         assert len(page.items) <= limit
         found += page.items
         if page.next_cursor is None:
@@ -80,9 +82,9 @@ FILTERS = [
 
 
 def test_every_filter_and_page_agrees_with_the_tables(
-    desk: Desk, many: dict[int, dict[str, Any]]
+    db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:
-    statuses = {seq: status_of(desk, seq) for seq in many}
+    statuses = {seq: status_of(db, seq) for seq in many}
     assert set(statuses.values()) == {"approved", "running", "completed", "failed", "cancelled"}
     for wanted in FILTERS:
         expected = [
@@ -95,7 +97,7 @@ def test_every_filter_and_page_agrees_with_the_tables(
             and (wanted.tag is None or wanted.tag in made["tags"])
         ]
         for limit in (7, 50, 200):
-            found = page_through(desk, wanted, limit)
+            found = page_through(db, wanted, limit)
             assert [job.payload for job in found] == [{"i": list(many).index(s)} for s in expected]
             assert all(job.status == statuses[s] for job, s in zip(found, expected, strict=True))
 
@@ -112,13 +114,13 @@ REACHES = [
 
 @pytest.mark.parametrize("status", [None, *Status])
 def test_search_within_reach_agrees_with_terms(
-    desk: Desk, many: dict[int, dict[str, Any]], status: Status | None
+    db: StoreClient, many: dict[int, dict[str, Any]], status: Status | None
 ) -> None:
-    desk.do(
+    db.do(
         "update laneway.jobs"
         " set created_by = case mod(seq, 4) when 0 then 'ann' when 1 then 'bob' end"
     )
-    every = page_through(desk, JobFilter(status=status), 200)
+    every = page_through(db, JobFilter(status=status), 200)
     for reach in REACHES:
         expected = [
             job.id
@@ -127,114 +129,118 @@ def test_search_within_reach_agrees_with_terms(
         ]
         for limit, look in ((200, jobs.LOOK), (7, jobs.LOOK), (50, 1)):
             wanted = JobFilter(status=status, within=reach)
-            assert [job.id for job in page_through(desk, wanted, limit, look)] == expected
+            assert [job.id for job in page_through(db, wanted, limit, look)] == expected
 
 
-def test_search_by_worker_finds_name_and_id(desk: Desk, many: dict[int, dict[str, Any]]) -> None:
-    desk.do(
+def test_search_by_worker_finds_name_and_id(
+    db: StoreClient, many: dict[int, dict[str, Any]]
+) -> None:
+    db.do(
         "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
         " values (%s, 'bench', 'h', 1, '0', '{}', 1) on conflict (id) do update set name = 'bench'",
-        desk.worker,
+        db.worker,
     )
-    every = page_through(desk, JobFilter(), 200)
-    of_worker = [job.id for job in every if job.claimed_by == desk.worker]
+    every = page_through(db, JobFilter(), 200)
+    of_worker = [job.id for job in every if job.claimed_by == db.worker]
     assert 0 < len(of_worker) < len(every)
-    for worker in ("bench", str(desk.worker)):
-        assert [j.id for j in page_through(desk, JobFilter(worker=worker), 200)] == of_worker
-    assert page_through(desk, JobFilter(worker="nobody"), 200) == []
+    for worker in ("bench", str(db.worker)):
+        assert [j.id for j in page_through(db, JobFilter(worker=worker), 200)] == of_worker
+    assert page_through(db, JobFilter(worker="nobody"), 200) == []
 
 
 def test_search_that_stops_early_goes_on_from_its_cursor(
-    desk: Desk, many: dict[int, dict[str, Any]]
+    db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:
     for wanted in (*FILTERS, JobFilter(q='"i": 7'), JobFilter(tag="none")):
-        whole = page_through(desk, wanted, 200)
-        assert page_through(desk, wanted, 50, look=1) == whole
-        first = desk.run(jobs.listing(wanted, limit=50, look=1))
+        whole = page_through(db, wanted, 200)
+        assert page_through(db, wanted, 50, look=1) == whole
+        first = db.run(jobs.listing(wanted, limit=50, look=1))
         assert (first.looked_back_to is None) or len(first.items) < 50
-        found = desk.run(jobs.count(wanted, limit=200, look=1))
+        found = db.run(jobs.count(wanted, limit=200, look=1))
         assert found.matched == len(whole) or found.is_more
-        assert desk.run(jobs.count(wanted, limit=200)) == (len(whole), False)
+        assert db.run(jobs.count(wanted, limit=200)) == (len(whole), False)
 
 
-def test_stopped_search_says_how_far_it_came(desk: Desk, many: dict[int, dict[str, Any]]) -> None:
-    page = desk.run(jobs.listing(JobFilter(tag="none"), limit=50, look=1))
+def test_stopped_search_says_how_far_it_came(
+    db: StoreClient, many: dict[int, dict[str, Any]]
+) -> None:
+    page = db.run(jobs.listing(JobFilter(tag="none"), limit=50, look=1))
     assert (page.items, page.next_cursor) == ([], sorted(many)[-25])
-    at = desk.one("select created_at from laneway.jobs where seq = %s", sorted(many)[-25])
+    at = db.one("select created_at from laneway.jobs where seq = %s", sorted(many)[-25])
     assert page.looked_back_to == at
 
 
-def test_oldest_first_goes_on_from_where_it_stopped(desk: Desk) -> None:
-    made = [desk.submit(tags=("x",) if i % 5 == 0 else ()) for i in range(20)]
-    desk.do("delete from laneway.ready")
-    desk.do("insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
+def test_oldest_first_goes_on_from_where_it_stopped(db: StoreClient) -> None:
+    made = [db.submit(tags=("x",) if i % 5 == 0 else ()) for i in range(20)]
+    db.do("delete from laneway.ready")
+    db.do("insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
             " select seq, job_type, workspace, 0, now() from laneway.jobs")  # fmt: skip
     found: list[int] = []
     after, pages = None, 0
     while after is not None or not pages:
-        page = desk.run(jobs.awaiting(JobFilter(tag="x"), limit=10, after=after, look=6))
+        page = db.run(jobs.awaiting(JobFilter(tag="x"), limit=10, after=after, look=6))
         found += page.numbers
         after, pages = page.next_cursor, pages + 1
     assert (found, pages) == (made[::5], 4)
 
 
-def test_old_time_is_found_among_many_jobs(desk: Desk) -> None:
-    desk.do("insert into laneway.jobs (seq, id, job_type, payload, created_at)"
+def test_old_time_is_found_among_many_jobs(db: StoreClient) -> None:
+    db.do("insert into laneway.jobs (seq, id, job_type, payload, created_at)"
             " select 100000 + g, gen_random_uuid(), 't', '{}',"
             " now() - (12000 - g) * interval '1 min'"
             " from generate_series(1, 12000) g")  # fmt: skip
-    now = desk.one("select max(created_at) from laneway.jobs")
+    now = db.one("select max(created_at) from laneway.jobs")
     for since, until in ((5000, 4000), (100, 0), (20000, 11000), (None, 11990), (3, None)):
         wanted = JobFilter(
             since=None if since is None else now - timedelta(minutes=since),
             until=None if until is None else now - timedelta(minutes=until),
         )
-        expected = desk.one(
+        expected = db.one(
             "select count(*) from laneway.jobs"
             " where created_at >= coalesce(%s::timestamptz, '-infinity')"
             " and created_at < coalesce(%s::timestamptz, 'infinity')",
             wanted.since,
             wanted.until,
         )
-        assert desk.run(jobs.count(wanted, limit=20_000)) == (expected, False)
+        assert db.run(jobs.count(wanted, limit=20_000)) == (expected, False)
 
 
-def test_since_counts_from_the_submit(desk: Desk, many: dict[int, dict[str, Any]]) -> None:
-    desk.do(
+def test_since_counts_from_the_submit(db: StoreClient, many: dict[int, dict[str, Any]]) -> None:
+    db.do(
         "update laneway.jobs set created_at = created_at - interval '1 day' where mod(seq, 2) = 0"
     )
-    since = desk.one("select max(created_at) from laneway.jobs") - timedelta(hours=1)
+    since = db.one("select max(created_at) from laneway.jobs") - timedelta(hours=1)
     for status in (None, *Status):
-        every = page_through(desk, JobFilter(status=status), 200)
-        young = page_through(desk, JobFilter(status=status, since=since), 200)
+        every = page_through(db, JobFilter(status=status), 200)
+        young = page_through(db, JobFilter(status=status, since=since), 200)
         assert young == [j for j in every if j.created_at is not None and j.created_at >= since]
 
 
 def test_a_job_shows_the_fields_of_the_contract(
-    desk: Desk, many: dict[int, dict[str, Any]]
+    db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:
     columns = {
         name
-        for (name,) in desk.rows(
+        for (name,) in db.rows(
             "select attname from pg_attribute where attrelid = 'laneway.jobs_view'::regclass"
             " and attnum > 0"
         )
     }
     assert columns >= CONTRACT
     for view in ("jobs_view", "jobs_as_text"):
-        order = desk.rows(
+        order = db.rows(
             f"select attname from pg_attribute where attrelid = 'laneway.{view}'::regclass"
             " and attnum > 0 order by attnum"
         )
         # Columns are only ever appended: code of the last release reads the first by position.
         assert tuple(name for (name,) in order)[: len(VIEW_COLUMNS)] == VIEW_COLUMNS
     for seq, made in many.items():
-        job = desk.run(jobs.get(desk.id_of(seq)))
+        job = db.run(jobs.get(db.id_of(seq)))
         assert job is not None
         shown = job.to_dict()
         assert shown.keys() >= CONTRACT
         assert (job.status, job.job_type, job.workspace) == (
-            status_of(desk, seq),
+            status_of(db, seq),
             made["job_type"],
             made["workspace"],
         )
@@ -243,45 +249,45 @@ def test_a_job_shows_the_fields_of_the_contract(
         assert (job.finished_at is not None) == (job.status in ("completed", "failed", "cancelled"))
 
 
-def test_waiting_for_a_job_sees_its_status_result_and_error(desk: Desk) -> None:
-    claim = desk.running()
-    assert desk.run(jobs.wait(claim.job_id)) == ("running", None, None)
-    desk.settle(claim, "fail", error=error(message="m"), delay_s=0)
-    assert desk.run(jobs.wait(claim.job_id)) == ("approved", None, None)
-    (claim,) = desk.claimed()
-    desk.settle(claim, "finish", result='{"n": 1}')
-    assert desk.run(jobs.wait(claim.job_id)) == ("completed", '{"n": 1}', None)
+def test_waiting_for_a_job_sees_its_status_result_and_error(db: StoreClient) -> None:
+    claim = db.running()
+    assert db.run(jobs.wait(claim.job_id)) == ("running", None, None)
+    db.settle(claim, "fail", error=error(message="m"), delay_s=0)
+    assert db.run(jobs.wait(claim.job_id)) == ("approved", None, None)
+    (claim,) = db.claimed()
+    db.settle(claim, "finish", result='{"n": 1}')
+    assert db.run(jobs.wait(claim.job_id)) == ("completed", '{"n": 1}', None)
 
 
-def test_attempts_tell_the_whole_story_in_order(desk: Desk) -> None:
-    seq = desk.submit(max_retries=1)
+def test_attempts_tell_the_whole_story_in_order(db: StoreClient) -> None:
+    seq = db.submit(max_retries=1)
     for kind in ("release", "snooze", "fail"):
-        (claim,) = desk.claimed()
-        desk.settle(claim, kind, error=error(message=kind), delay_s=0)
-        desk.make_due()
-    (claim,) = desk.claimed()
-    history = desk.run(jobs.get_attempts(desk.id_of(seq)))
+        (claim,) = db.claimed()
+        db.settle(claim, kind, error=error(message=kind), delay_s=0)
+        db.make_due()
+    (claim,) = db.claimed()
+    history = db.run(jobs.get_attempts(db.id_of(seq)))
     assert [(a.attempt, a.outcome) for a in history] == [
         (1, "released"),
         (2, "snoozed"),
         (3, "failed"),
         (4, None),
     ]
-    assert all(a.claimed_by == desk.worker and a.claimed_at is not None for a in history)
-    desk.settle(claim, "finish")
-    assert desk.run(jobs.get_attempts(desk.id_of(seq)))[-1].outcome == "completed"
+    assert all(a.claimed_by == db.worker and a.claimed_at is not None for a in history)
+    db.settle(claim, "finish")
+    assert db.run(jobs.get_attempts(db.id_of(seq)))[-1].outcome == "completed"
 
 
-def test_attempts_are_read_page_by_page(desk: Desk) -> None:
-    seq = desk.submit()
+def test_attempts_are_read_page_by_page(db: StoreClient) -> None:
+    seq = db.submit()
     for _ in range(7):
-        (claim,) = desk.claimed()
-        desk.settle(claim, "release", delay_s=0)
-    desk.claimed()
-    job_id = desk.id_of(seq)
+        (claim,) = db.claimed()
+        db.settle(claim, "release", delay_s=0)
+    db.claimed()
+    job_id = db.id_of(seq)
 
     def numbers(**page: int) -> list[int]:
-        return [one.attempt for one in desk.run(jobs.get_attempts(job_id, **page))]
+        return [one.attempt for one in db.run(jobs.get_attempts(job_id, **page))]
 
     assert numbers() == list(range(1, 9))
     assert numbers(limit=3) == [6, 7, 8], "the running one is the newest"
@@ -289,27 +295,27 @@ def test_attempts_are_read_page_by_page(desk: Desk) -> None:
     assert numbers(limit=3, before=3) == [1, 2]
 
 
-def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(desk: Desk) -> None:
-    ready, delayed, leased, parked, asked = (desk.submit() for _ in range(5))
-    desk.do("delete from laneway.ready where seq <> %s", ready)
-    desk.do("update laneway.ready set job_type = laneway.analysis_of('t')")
-    desk.do(
+def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(db: StoreClient) -> None:
+    ready, delayed, leased, parked, asked = (db.submit() for _ in range(5))
+    db.do("delete from laneway.ready where seq <> %s", ready)
+    db.do("update laneway.ready set job_type = laneway.analysis_of('t')")
+    db.do(
         "insert into laneway.delayed (seq, job_type, rank, run_at)"
         " values (%s, laneway.analysis_of('t'), 0, now())",
         delayed,
     )
-    desk.do(
+    db.do(
         "insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank,"
         " retries, max_retries, keyed, lease_seconds, claimed_at, lease_until)"
         " values (%s, 1, gen_random_uuid(), 'analysis', laneway.analysis_of('t'), 'default', 0, 0,"
         " 3, false, 30, now(), now())",
         leased,
     )
-    desk.do(
+    db.do(
         "insert into laneway.key_waiters values (%s, 'default', 'k', 0, 't', 0, 0, false, now())",
         parked,
     )
-    desk.do(
+    db.do(
         "insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
         " values (%s, 't', 'default', 0, now())",
         asked,
@@ -321,8 +327,8 @@ def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(desk: D
         Status.RUNNING: [],
     }.items():
         for job_type in (None, "t"):
-            found = page_through(desk, JobFilter(status=status, job_type=job_type), 2)
-            assert [desk.seq_of(job.id) for job in found] == seqs, status
+            found = page_through(db, JobFilter(status=status, job_type=job_type), 2)
+            assert [db.seq_of(job.id) for job in found] == seqs, status
             assert all(job.status == status for job in found)
-            assert desk.run(jobs.count(JobFilter(status=status), limit=100)) == (len(seqs), False)
-        assert page_through(desk, JobFilter(status=status, job_type="u"), 2) == []
+            assert db.run(jobs.count(JobFilter(status=status), limit=100)) == (len(seqs), False)
+        assert page_through(db, JobFilter(status=status, job_type="u"), 2) == []

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from laneway.store import leases
 from laneway.store.leases import ClaimAnswer
-from tests.store.desk import Desk, whole
+from tests.support.store_client import StoreClient, whole
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-def claim(desk: Desk, room: int = 10) -> ClaimAnswer:
-    return desk.run(
-        leases.claim(desk.worker, "default", desk.version(), room, whole("t"), [room], origins=True)
+def claim(db: StoreClient, room: int = 10) -> ClaimAnswer:
+    return db.run(
+        leases.claim(db.worker, "default", db.version(), room, whole("t"), [room], origins=True)
     )
 
 
-def test_each_job_comes_with_its_own_wait_and_trace(desk: Desk) -> None:
-    late = desk.submit(priority=1)
-    traced = desk.submit(traceparent=TRACE, priority=2)
-    again = desk.submit(priority=3)
-    desk.settle(desk.claimed(1)[0], "fail", delay_s=0.0)
-    parked = [desk.submit(concurrency_key="k", priority=4) for _ in range(2)]
-    desk.do(
+def test_each_job_comes_with_its_own_wait_and_trace(db: StoreClient) -> None:
+    late = db.submit(priority=1)
+    traced = db.submit(traceparent=TRACE, priority=2)
+    again = db.submit(priority=3)
+    db.settle(db.claimed(1)[0], "fail", delay_s=0.0)
+    parked = [db.submit(concurrency_key="k", priority=4) for _ in range(2)]
+    db.do(
         "update laneway.jobs set created_at = created_at - interval '1 hour',"
         " run_at = clock_timestamp() - interval '10 minutes' where seq = %s",
         late,
     )
-    answer = claim(desk)
+    answer = claim(db)
     told = {one.claim.seq: (one.waited_s, one.traceparent) for one in answer.assignments}
     # Of two with one key one runs; the other's place must not shift what is told of the rest.
     assert told.keys() == {parked[0], again, traced, late}
@@ -36,8 +36,8 @@ def test_each_job_comes_with_its_own_wait_and_trace(desk: Desk) -> None:
     assert 0 <= (told[traced][0] or 0) < 60
 
 
-def test_an_empty_claim_tells_nothing(desk: Desk) -> None:
-    assert claim(desk).assignments == []
-    desk.submit()
-    (plain,) = desk.claim().assignments
+def test_an_empty_claim_tells_nothing(db: StoreClient) -> None:
+    assert claim(db).assignments == []
+    db.submit()
+    (plain,) = db.claim().assignments
     assert (plain.waited_s, plain.traceparent) == (None, None)

@@ -14,39 +14,41 @@ from laneway.errors import InvalidInput, QuotaExceeded
 from laneway.store import grouped_submit, leases, quotas, retention
 from laneway.store.quotas import Quota
 from laneway.store.retention import LeaderTerm
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 
-def submit(desk: Desk, quota: Quota, types: Sequence[str] = ("t",), payload: str = "{}") -> None:
+def submit(
+    db: StoreClient, quota: Quota, types: Sequence[str] = ("t",), payload: str = "{}"
+) -> None:
     actor = Actor("ann", principal_id=quota.principal_id)
     new = [NewJob(id=new_job_id(), job_type=name, payload=payload) for name in types]
-    desk.run(grouped_submit.submit([(job, actor, quota) for job in new]))
+    db.run(grouped_submit.submit([(job, actor, quota) for job in new]))
 
 
-def counted(desk: Desk, principal: UUID, what: str = "jobs") -> int:
+def counted(db: StoreClient, principal: UUID, what: str = "jobs") -> int:
     total = f"select sum({what}) from laneway.queue_usage where principal_id = %s"
-    return int(desk.one(total, principal))
+    return int(db.one(total, principal))
 
 
-def rested(desk: Desk) -> None:
+def rested(db: StoreClient) -> None:
     """The pause between two sweeps is over."""
-    desk.do("update laneway.queue_usage set swept_at = '2020-01-01'")
+    db.do("update laneway.queue_usage set swept_at = '2020-01-01'")
 
 
-def lead(desk: Desk) -> LeaderTerm:
-    epoch = desk.run(leases.watch(desk.worker, 600)).epoch
+def lead(db: StoreClient) -> LeaderTerm:
+    epoch = db.run(leases.watch(db.worker, 600)).epoch
     assert epoch is not None
-    return LeaderTerm(desk.worker, epoch)
+    return LeaderTerm(db.worker, epoch)
 
 
-def waiting(desk: Desk, principal: UUID, count: int) -> None:
+def waiting(db: StoreClient, principal: UUID, count: int) -> None:
     """Rows of jobs that are long gone, counted as if they waited."""
-    desk.do(
+    db.do(
         "insert into laneway.queued_by select %s, 1000000 + g, 1 from generate_series(1, %s) g",
         principal,
         count,
     )
-    desk.do(
+    db.do(
         "insert into laneway.queue_usage (principal_id, slot, jobs, bytes) values (%s, 1, %s, %s)",
         principal,
         count,
@@ -54,110 +56,112 @@ def waiting(desk: Desk, principal: UUID, count: int) -> None:
     )
 
 
-def test_refused_jobs_are_not_written(desk: Desk) -> None:
+def test_refused_jobs_are_not_written(db: StoreClient) -> None:
     quota = Quota(uuid4(), Bounds(max_queued=2))
-    submit(desk, quota, ["t", "t"])
+    submit(db, quota, ["t", "t"])
     number = "select last_value from laneway.jobs_seq_seq"
-    before = desk.one(number)
+    before = db.one(number)
     with pytest.raises(QuotaExceeded) as refused:
-        submit(desk, quota)
+        submit(db, quota)
     assert (refused.value.bound, refused.value.limit) == ("max_queued", 2)
     quota = Quota(uuid4(), Bounds(max_types=1))
     with pytest.raises(InvalidInput, match="max_types"):
-        submit(desk, quota, ["a", "b"])
-    assert desk.one(number) == before
+        submit(db, quota, ["a", "b"])
+    assert db.one(number) == before
 
 
-def test_bytes_of_payloads_are_counted_and_not_characters(desk: Desk) -> None:
+def test_bytes_of_payloads_are_counted_and_not_characters(db: StoreClient) -> None:
     quota = Quota(uuid4(), USUAL)
-    submit(desk, quota, payload='"' + "\N{SNOWMAN}" * 100 + '"')
-    assert counted(desk, quota.principal_id, "bytes") == 302
+    submit(db, quota, payload='"' + "\N{SNOWMAN}" * 100 + '"')
+    assert counted(db, quota.principal_id, "bytes") == 302
 
 
-def test_job_types_used_long_ago_make_room_for_no_more_than_themselves(desk: Desk) -> None:
+def test_job_types_used_long_ago_make_room_for_no_more_than_themselves(db: StoreClient) -> None:
     quota = Quota(uuid4(), Bounds(max_types=2))
-    desk.do(
+    db.do(
         "insert into laneway.unpublished_types select %s, 'old' || g, now() - interval '40 days'"
         " from generate_series(1, 9) g",
         quota.principal_id,
     )
     names = ["a", "b", "c", "d"]
-    ids = [desk.id_of(desk.submit(name)) for name in names]
+    ids = [db.id_of(db.submit(name)) for name in names]
     with pytest.raises(InvalidInput, match="max_types"):
-        desk.run(quotas.charge(quota, ids))
-    desk.run(quotas.charge(quota, ids[:2]))
+        db.run(quotas.charge(quota, ids))
+    db.run(quotas.charge(quota, ids[:2]))
     with pytest.raises(InvalidInput, match="max_types"):
-        submit(desk, quota, ["c"])
+        submit(db, quota, ["c"])
 
 
-def test_sweep_looks_at_a_portion_and_goes_on_from_there(desk: Desk) -> None:
+def test_sweep_looks_at_a_portion_and_goes_on_from_there(db: StoreClient) -> None:
     ann = uuid4()
-    waiting(desk, ann, 15_000)
-    assert desk.run(quotas.sweep(ann)) == 10_000
-    assert desk.run(quotas.sweep(ann)) == 0
-    assert counted(desk, ann) == 5_000
-    rested(desk)
-    assert desk.run(quotas.sweep(ann)) == 5_000
-    assert counted(desk, ann) == 0
+    waiting(db, ann, 15_000)
+    assert db.run(quotas.sweep(ann)) == 10_000
+    assert db.run(quotas.sweep(ann)) == 0
+    assert counted(db, ann) == 5_000
+    rested(db)
+    assert db.run(quotas.sweep(ann)) == 5_000
+    assert counted(db, ann) == 0
 
 
-def test_jobs_that_wait_do_not_hide_others_from_the_next_sweep(desk: Desk) -> None:
+def test_jobs_that_wait_do_not_hide_others_from_the_next_sweep(db: StoreClient) -> None:
     quota = Quota(uuid4(), USUAL)
-    submit(desk, quota, ["t"] * 3)
-    waiting(desk, quota.principal_id, 2)
+    submit(db, quota, ["t"] * 3)
+    waiting(db, quota.principal_id, 2)
     sweep = "select laneway.sweep_queued(%s, 3)"
-    assert desk.one(sweep, quota.principal_id) == 0
-    rested(desk)
-    assert desk.one(sweep, quota.principal_id) == 2
+    assert db.one(sweep, quota.principal_id) == 0
+    rested(db)
+    assert db.one(sweep, quota.principal_id) == 2
 
 
-def test_sweep_made_before_the_clock_was_set_back_keeps_nobody_out(desk: Desk) -> None:
+def test_sweep_made_before_the_clock_was_set_back_keeps_nobody_out(db: StoreClient) -> None:
     ann = uuid4()
-    waiting(desk, ann, 1)
-    desk.run(quotas.sweep(ann))
+    waiting(db, ann, 1)
+    db.run(quotas.sweep(ann))
     waiting_again = "insert into laneway.queued_by values (%s, 1000009, 1)"
-    desk.do(waiting_again, ann)
-    desk.do("update laneway.queue_usage set swept_at = now() + interval '1 day'")
-    assert desk.run(quotas.sweep(ann)) == 1
+    db.do(waiting_again, ann)
+    db.do("update laneway.queue_usage set swept_at = now() + interval '1 day'")
+    assert db.run(quotas.sweep(ann)) == 1
 
 
-def test_sweep_that_finds_nothing_mends_the_counters(desk: Desk) -> None:
+def test_sweep_that_finds_nothing_mends_the_counters(db: StoreClient) -> None:
     quota = Quota(uuid4(), Bounds(max_queued=3))
-    submit(desk, quota, ["t"] * 3)
-    desk.do("truncate laneway.queued_by")
+    submit(db, quota, ["t"] * 3)
+    db.do("truncate laneway.queued_by")
     with pytest.raises(QuotaExceeded):
-        submit(desk, quota)
-    assert desk.run(quotas.sweep(quota.principal_id)) == 3
-    submit(desk, quota, ["t"] * 3)
-    assert counted(desk, quota.principal_id) == 3
+        submit(db, quota)
+    assert db.run(quotas.sweep(quota.principal_id)) == 3
+    submit(db, quota, ["t"] * 3)
+    assert counted(db, quota.principal_id) == 3
 
 
 @pytest.mark.parametrize("lost", ["queued_by", "queue_usage"])
-def test_leader_mends_the_counters(desk: Desk, lost: str) -> None:
+def test_leader_mends_the_counters(db: StoreClient, lost: str) -> None:
     quota = Quota(uuid4(), Bounds(max_queued=3))
-    submit(desk, quota, ["t"] * 3)
-    mandate = lead(desk)
-    assert desk.run(retention.recount_usage(mandate)) == 0
-    desk.do(f"truncate laneway.{lost}")
-    assert desk.run(retention.recount_usage(mandate)) == 1
-    assert desk.run(retention.recount_usage(mandate)) == 0
-    assert counted(desk, quota.principal_id) == desk.one("select count(*) from laneway.queued_by")
+    submit(db, quota, ["t"] * 3)
+    term = lead(db)
+    assert db.run(retention.recount_usage(term)) == 0
+    db.do(f"truncate laneway.{lost}")
+    assert db.run(retention.recount_usage(term)) == 1
+    assert db.run(retention.recount_usage(term)) == 0
+    assert counted(db, quota.principal_id) == db.one("select count(*) from laneway.queued_by")
 
 
-def test_retention_forgets_what_is_counted_of_anybody(desk: Desk) -> None:
+def test_retention_forgets_what_is_counted_of_anybody(db: StoreClient) -> None:
     people = [uuid4() for _ in range(3)]
     for each in people:
-        waiting(desk, each, 5)
-    desk.do(
+        waiting(db, each, 5)
+    db.do(
         "insert into laneway.unpublished_types values (%s, 'old', now() - interval '40 days')",
         people[0],
     )
-    assert desk.run(retention.prune_records(lead(desk))) == 16
+    assert db.run(retention.prune_records(lead(db))) == 16
     left = "select count(*) from laneway.queued_by"
-    assert (desk.one(left), sum(counted(desk, each) for each in people)) == (0, 0)
+    assert (db.one(left), sum(counted(db, each) for each in people)) == (0, 0)
 
 
-def test_counters_of_several_principals_are_locked_in_their_order(desk: Desk, dsn: str) -> None:
+def test_counters_of_several_principals_are_locked_in_their_order(
+    db: StoreClient, dsn: str
+) -> None:
     low, high = (Quota(UUID(int=n), USUAL) for n in (1, 2))
     actors = {each.principal_id: Actor("a", principal_id=each.principal_id) for each in (low, high)}
 
@@ -166,13 +170,13 @@ def test_counters_of_several_principals_are_locked_in_their_order(desk: Desk, ds
         some = [(job, actors[each.principal_id], each) for job, each in new]
         return len(other.run(grouped_submit.submit(some)))
 
-    with Desk(dsn) as other:
+    with StoreClient(dsn) as other:
         submit_both()
-        desk.begin()
+        db.begin()
         locked = "select from laneway.queue_usage where principal_id = %s for update"
-        desk.rows(locked, low.principal_id)
+        db.rows(locked, low.principal_id)
         blocked = other.later(submit_both)
-        desk.await_blocked(other)
-        desk.rows(f"{locked} nowait", high.principal_id)
-        desk.commit()
+        db.await_blocked(other)
+        db.rows(f"{locked} nowait", high.principal_id)
+        db.commit()
         assert blocked.result(60) == 4

@@ -13,29 +13,29 @@ from laneway.domain.retention import Retention
 from laneway.store import leases, retention
 from laneway.store.leases import LogEntry, Report, Verdict
 from laneway.store.retention import LeaderTerm, WalkPosition
-from tests.store.desk import Desk, error
 from tests.store.test_plans import spent
+from tests.support.store_client import StoreClient, error
 
 DAY = 86400
 BELONGINGS = ("jobs", "attempts", "progress", "logs", "approvals", "decisions", "steps",
               "deadlines")  # fmt: skip
 
 
-def lead(desk: Desk, holder: UUID | None = None) -> LeaderTerm:
-    holder = holder or desk.worker
-    epoch = desk.one("select laneway.lead(%s, 3600)", holder)
+def lead(db: StoreClient, holder: UUID | None = None) -> LeaderTerm:
+    holder = holder or db.worker
+    epoch = db.one("select laneway.lead(%s, 3600)", holder)
     return LeaderTerm(holder, epoch)
 
 
-def ended(desk: Desk, job_type: str = "t", kind: str = "finish", age_s: float = 0) -> int:
-    claim = desk.running(job_type)
-    desk.settle(claim, kind, error=error())
-    age(desk, claim.seq, age_s)
+def ended(db: StoreClient, job_type: str = "t", kind: str = "finish", age_s: float = 0) -> int:
+    claim = db.running(job_type)
+    db.settle(claim, kind, error=error())
+    age(db, claim.seq, age_s)
     return claim.seq
 
 
-def age(desk: Desk, seq: int, age_s: float) -> None:
-    desk.do(
+def age(db: StoreClient, seq: int, age_s: float) -> None:
+    db.do(
         "update laneway.outcome set finished_at = finished_at - make_interval(secs => %s)"
         " where seq = %s",
         float(age_s),
@@ -43,18 +43,18 @@ def age(desk: Desk, seq: int, age_s: float) -> None:
     )
 
 
-def keeps(desk: Desk, job_type: str, **columns: Any) -> None:
+def keeps(db: StoreClient, job_type: str, **columns: Any) -> None:
     """Publishes a type with a policy, the rest of it as by default."""
-    desk.do("insert into laneway.job_types (name) values (%s) on conflict do nothing", job_type)
+    db.do("insert into laneway.job_types (name) values (%s) on conflict do nothing", job_type)
     for name, value in columns.items():
-        desk.do(f"update laneway.job_types set {name} = %s where name = %s", value, job_type)
+        db.do(f"update laneway.job_types set {name} = %s where name = %s", value, job_type)
 
 
-def walk(desk: Desk, mandate: LeaderTerm, **bounds: int) -> int:
+def walk(db: StoreClient, term: LeaderTerm, **bounds: int) -> int:
     """A whole walk; how many it removed."""
     removed, place = 0, WalkPosition()
     for _ in range(1000):
-        step = desk.run(retention.remove_ended(mandate, place, **bounds))
+        step = db.run(retention.remove_ended(term, place, **bounds))
         assert step is not None
         removed += step.removed
         if step.position is None:
@@ -64,8 +64,8 @@ def walk(desk: Desk, mandate: LeaderTerm, **bounds: int) -> int:
     raise AssertionError("the walk does not end")
 
 
-def left(desk: Desk) -> set[int]:
-    return {seq for (seq,) in desk.rows("select seq from laneway.outcome")}
+def left(db: StoreClient) -> set[int]:
+    return {seq for (seq,) in db.rows("select seq from laneway.outcome")}
 
 
 # -- what is kept -----------------------------------------------------------------------------
@@ -74,19 +74,19 @@ def left(desk: Desk) -> set[int]:
 @pytest.mark.parametrize("is_published", [True, False])
 @pytest.mark.parametrize("kind,days", [("finish", 7), ("cancel", 7), ("giveup", 30)])
 def test_defaults_keep_a_week_and_failures_a_month(
-    desk: Desk, kind: str, days: int, is_published: bool
+    db: StoreClient, kind: str, days: int, is_published: bool
 ) -> None:
     if is_published:
-        keeps(desk, "t")
-    young = ended(desk, kind=kind, age_s=days * DAY - 60)
-    ended(desk, kind=kind, age_s=days * DAY + 60)
-    assert walk(desk, lead(desk)) == 1
-    assert left(desk) == {young}
+        keeps(db, "t")
+    young = ended(db, kind=kind, age_s=days * DAY - 60)
+    ended(db, kind=kind, age_s=days * DAY + 60)
+    assert walk(db, lead(db)) == 1
+    assert left(db) == {young}
 
 
-def test_a_new_row_of_a_type_has_the_defaults_of_a_handler(desk: Desk) -> None:
-    keeps(desk, "t")
-    row = desk.rows(
+def test_a_new_row_of_a_type_has_the_defaults_of_a_handler(db: StoreClient) -> None:
+    keeps(db, "t")
+    row = db.rows(
         "select keep_completed_s, keep_cancelled_s, keep_failed_s, keep_count, max_age_s"
         " from laneway.job_types where name = 't'"
     )
@@ -96,282 +96,284 @@ def test_a_new_row_of_a_type_has_the_defaults_of_a_handler(desk: Desk) -> None:
     assert row == [(*ages_s, by_default.count, None)]
 
 
-def test_a_policy_of_null_keeps_for_ever_and_of_zero_a_minute(desk: Desk) -> None:
-    keeps(desk, "t", keep_completed_s=None, keep_failed_s=0)
-    old = ended(desk, age_s=5000 * DAY)
-    fresh = ended(desk, kind="giveup", age_s=30)
-    ended(desk, kind="giveup", age_s=90)
-    assert walk(desk, lead(desk)) == 1
-    assert left(desk) == {old, fresh}
+def test_a_policy_of_null_keeps_for_ever_and_of_zero_a_minute(db: StoreClient) -> None:
+    keeps(db, "t", keep_completed_s=None, keep_failed_s=0)
+    old = ended(db, age_s=5000 * DAY)
+    fresh = ended(db, kind="giveup", age_s=30)
+    ended(db, kind="giveup", age_s=90)
+    assert walk(db, lead(db)) == 1
+    assert left(db) == {old, fresh}
 
 
-def test_a_job_goes_with_all_that_belongs_to_it_and_nothing_of_others(desk: Desk) -> None:
+def test_a_job_goes_with_all_that_belongs_to_it_and_nothing_of_others(db: StoreClient) -> None:
     seqs = []
     for age_s in (8 * DAY, 0):
-        claim = desk.running(unique_key=f"k{age_s}")
-        desk.settle(claim, "fail", delay_s=0)
-        (claim,) = desk.claimed()
-        desk.report([Report(claim, done=1)], [LogEntry(claim, 1, "info", "m", 0)])
-        desk.do("insert into laneway.steps (seq, name, attempt) values (%s, 'a', 1)", claim.seq)
-        desk.do("insert into laneway.approvals (seq) values (%s)", claim.seq)
-        desk.do("insert into laneway.deadlines values (%s, 'infinity')", claim.seq)
-        desk.do(
+        claim = db.running(unique_key=f"k{age_s}")
+        db.settle(claim, "fail", delay_s=0)
+        (claim,) = db.claimed()
+        db.report([Report(claim, done=1)], [LogEntry(claim, 1, "info", "m", 0)])
+        db.do("insert into laneway.steps (seq, name, attempt) values (%s, 'a', 1)", claim.seq)
+        db.do("insert into laneway.approvals (seq) values (%s)", claim.seq)
+        db.do("insert into laneway.deadlines values (%s, 'infinity')", claim.seq)
+        db.do(
             "insert into laneway.decisions (seq, decision, decided_at) values (%s, 'x', now())",
             claim.seq,
         )
-        desk.settle(claim, "finish")
-        age(desk, claim.seq, age_s)
+        db.settle(claim, "finish")
+        age(db, claim.seq, age_s)
         seqs.append(claim.seq)
-    assert walk(desk, lead(desk)) == 1
+    assert walk(db, lead(db)) == 1
     for table in BELONGINGS:
-        found = {seq for (seq,) in desk.rows(f"select seq from laneway.{table}")}
+        found = {seq for (seq,) in db.rows(f"select seq from laneway.{table}")}
         assert found == {seqs[1]}, table
 
 
-def test_only_the_newest_of_a_counted_type_stay_however_small_the_steps(desk: Desk) -> None:
-    keeps(desk, "few", keep_count=3)
-    keeps(desk, "none", keep_count=0)
-    few = [ended(desk, "few", age_s=120) for _ in range(9)]
+def test_only_the_newest_of_a_counted_type_stay_however_small_the_steps(db: StoreClient) -> None:
+    keeps(db, "few", keep_count=3)
+    keeps(db, "none", keep_count=0)
+    few = [ended(db, "few", age_s=120) for _ in range(9)]
     others = []
     for _ in range(4):
-        ended(desk, "none", age_s=120)
-        others.append(ended(desk, "t", age_s=120))
-    few += [ended(desk, "few", age_s=120) for _ in range(2)]
-    assert walk(desk, lead(desk), scan=3, limit=2) == (11 - 3) + 4
-    assert left(desk) == {*few[-3:], *others}
-    assert walk(desk, lead(desk), scan=3, limit=2) == 0
+        ended(db, "none", age_s=120)
+        others.append(ended(db, "t", age_s=120))
+    few += [ended(db, "few", age_s=120) for _ in range(2)]
+    assert walk(db, lead(db), scan=3, limit=2) == (11 - 3) + 4
+    assert left(db) == {*few[-3:], *others}
+    assert walk(db, lead(db), scan=3, limit=2) == 0
 
 
-def test_a_step_looks_at_and_removes_a_bounded_number(desk: Desk) -> None:
+def test_a_step_looks_at_and_removes_a_bounded_number(db: StoreClient) -> None:
     for i in range(10):
-        ended(desk, age_s=8 * DAY if i % 2 else 0)
-    mandate = lead(desk)
-    first = desk.run(retention.remove_ended(mandate, WalkPosition(), scan=10, limit=2))
+        ended(db, age_s=8 * DAY if i % 2 else 0)
+    term = lead(db)
+    first = db.run(retention.remove_ended(term, WalkPosition(), scan=10, limit=2))
     assert first is not None
     assert first.removed == 2
-    assert walk(desk, mandate, scan=2, limit=2) == 3
-    assert len(left(desk)) == 5
+    assert walk(db, term, scan=2, limit=2) == 3
+    assert len(left(db)) == 5
 
 
 # -- who may, and whom it leaves alone --------------------------------------------------------
 
 
-def test_who_does_not_lead_in_that_epoch_removes_nothing(desk: Desk) -> None:
-    ended(desk, age_s=400 * DAY)
-    mandate = lead(desk)
-    stale = [LeaderTerm(uuid4(), mandate.epoch), mandate._replace(epoch=mandate.epoch - 1)]
+def test_who_does_not_lead_in_that_epoch_removes_nothing(db: StoreClient) -> None:
+    ended(db, age_s=400 * DAY)
+    term = lead(db)
+    stale = [LeaderTerm(uuid4(), term.epoch), term._replace(epoch=term.epoch - 1)]
     for other in stale:
-        assert desk.run(retention.remove_ended(other, WalkPosition())) is None
-        assert desk.run(retention.expire_overaged(other)).ended is None
-    desk.do("update laneway.leader set held_until = clock_timestamp() - interval '1 s'")
-    assert desk.run(retention.remove_ended(mandate, WalkPosition())) is None
-    assert len(left(desk)) == 1
+        assert db.run(retention.remove_ended(other, WalkPosition())) is None
+        assert db.run(retention.expire_overaged(other)).ended is None
+    db.do("update laneway.leader set held_until = clock_timestamp() - interval '1 s'")
+    assert db.run(retention.remove_ended(term, WalkPosition())) is None
+    assert len(left(db)) == 1
 
 
-def test_a_job_that_is_being_retried_is_left_alone(desk: Desk, other: Desk) -> None:
-    seqs = [ended(desk, kind="giveup", age_s=40 * DAY) for _ in range(3)]
+def test_a_job_that_is_being_retried_is_left_alone(db: StoreClient, other: StoreClient) -> None:
+    seqs = [ended(db, kind="giveup", age_s=40 * DAY) for _ in range(3)]
     other.begin()
     other.retry(seqs[1])
-    assert walk(desk, lead(desk)) == 2
+    assert walk(db, lead(db)) == 2
     other.commit()
-    assert desk.places(seqs[1]) == ["ready"]
-    assert walk(desk, lead(desk)) == 0
-    assert desk.rows("select seq from laneway.jobs") == [(seqs[1],)]
+    assert db.places(seqs[1]) == ["ready"]
+    assert walk(db, lead(db)) == 0
+    assert db.rows("select seq from laneway.jobs") == [(seqs[1],)]
 
 
-def test_a_retry_that_waits_for_the_removal_finds_no_job(desk: Desk, other: Desk) -> None:
-    seq = ended(desk, kind="giveup", age_s=40 * DAY)
-    job_id = desk.id_of(seq)
-    mandate = lead(desk)
-    desk.begin()
-    assert walk(desk, mandate) == 1
+def test_a_retry_that_waits_for_the_removal_finds_no_job(
+    db: StoreClient, other: StoreClient
+) -> None:
+    seq = ended(db, kind="giveup", age_s=40 * DAY)
+    job_id = db.id_of(seq)
+    term = lead(db)
+    db.begin()
+    assert walk(db, term) == 1
     retried = other.later(lambda: other.rows("select found_in from laneway.retry(%s)", seq))
-    desk.await_blocked(other)
-    desk.commit()
+    db.await_blocked(other)
+    db.commit()
     assert retried.result() == [(None,)]
-    assert desk.rows("select from laneway.jobs where id = %s", job_id) == []
+    assert db.rows("select from laneway.jobs where id = %s", job_id) == []
 
 
-def test_jobs_that_have_not_ended_are_never_removed(desk: Desk) -> None:
-    keeps(desk, "t", keep_completed_s=0, keep_cancelled_s=0, keep_failed_s=0, keep_count=0)
-    seqs = [desk.submit(), desk.submit(delay=60.0), desk.running("u").seq]
-    desk.do("update laneway.jobs set created_at = created_at - interval '10 years'")
-    assert walk(desk, lead(desk)) == 0
-    assert all(len(desk.places(seq)) == 1 for seq in seqs)
+def test_jobs_that_have_not_ended_are_never_removed(db: StoreClient) -> None:
+    keeps(db, "t", keep_completed_s=0, keep_cancelled_s=0, keep_failed_s=0, keep_count=0)
+    seqs = [db.submit(), db.submit(delay=60.0), db.running("u").seq]
+    db.do("update laneway.jobs set created_at = created_at - interval '10 years'")
+    assert walk(db, lead(db)) == 0
+    assert all(len(db.places(seq)) == 1 for seq in seqs)
 
 
 # -- max_age ----------------------------------------------------------------------------------
 
 
-def overdue(desk: Desk, *seqs: int) -> None:
+def overdue(db: StoreClient, *seqs: int) -> None:
     for seq in seqs:
-        desk.do(
+        db.do(
             "insert into laneway.deadlines values (%s, clock_timestamp() - interval '1 s')"
             " on conflict (seq) do update set at = excluded.at",
             seq,
         )
 
 
-def expire(desk: Desk, limit: int = 200) -> int:
+def expire(db: StoreClient, limit: int = 200) -> int:
     """All passes there are to make; how many jobs they ended."""
-    mandate, count = lead(desk), 0
+    term, count = lead(db), 0
     while True:
-        answer = desk.run(retention.expire_overaged(mandate, limit))
+        answer = db.run(retention.expire_overaged(term, limit))
         assert answer.ended is not None
         count += answer.ended
         if not answer.more:
             return count
 
 
-def test_waiting_jobs_over_their_age_fail_with_the_reason(desk: Desk) -> None:
-    keeps(desk, "t", max_age_s=90)
-    seqs = [desk.submit(unique_key="k", priority=3), desk.submit(delay=60.0)]
-    overdue(desk, *seqs)
-    assert expire(desk) == 2
+def test_waiting_jobs_over_their_age_fail_with_the_reason(db: StoreClient) -> None:
+    keeps(db, "t", max_age_s=90)
+    seqs = [db.submit(unique_key="k", priority=3), db.submit(delay=60.0)]
+    overdue(db, *seqs)
+    assert expire(db) == 2
     for seq in seqs:
-        assert desk.places(seq) == ["outcome"]
-        row = desk.row("outcome", seq)
+        assert db.places(seq) == ["outcome"]
+        row = db.row("outcome", seq)
         assert (row["status"], row["job_type"], row["claimed_at"]) == ("failed", "t", None)
         assert row["error"] == {
             "type": "MaxAge", "message": "older than max_age of 90 s", "public": True,
         }  # fmt: skip
-    assert desk.row("outcome", seqs[0])["priority"] == 3
-    assert desk.rows("select from laneway.deadlines") == []
-    assert desk.rows("select from laneway.job_keys") == []
+    assert db.row("outcome", seqs[0])["priority"] == 3
+    assert db.rows("select from laneway.deadlines") == []
+    assert db.rows("select from laneway.job_keys") == []
 
 
-def test_one_that_waits_for_its_analysis_fails_under_its_own_type(desk: Desk) -> None:
-    seq = desk.submit()
-    desk.do("update laneway.ready set job_type = laneway.analysis_of(job_type)")
-    overdue(desk, seq)
-    assert expire(desk) == 1
-    assert desk.row("outcome", seq)["job_type"] == "t"
+def test_one_that_waits_for_its_analysis_fails_under_its_own_type(db: StoreClient) -> None:
+    seq = db.submit()
+    db.do("update laneway.ready set job_type = laneway.analysis_of(job_type)")
+    overdue(db, seq)
+    assert expire(db) == 1
+    assert db.row("outcome", seq)["job_type"] == "t"
 
 
-def test_one_that_waits_for_approval_fails_too(desk: Desk) -> None:
-    seq = desk.submit()
-    desk.do("delete from laneway.ready")
-    desk.do(
+def test_one_that_waits_for_approval_fails_too(db: StoreClient) -> None:
+    seq = db.submit()
+    db.do("delete from laneway.ready")
+    db.do(
         "insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
         " values (%s, 't', 'default', 0, 'infinity')",
         seq,
     )
-    overdue(desk, seq)
-    assert expire(desk) == 1
-    assert desk.row("outcome", seq)["status"] == "failed"
-    assert desk.rows("select from laneway.awaiting") == []
+    overdue(db, seq)
+    assert expire(db) == 1
+    assert db.row("outcome", seq)["status"] == "failed"
+    assert db.rows("select from laneway.awaiting") == []
 
 
-def test_a_running_job_over_its_age_fails_and_its_worker_is_fenced(desk: Desk) -> None:
-    keeps(desk, "t", max_age_s=0.5)
-    claim = desk.running()
-    overdue(desk, claim.seq)
-    assert expire(desk) == 1
-    assert desk.row("outcome", claim.seq)["error"]["message"] == "older than max_age of 0.5 s"
-    assert [a.answer for a in desk.heartbeat([claim])] == ["fenced"]
-    answer = desk.settle(claim, "finish")
+def test_a_running_job_over_its_age_fails_and_its_worker_is_fenced(db: StoreClient) -> None:
+    keeps(db, "t", max_age_s=0.5)
+    claim = db.running()
+    overdue(db, claim.seq)
+    assert expire(db) == 1
+    assert db.row("outcome", claim.seq)["error"]["message"] == "older than max_age of 0.5 s"
+    assert [a.answer for a in db.heartbeat([claim])] == ["fenced"]
+    answer = db.settle(claim, "finish")
     assert answer is not None
     assert answer.answer == "fenced"
-    assert desk.slots_agree()
+    assert db.slots_agree()
 
 
-def test_a_running_job_that_was_asked_to_stop_ends_cancelled(desk: Desk) -> None:
-    claim = desk.running()
-    desk.cancel(claim.seq)
-    overdue(desk, claim.seq)
-    assert expire(desk) == 1
-    assert desk.row("outcome", claim.seq)["status"] == "cancelled"
+def test_a_running_job_that_was_asked_to_stop_ends_cancelled(db: StoreClient) -> None:
+    claim = db.running()
+    db.cancel(claim.seq)
+    overdue(db, claim.seq)
+    assert expire(db) == 1
+    assert db.row("outcome", claim.seq)["status"] == "cancelled"
 
 
-def test_running_jobs_of_several_lanes_all_end(desk: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = null")
-    claims = [desk.running(t) for t in ("t", "polarity", "restore", "projection", "u")]
-    overdue(desk, *(c.seq for c in claims))
-    assert expire(desk, limit=3) == 5
-    assert desk.slots_agree()
-    assert desk.rows("select from laneway.deadlines") == []
+def test_running_jobs_of_several_lanes_all_end(db: StoreClient) -> None:
+    db.do("update laneway.worker_lanes set max_slots = null")
+    claims = [db.running(t) for t in ("t", "polarity", "restore", "projection", "u")]
+    overdue(db, *(c.seq for c in claims))
+    assert expire(db, limit=3) == 5
+    assert db.slots_agree()
+    assert db.rows("select from laneway.deadlines") == []
 
 
-def test_a_deadline_of_a_job_that_ended_or_is_gone_is_dropped(desk: Desk) -> None:
-    done = ended(desk)
-    overdue(desk, done, 987654321)
-    assert expire(desk) == 0
-    assert desk.rows("select from laneway.deadlines") == []
-    assert desk.row("outcome", done)["status"] == "completed"
+def test_a_deadline_of_a_job_that_ended_or_is_gone_is_dropped(db: StoreClient) -> None:
+    done = ended(db)
+    overdue(db, done, 987654321)
+    assert expire(db) == 0
+    assert db.rows("select from laneway.deadlines") == []
+    assert db.row("outcome", done)["status"] == "completed"
 
 
-def test_what_somebody_holds_is_left_for_another_pass(desk: Desk, other: Desk) -> None:
-    waiting, claim = desk.submit("u"), desk.running()
-    overdue(desk, waiting, claim.seq)
+def test_what_somebody_holds_is_left_for_another_pass(db: StoreClient, other: StoreClient) -> None:
+    waiting, claim = db.submit("u"), db.running()
+    overdue(db, waiting, claim.seq)
     other.begin()
     other.do("select from laneway.ready for update")
     other.do("select from laneway.lease for update")
-    assert expire(desk) == 0
+    assert expire(db) == 0
     other.rollback()
-    assert expire(desk) == 2
-    assert desk.slots_agree()
+    assert expire(db) == 2
+    assert db.slots_agree()
 
 
-def test_a_job_that_is_not_due_stays(desk: Desk) -> None:
-    seq = desk.submit()
-    desk.do("insert into laneway.deadlines values (%s, clock_timestamp() + interval '1 h')", seq)
-    assert expire(desk) == 0
-    assert desk.places(seq) == ["ready"]
+def test_a_job_that_is_not_due_stays(db: StoreClient) -> None:
+    seq = db.submit()
+    db.do("insert into laneway.deadlines values (%s, clock_timestamp() + interval '1 h')", seq)
+    assert expire(db) == 0
+    assert db.places(seq) == ["ready"]
 
 
-def test_a_key_that_was_handed_to_an_overaged_job_goes_to_the_next(desk: Desk) -> None:
-    first, second = desk.submit(), desk.submit()
-    desk.do("update laneway.jobs set concurrency_key = 'doc'")
-    desk.do(
+def test_a_key_that_was_handed_to_an_overaged_job_goes_to_the_next(db: StoreClient) -> None:
+    first, second = db.submit(), db.submit()
+    db.do("update laneway.jobs set concurrency_key = 'doc'")
+    db.do(
         "with w as (delete from laneway.ready where seq = %s returning *)"
         " insert into laneway.key_waiters select seq, 'default', 'doc', rank, job_type, attempt,"
         " retries, false, ready_at from w",
         second,
     )
-    overdue(desk, first)
-    answer = desk.run(retention.expire_overaged(lead(desk)))
+    overdue(db, first)
+    answer = db.run(retention.expire_overaged(lead(db)))
     assert answer.ended == 1
-    assert desk.places(second) == ["ready"]
-    assert desk.places(second) == ["ready"]
+    assert db.places(second) == ["ready"]
+    assert db.places(second) == ["ready"]
 
 
-def test_an_overaged_job_that_held_a_limit_makes_room_for_those_who_wait(desk: Desk) -> None:
-    desk.do("insert into laneway.limits (name, max_concurrent) values ('press', 1)")
-    desk.do("insert into laneway.job_types (name, limits) values ('print', '{press}')")
-    first = desk.running("print")
-    desk.submit("print")
-    overdue(desk, first.seq)
-    answer = desk.run(retention.expire_overaged(lead(desk)))
+def test_an_overaged_job_that_held_a_limit_makes_room_for_those_who_wait(db: StoreClient) -> None:
+    db.do("insert into laneway.limits (name, max_concurrent) values ('press', 1)")
+    db.do("insert into laneway.job_types (name, limits) values ('print', '{press}')")
+    first = db.running("print")
+    db.submit("print")
+    overdue(db, first.seq)
+    answer = db.run(retention.expire_overaged(lead(db)))
     assert (answer.ended, answer.job_types) == (1, ["print"])
 
 
 # -- the rest ---------------------------------------------------------------------------------
 
 
-def test_approvals_expire_only_for_the_leader(desk: Desk) -> None:
-    seq = desk.submit()
-    desk.do("delete from laneway.ready")
-    desk.do(
+def test_approvals_expire_only_for_the_leader(db: StoreClient) -> None:
+    seq = db.submit()
+    db.do("delete from laneway.ready")
+    db.do(
         "insert into laneway.awaiting (seq, job_type, workspace, rank, expires_at)"
         " values (%s, 't', 'default', 0, clock_timestamp() - interval '1 s')",
         seq,
     )
-    assert desk.run(retention.expire_approvals(LeaderTerm(uuid4(), 1))) == 0
-    assert desk.run(retention.expire_approvals(lead(desk))) == 1
-    row = desk.row("outcome", seq)
+    assert db.run(retention.expire_approvals(LeaderTerm(uuid4(), 1))) == 0
+    assert db.run(retention.expire_approvals(lead(db))) == 1
+    row = db.row("outcome", seq)
     assert (row["status"], row["cancel_reason"]) == ("cancelled", "approval expired")
-    assert desk.row("approvals", seq)["decision"] == "expired"
+    assert db.row("approvals", seq)["decision"] == "expired"
 
 
-def test_keys_and_finished_leases_are_swept_only_by_the_leader(desk: Desk) -> None:
+def test_keys_and_finished_leases_are_swept_only_by_the_leader(db: StoreClient) -> None:
     for statement in (retention.sweep_keys, retention.fold_finished):
-        assert desk.run(statement(LeaderTerm(uuid4(), 1))) == 0
-        assert desk.run(statement(lead(desk))) == 0
+        assert db.run(statement(LeaderTerm(uuid4(), 1))) == 0
+        assert db.run(statement(lead(db))) == 0
 
 
-def test_old_slots_go_but_the_newest_of_a_schedule_stays(desk: Desk) -> None:
+def test_old_slots_go_but_the_newest_of_a_schedule_stays(db: StoreClient) -> None:
     for name, days in (("a", 40), ("a", 35), ("a", 1), ("b", 400), ("b", 300)):
-        desk.do(
+        db.do(
             "insert into laneway.schedule_slots (schedule, slot, outcome, at) values (%s,"
             " clock_timestamp() - make_interval(days => %s), 'submitted',"
             " clock_timestamp() - make_interval(days => %s))",
@@ -379,38 +381,40 @@ def test_old_slots_go_but_the_newest_of_a_schedule_stays(desk: Desk) -> None:
             days,
             days,
         )
-    assert desk.run(retention.prune_records(LeaderTerm(uuid4(), 1))) == 0
-    mandate = lead(desk)
-    assert desk.run(retention.prune_records(mandate, limit=2)) == 2
-    assert desk.run(retention.prune_records(mandate, limit=2)) == 1
-    kept = desk.rows("select schedule, count(*) from laneway.schedule_slots group by 1 order by 1")
+    assert db.run(retention.prune_records(LeaderTerm(uuid4(), 1))) == 0
+    term = lead(db)
+    assert db.run(retention.prune_records(term, limit=2)) == 2
+    assert db.run(retention.prune_records(term, limit=2)) == 1
+    kept = db.rows("select schedule, count(*) from laneway.schedule_slots group by 1 order by 1")
     assert kept == [("a", 1), ("b", 1)]
 
 
-def test_old_slots_are_found_without_reading_the_others(desk: Desk) -> None:
+def test_old_slots_are_found_without_reading_the_others(db: StoreClient) -> None:
     """Those of schedules that are no more too."""
-    desk.do(
+    db.do(
         "insert into laneway.schedule_slots (schedule, slot, outcome, at)"
         " select 's' || mod(n, 3), t, 'submitted', t from generate_series(1, 9000) n,"
         "  lateral (select clock_timestamp() - make_interval(mins => n) as t) x"
     )
-    desk.do(
+    db.do(
         "insert into laneway.schedule_slots (schedule, slot, outcome, at)"
         " select 's1', t, 'submitted', t from generate_series(1, 30) n,"
         "  lateral (select clock_timestamp() - make_interval(days => 40, mins => n) as t) x"
     )
-    mandate = lead(desk)
-    used = spent(desk, lambda: desk.run(retention.prune_records(mandate, limit=20)))
+    term = lead(db)
+    used = spent(db, lambda: db.run(retention.prune_records(term, limit=20)))
     assert used.scans["schedule_slots"] == 0
     assert used["schedule_slots"] < 100
     for removed in (20, 10, 0):
-        assert desk.run(retention.prune_records(mandate, limit=20)) == removed
-    assert desk.one("select count(*) from laneway.schedule_slots where schedule ~ '^s'") == 9000
+        assert db.run(retention.prune_records(term, limit=20)) == removed
+    assert db.one("select count(*) from laneway.schedule_slots where schedule ~ '^s'") == 9000
 
 
-def test_what_removes_with_its_owners_rights_takes_no_clock_from_its_caller(desk: Desk) -> None:
+def test_what_removes_with_its_owners_rights_takes_no_clock_from_its_caller(
+    db: StoreClient,
+) -> None:
     assert (
-        desk.rows(
+        db.rows(
             "select proname::text from pg_proc where pronamespace = 'laneway'::regnamespace"
             " and prosecdef and 'p_now' = any (proargnames)"
         )
@@ -418,77 +422,79 @@ def test_what_removes_with_its_owners_rights_takes_no_clock_from_its_caller(desk
     )
 
 
-def test_control_changes_are_kept_for_a_year(desk: Desk) -> None:
+def test_control_changes_are_kept_for_a_year(db: StoreClient) -> None:
     for days in (400, 370, 300):
-        desk.do(
+        db.do(
             "insert into laneway.control_history (by, kind, name, at)"
             " values ('me', 'lane', 'x', clock_timestamp() - make_interval(days => %s))",
             days,
         )
-    assert desk.run(retention.prune_records(lead(desk))) == 2
-    assert desk.one("select count(*) from laneway.control_history where by = 'me'") == 1
+    assert db.run(retention.prune_records(lead(db))) == 2
+    assert db.one("select count(*) from laneway.control_history where by = 'me'") == 1
 
 
-def test_what_has_no_power_any_more_is_forgotten(desk: Desk) -> None:
+def test_what_has_no_power_any_more_is_forgotten(db: StoreClient) -> None:
     """Sessions and links that have expired, and answers to requests after a day."""
     someone = uuid4()
-    desk.do(
+    db.do(
         "insert into laneway.principals (id, name, kind, created_by)"
         " values (%s, 'ann', 'person', 'me')",
         someone,
     )
     for n, age_s in enumerate((-60, 60, 120, DAY - 60, DAY + 60)):
-        desk.do(
+        db.do(
             "insert into laneway.sessions (digest, principal_id, csrf, expires_at)"
             " values (sha256(%s), %s, '', clock_timestamp() - make_interval(secs => %s))",
             bytes([n]),
             someone,
             age_s,
         )
-        desk.do(
+        db.do(
             "insert into laneway.login_links (digest, principal_id, expires_at)"
             " values (sha256(%s), %s, clock_timestamp() - make_interval(secs => %s))",
             bytes([n]),
             someone,
             age_s,
         )
-        desk.do(
+        db.do(
             "insert into laneway.idempotency (principal_id, key, digest, made_at)"
             " values (%s, %s, '', clock_timestamp() - make_interval(secs => %s))",
             someone,
             str(n),
             age_s,
         )
-    mandate = lead(desk)
-    assert desk.run(retention.prune_records(mandate, limit=3)) == 3 + 3 + 1
-    assert desk.run(retention.prune_records(mandate, limit=3)) == 1 + 1
-    left = [desk.one(f"select count(*) from laneway.{t}")
+    term = lead(db)
+    assert db.run(retention.prune_records(term, limit=3)) == 3 + 3 + 1
+    assert db.run(retention.prune_records(term, limit=3)) == 1 + 1
+    left = [db.one(f"select count(*) from laneway.{t}")
             for t in ("sessions", "login_links", "idempotency")]  # fmt: skip
     assert left == [1, 1, 4]
 
 
-def test_claims_go_on_beside_a_removal_that_is_not_committed(desk: Desk, other: Desk) -> None:
+def test_claims_go_on_beside_a_removal_that_is_not_committed(
+    db: StoreClient, other: StoreClient
+) -> None:
     for _ in range(20):
-        ended(desk, age_s=8 * DAY)
-    waiting = [desk.submit() for _ in range(5)]
-    mandate = lead(desk)
-    desk.begin()
-    assert walk(desk, mandate) == 20
+        ended(db, age_s=8 * DAY)
+    waiting = [db.submit() for _ in range(5)]
+    term = lead(db)
+    db.begin()
+    assert walk(db, term) == 20
     other.do("set lock_timeout = '1s'")
     claims = other.claimed(5)
     assert [c.seq for c in claims] == waiting
     other.run(leases.settle([Verdict(c, "finish") for c in claims]))
-    desk.commit()
-    assert left(desk) == set(waiting)
+    db.commit()
+    assert left(db) == set(waiting)
 
 
-def test_hostile_policies_do_not_stop_the_walk(desk: Desk) -> None:
-    keeps(desk, "t", keep_completed_s=1e300, keep_count=2**31 - 1)
-    seq = ended(desk, age_s=5000 * DAY)
-    gone = ended(desk, "u", age_s=8 * DAY)
-    desk.do("update laneway.outcome set result = %s where seq = %s", json.dumps("x" * 9000), gone)
-    assert walk(desk, lead(desk)) == 1
-    assert left(desk) == {seq}
+def test_hostile_policies_do_not_stop_the_walk(db: StoreClient) -> None:
+    keeps(db, "t", keep_completed_s=1e300, keep_count=2**31 - 1)
+    seq = ended(db, age_s=5000 * DAY)
+    gone = ended(db, "u", age_s=8 * DAY)
+    db.do("update laneway.outcome set result = %s where seq = %s", json.dumps("x" * 9000), gone)
+    assert walk(db, lead(db)) == 1
+    assert left(db) == {seq}
 
 
 # -- cost -------------------------------------------------------------------------------------
@@ -505,35 +511,33 @@ select seq, 'completed', 'default', 'many', 0, 1, 0,
 
 
 @pytest.mark.parametrize("counted", [False, True])
-def test_a_step_reads_its_page_and_what_it_removes(desk: Desk, counted: bool) -> None:
-    desk.do(FILL)
+def test_a_step_reads_its_page_and_what_it_removes(db: StoreClient, counted: bool) -> None:
+    db.do(FILL)
     if counted:
-        keeps(desk, "many", keep_count=100)
-    mandate = lead(desk)
-    middle = WalkPosition(
-        desk.one("select max(seq) from laneway.outcome") - MANY // 2, {"many": 90}
-    )
+        keeps(db, "many", keep_count=100)
+    term = lead(db)
+    middle = WalkPosition(db.one("select max(seq) from laneway.outcome") - MANY // 2, {"many": 90})
 
     def step() -> None:
-        desk.run(retention.remove_ended(mandate, middle, scan=1000, limit=100))
+        db.run(retention.remove_ended(term, middle, scan=1000, limit=100))
 
     for _ in range(7):  # past the point where the server may keep a plan
-        spent(desk, step)
-    used = spent(desk, step)
+        spent(db, step)
+    used = spent(db, step)
     assert used["outcome"] <= 1000 + 5 * 100
     assert used["jobs"] <= 2 * 100
     assert max(used[t] for t in ("attempts", "progress", "logs", "steps", "approvals")) == 0
 
 
-def test_ending_what_is_overdue_reads_only_that(desk: Desk) -> None:
-    desk.do(
+def test_ending_what_is_overdue_reads_only_that(db: StoreClient) -> None:
+    db.do(
         "with j as (insert into laneway.jobs (id, job_type, payload)"
         f" select gen_random_uuid(), 'many', '{{}}' from generate_series(1, {MANY}) returning seq),"
         " w as (insert into laneway.ready (seq, job_type, rank) select seq, 'many', 0 from j)"
         " insert into laneway.deadlines select seq, clock_timestamp() + interval '1 h' from j"
     )
-    overdue(desk, *(seq for (seq,) in desk.rows("select seq from laneway.jobs limit 50")))
-    mandate = lead(desk)
-    used = spent(desk, lambda: desk.run(retention.expire_overaged(mandate)))
+    overdue(db, *(seq for (seq,) in db.rows("select seq from laneway.jobs limit 50")))
+    term = lead(db)
+    used = spent(db, lambda: db.run(retention.expire_overaged(term)))
     assert used["deadlines"] <= 5 * 50
     assert max(used["ready"], used["jobs"], used["outcome"]) <= 5 * 50

@@ -22,7 +22,7 @@ from laneway.store.failures import translated
 from laneway.store.leases import LogEntry, Report
 from laneway.store.migrate import check, migrate
 from tests.conftest import Server
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 # Settings on one line are set together.
 HARMLESS = [
@@ -84,60 +84,62 @@ def role_with(postgres: Server, dsn: str, setting: str) -> Iterator[str]:
         postgres.admin.execute(f"drop role {name}".encode())
 
 
-def opened(dsn: str) -> Desk:
-    """A desk on a connection as Laneway opens its own."""
-    return Desk(dsn, conn=psycopg.connect(dsn, **connection_options(dsn, Settings(), "test")))
+def opened(dsn: str) -> StoreClient:
+    """A client with the connection options of Laneway."""
+    return StoreClient(
+        dsn, conn=psycopg.connect(dsn, **connection_options(dsn, Settings(), "test"))
+    )
 
 
-def live(desk: Desk) -> None:
+def live(db: StoreClient) -> None:
     """Runs the life of one job, with a failure, a retry and everything a worker says of it."""
     payload = {"naïve": "日本 \\ ' \"", "n": 0.1}
-    seq = desk.submit(payload=payload, unique_key="ключ", tags=["a'b", "NULL"])
-    (first,) = desk.claimed(1)
-    assert desk.heartbeat([first]) == []
-    assert desk.report([Report(first, done=0.5)], [LogEntry(first, 1, "info", "é", 0.1)]) == []
-    failed = desk.settle(first, "fail", error='{"type": "Boom", "message": "kaputt: ü"}')
+    seq = db.submit(payload=payload, unique_key="ключ", tags=["a'b", "NULL"])
+    (first,) = db.claimed(1)
+    assert db.heartbeat([first]) == []
+    assert db.report([Report(first, done=0.5)], [LogEntry(first, 1, "info", "é", 0.1)]) == []
+    failed = db.settle(first, "fail", error='{"type": "Boom", "message": "kaputt: ü"}')
     assert failed is not None
     assert failed.answer == "accepted"
-    desk.do("update laneway.delayed set run_at = pg_catalog.clock_timestamp()")
-    desk.do("select laneway.peek('{t}')")
-    (second,) = desk.claimed(1)
-    assert desk.settle(second, "finish", result='{"π": 3.14}') is None
-    found = desk.run(jobs.get(desk.id_of(seq)))
+    db.do("update laneway.delayed set run_at = pg_catalog.clock_timestamp()")
+    db.do("select laneway.peek('{t}')")
+    (second,) = db.claimed(1)
+    assert db.settle(second, "finish", result='{"π": 3.14}') is None
+    found = db.run(jobs.get(db.id_of(seq)))
     assert found is not None
     assert (found.status, found.payload, found.result) == ("completed", payload, {"π": 3.14})
     assert found.tags == ("a'b", "NULL")
-    assert desk.run(explain.facts(found.id)) is not None
-    listed = desk.run(jobs.listing(JobFilter(tag="NULL")))
+    assert db.run(explain.facts(found.id)) is not None
+    listed = db.run(jobs.listing(JobFilter(tag="NULL")))
     assert [job.id for job in listed.items] == [found.id]
 
 
 @pytest.mark.parametrize("setting", HARMLESS)
-def test_job_lives_whatever_a_role_sets(postgres: Server, desk: Desk, setting: str) -> None:
-    with role_with(postgres, desk.dsn, setting) as dsn, opened(dsn) as odd:
+def test_job_lives_whatever_a_role_sets(postgres: Server, db: StoreClient, setting: str) -> None:
+    with role_with(postgres, db.dsn, setting) as dsn, opened(dsn) as odd:
         live(odd)
 
 
 @pytest.mark.parametrize("name", ["idle_session_timeout", "lock_timeout"])
 def test_timeouts_of_a_role_do_not_end_our_sessions(
-    postgres: Server, desk: Desk, name: str
+    postgres: Server, db: StoreClient, name: str
 ) -> None:
-    with role_with(postgres, desk.dsn, f"{name} = '1s'") as dsn, opened(dsn) as odd:
+    with role_with(postgres, db.dsn, f"{name} = '1s'") as dsn, opened(dsn) as odd:
         assert odd.one(f"show {name}") == "0"
 
 
-def shadow(desk: Desk) -> None:
+def shadow(db: StoreClient) -> None:
     """Makes functions with the names of those of PostgreSQL that ours call."""
     found = files("laneway.store").joinpath("definitions").iterdir()
     names = {name for file in found for name in re.findall(r"[a-z_]+", file.read_text("utf-8"))}
-    desk.do(SHADOWS.replace("NAMES", ",".join(sorted(names))))
+    db.do(SHADOWS.replace("NAMES", ",".join(sorted(names))))
     count = "select count(*) from pg_proc where pronamespace = 'shadows'::regnamespace"
-    assert desk.one(count) > 30
+    assert db.one(count) > 30
 
 
 def test_schema_before_pg_catalog_shadows_nothing(postgres: Server, dsn: str) -> None:
-    with Desk(dsn) as desk:
-        shadow(desk)
+    with StoreClient(dsn) as db:
+        shadow(db)
     with role_with(postgres, dsn, "search_path = shadows, pg_catalog") as odd_dsn:
         with psycopg.connect(odd_dsn) as conn, pytest.raises(psycopg.Error, match="shadowed"):
             conn.execute("select now()")
@@ -145,8 +147,8 @@ def test_schema_before_pg_catalog_shadows_nothing(postgres: Server, dsn: str) ->
             live(odd)
 
 
-def test_functions_bring_their_own_search_path(desk: Desk) -> None:
-    exposed = desk.rows(
+def test_functions_bring_their_own_search_path(db: StoreClient) -> None:
+    exposed = db.rows(
         "select f.proname from pg_proc f join pg_language l on l.oid = f.prolang"
         " where f.pronamespace = 'laneway'::regnamespace and l.lanname = 'plpgsql'"
         "   and 'search_path=pg_catalog, pg_temp' <> all (coalesce(f.proconfig, '{}'))"
@@ -155,7 +157,7 @@ def test_functions_bring_their_own_search_path(desk: Desk) -> None:
 
 
 def test_search_path_of_a_caller_does_not_reach_into_a_submit(dsn: str) -> None:
-    with Desk(dsn) as caller:
+    with StoreClient(dsn) as caller:
         shadow(caller)
         caller.do("set search_path = shadows, pg_catalog")
         caller.do("select laneway.submit('t')")
@@ -164,17 +166,17 @@ def test_search_path_of_a_caller_does_not_reach_into_a_submit(dsn: str) -> None:
 
 
 def test_migration_means_the_functions_of_postgresql(postgres: Server, empty_dsn: str) -> None:
-    with Desk(empty_dsn) as desk:
-        shadow(desk)
+    with StoreClient(empty_dsn) as db:
+        shadow(db)
         with role_with(postgres, empty_dsn, "search_path = shadows, pg_catalog") as odd_dsn:
             migrate(odd_dsn)
-            used = desk.rows(
+            used = db.rows(
                 "select f.proname from pg_depend d join pg_proc f on f.oid = d.refobjid"
                 " where d.refclassid = 'pg_proc'::regclass"
                 "   and f.pronamespace = 'shadows'::regnamespace"
             )
             name = odd_dsn.partition("//")[2].partition(":")[0]
-            desk.do(f"reassign owned by {name} to current_user")
+            db.do(f"reassign owned by {name} to current_user")
     assert used == []
 
 
@@ -216,9 +218,9 @@ def test_database_that_cannot_hold_all_characters_is_refused(
 
 async def next_step(dsn: str) -> str | None:
     """The command that doctor names for the schema."""
-    db = Database(dsn, Settings.load(database_url=dsn))
-    found = {check.name: check async for check in examine(db)}
-    await db.close()
+    database = Database(dsn, Settings.load(database_url=dsn))
+    found = {check.name: check async for check in examine(database)}
+    await database.close()
     assert found["schema"].finding is Finding.FAIL
     return found["schema"].next
 

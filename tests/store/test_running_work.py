@@ -12,87 +12,87 @@ import pytest
 from laneway.domain.claim import Claim
 from laneway.store import jobs, leases
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
-from tests.store.desk import Desk, error
+from tests.support.store_client import StoreClient, error
 
 
-def test_a_heartbeat_moves_the_lease_on_by_its_length_and_answers_nothing(desk: Desk) -> None:
-    claim = desk.running()
-    before = desk.row("lease", claim.seq)
-    desk.do("update laneway.lease set lease_until = lease_until - interval '20 s'")
-    assert desk.heartbeat([claim]) == []
-    after = desk.row("lease", claim.seq)
+def test_a_heartbeat_moves_the_lease_on_by_its_length_and_answers_nothing(db: StoreClient) -> None:
+    claim = db.running()
+    before = db.row("lease", claim.seq)
+    db.do("update laneway.lease set lease_until = lease_until - interval '20 s'")
+    assert db.heartbeat([claim]) == []
+    after = db.row("lease", claim.seq)
     assert after["lease_until"] > before["lease_until"]
-    left = desk.one("select lease_until - clock_timestamp() from laneway.lease")
+    left = db.one("select lease_until - clock_timestamp() from laneway.lease")
     assert timedelta(seconds=29) < left <= timedelta(seconds=30)
     assert after["last_progress_at"] is None, "a heartbeat is no progress"
 
 
-def test_every_write_about_an_attempt_that_does_not_run_is_fenced(desk: Desk) -> None:
-    stale = desk.running()
-    desk.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
-    (live,) = desk.claimed()
+def test_every_write_about_an_attempt_that_does_not_run_is_fenced(db: StoreClient) -> None:
+    stale = db.running()
+    db.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
+    (live,) = db.claimed()
     never = live._replace(seq=10**9)
-    before = desk.row("lease", live.seq)
+    before = db.row("lease", live.seq)
     for wrong in (stale, never):
         fenced = [WriteResult(wrong.seq, wrong.attempt, "fenced")]
-        assert desk.heartbeat([wrong]) == fenced
-        assert desk.report([Report(wrong, done=1, checkpoint="{}")]) == fenced
-        assert desk.report([], [LogEntry(wrong, 1, "info", "late", 0)]) == fenced
-    assert desk.row("lease", live.seq) == before
-    assert desk.one("select count(*) from laneway.progress") == 0
-    assert desk.one("select count(*) from laneway.logs") == 0
+        assert db.heartbeat([wrong]) == fenced
+        assert db.report([Report(wrong, done=1, checkpoint="{}")]) == fenced
+        assert db.report([], [LogEntry(wrong, 1, "info", "late", 0)]) == fenced
+    assert db.row("lease", live.seq) == before
+    assert db.one("select count(*) from laneway.progress") == 0
+    assert db.one("select count(*) from laneway.logs") == 0
 
 
 def test_a_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(
-    desk: Desk,
+    db: StoreClient,
 ) -> None:
-    stale = desk.running()
-    desk.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
-    (live,) = desk.claimed()
+    stale = db.running()
+    db.settle(stale, "lost", error=error("WorkerLost"), delay_s=0)
+    (live,) = db.claimed()
     fenced = [WriteResult(stale.seq, 1, "fenced")]
-    assert desk.heartbeat([stale, live]) == fenced
-    assert desk.heartbeat([live, stale]) == fenced
-    assert (
-        desk.report([Report(stale, message="old")], [LogEntry(live, 1, "info", "m", 0)]) == fenced
-    )
-    assert desk.one("select count(*) from laneway.progress") == 0
-    assert desk.row("lease", live.seq)["last_progress_at"] is None
+    assert db.heartbeat([stale, live]) == fenced
+    assert db.heartbeat([live, stale]) == fenced
+    assert db.report([Report(stale, message="old")], [LogEntry(live, 1, "info", "m", 0)]) == fenced
+    assert db.one("select count(*) from laneway.progress") == 0
+    assert db.row("lease", live.seq)["last_progress_at"] is None
     told = [Report(stale, message="old"), Report(live, message="new")]
-    assert desk.report(told, [LogEntry(stale, 1, "info", "old", 0)]) == fenced
-    assert desk.rows("select attempt, message from laneway.progress") == [(2, "new")]
-    assert desk.rows("select attempt, message from laneway.logs") == [(2, "m")]
+    assert db.report(told, [LogEntry(stale, 1, "info", "old", 0)]) == fenced
+    assert db.rows("select attempt, message from laneway.progress") == [(2, "new")]
+    assert db.rows("select attempt, message from laneway.logs") == [(2, "m")]
 
 
-def test_one_stale_job_leaves_the_others_of_its_batch_renewed(desk: Desk) -> None:
+def test_one_stale_job_leaves_the_others_of_its_batch_renewed(db: StoreClient) -> None:
     for _ in range(30):
-        desk.submit()
-    claims = desk.claimed()
-    desk.settle(claims[3], "finish")
-    desk.do("update laneway.lease set lease_until = clock_timestamp()")
-    assert desk.heartbeat(claims) == [WriteResult(claims[3].seq, 1, "fenced")]
+        db.submit()
+    claims = db.claimed()
+    db.settle(claims[3], "finish")
+    db.do("update laneway.lease set lease_until = clock_timestamp()")
+    assert db.heartbeat(claims) == [WriteResult(claims[3].seq, 1, "fenced")]
     renewed = "select count(*) from laneway.lease where lease_until > clock_timestamp()"
-    assert desk.one(renewed) == 29
+    assert db.one(renewed) == 29
 
 
-def test_a_worker_learns_of_a_cancel_by_its_next_heartbeat_or_report(desk: Desk) -> None:
-    claim = desk.running()
-    desk.cancel(claim.seq)
+def test_a_worker_learns_of_a_cancel_by_its_next_heartbeat_or_report(db: StoreClient) -> None:
+    claim = db.running()
+    db.cancel(claim.seq)
     asked = [WriteResult(claim.seq, 1, "cancel_requested")]
-    desk.do("update laneway.lease set lease_until = clock_timestamp()")
-    assert desk.heartbeat([claim]) == asked
-    assert desk.one("select lease_until > clock_timestamp() from laneway.lease"), "still renewed"
-    assert desk.report([Report(claim, message="nearly", checkpoint="[1]")]) == asked
-    assert desk.report([], [LogEntry(claim, 1, "info", "stopping", 0)]) == asked
-    assert desk.row("progress", claim.seq)["checkpoint"] == [1], "what it says is kept"
+    db.do("update laneway.lease set lease_until = clock_timestamp()")
+    assert db.heartbeat([claim]) == asked
+    assert db.one("select lease_until > clock_timestamp() from laneway.lease"), "still renewed"
+    assert db.report([Report(claim, message="nearly", checkpoint="[1]")]) == asked
+    assert db.report([], [LogEntry(claim, 1, "info", "stopping", 0)]) == asked
+    assert db.row("progress", claim.seq)["checkpoint"] == [1], "what it says is kept"
 
 
-def test_progress_leaves_what_it_does_not_name_and_touches_the_second_clock(desk: Desk) -> None:
-    claim = desk.running()
-    desk.report([Report(claim, stage="read", done=1, total=4, message="m", checkpoint="[1]")])
-    first = desk.row("lease", claim.seq)["last_progress_at"]
+def test_progress_leaves_what_it_does_not_name_and_touches_the_second_clock(
+    db: StoreClient,
+) -> None:
+    claim = db.running()
+    db.report([Report(claim, stage="read", done=1, total=4, message="m", checkpoint="[1]")])
+    first = db.row("lease", claim.seq)["last_progress_at"]
     assert first is not None
-    desk.report([Report(claim, done=2)])
-    row = desk.row("progress", claim.seq)
+    db.report([Report(claim, done=2)])
+    row = db.row("progress", claim.seq)
     kept = {k: row[k] for k in ("stage", "done", "total", "message", "checkpoint", "attempt")}
     assert kept == {
         "stage": "read",
@@ -102,129 +102,135 @@ def test_progress_leaves_what_it_does_not_name_and_touches_the_second_clock(desk
         "checkpoint": [1],
         "attempt": 1,
     }
-    assert desk.row("lease", claim.seq)["last_progress_at"] > first
-    job = desk.run(jobs.get(claim.job_id))
+    assert db.row("lease", claim.seq)["last_progress_at"] > first
+    job = db.run(jobs.get(claim.job_id))
     assert job is not None
     assert job.progress is not None
     assert (job.progress.percent, job.progress.stage) == (50.0, "read")
     assert job.checkpoint == [1]
 
 
-def test_log_lines_are_kept_once_in_order_and_are_no_progress(desk: Desk) -> None:
-    claim = desk.running()
+def test_log_lines_are_kept_once_in_order_and_are_no_progress(db: StoreClient) -> None:
+    claim = db.running()
     lines = [LogEntry(claim, n, "info", f"line {n}", 5.0) for n in (2, 1, 3)]
-    assert desk.report([], lines) == []
-    assert desk.report([], lines) == []
-    assert desk.row("lease", claim.seq)["last_progress_at"] is None
-    (attempt,) = desk.run(jobs.get_attempts(claim.job_id))
+    assert db.report([], lines) == []
+    assert db.report([], lines) == []
+    assert db.row("lease", claim.seq)["last_progress_at"] is None
+    (attempt,) = db.run(jobs.get_attempts(claim.job_id))
     assert [line.message for line in attempt.log] == ["line 1", "line 2", "line 3"]
-    assert desk.one("select clock_timestamp() - min(at) >= interval '5 s' from laneway.logs")
+    assert db.one("select clock_timestamp() - min(at) >= interval '5 s' from laneway.logs")
 
 
-def test_of_many_log_lines_the_newest_are_read_and_all_are_counted(desk: Desk) -> None:
-    claim = desk.running()
+def test_of_many_log_lines_the_newest_are_read_and_all_are_counted(db: StoreClient) -> None:
+    claim = db.running()
     seen: dict[int, int] = {}
     for attempt in range(1, 8):
         many = 150 + 50 * (attempt % 3)
         seen[attempt] = many
-        desk.report([], [LogEntry(claim, n, "info", f"{n}", 0.0) for n in range(1, many + 1)])
-        desk.settle(claim, "release")
-        (claim,) = desk.claimed(1)
-    attempts = desk.run(jobs.get_attempts(claim.job_id))
+        db.report([], [LogEntry(claim, n, "info", f"{n}", 0.0) for n in range(1, many + 1)])
+        db.settle(claim, "release")
+        (claim,) = db.claimed(1)
+    attempts = db.run(jobs.get_attempts(claim.job_id))
     assert [one.log_lines for one in attempts] == [*seen.values(), 0]
     assert [len(one.log) for one in attempts] == [0, 100, 150, 200, 200, 150, 200, 0]
     assert [line.message for line in attempts[6].log] == [str(n) for n in range(1, 201)]
     assert [line.message for line in attempts[4].log] == [str(n) for n in range(51, 251)]
 
 
-def test_checkpoint_and_progress_outlive_the_attempt(desk: Desk) -> None:
-    claim = desk.running()
-    desk.report([Report(claim, done=3, checkpoint='{"at": 3}')])
-    desk.settle(claim, "cancel")
-    job = desk.run(jobs.get(claim.job_id))
+def test_checkpoint_and_progress_outlive_the_attempt(db: StoreClient) -> None:
+    claim = db.running()
+    db.report([Report(claim, done=3, checkpoint='{"at": 3}')])
+    db.settle(claim, "cancel")
+    job = db.run(jobs.get(claim.job_id))
     assert job is not None
     assert job.checkpoint == {"at": 3}
-    desk.retry(claim.seq)
-    (again,) = desk.claim().assignments
+    db.retry(claim.seq)
+    (again,) = db.claim().assignments
     assert (again.claim.attempt, again.checkpoint) == (2, '{"at": 3}')
 
 
 @pytest.mark.parametrize("text", ["ünï ☃ 𝄞", "'; drop table x; --", "\\u0000 \x01\x7f", "%s %(a)s"])
-def test_any_text_without_nul_is_kept_as_it_is(desk: Desk, text: str) -> None:
-    claim = desk.running()
-    desk.report([Report(claim, stage=text, message=text)], [LogEntry(claim, 1, "info", text, 0)])
-    desk.settle(claim, "fail", error=error(text, text))
-    assert desk.row("progress", claim.seq)["message"] == text
-    (attempt,) = desk.run(jobs.get_attempts(claim.job_id))
+def test_any_text_without_nul_is_kept_as_it_is(db: StoreClient, text: str) -> None:
+    claim = db.running()
+    db.report([Report(claim, stage=text, message=text)], [LogEntry(claim, 1, "info", text, 0)])
+    db.settle(claim, "fail", error=error(text, text))
+    assert db.row("progress", claim.seq)["message"] == text
+    (attempt,) = db.run(jobs.get_attempts(claim.job_id))
     assert attempt.error is not None
     assert (attempt.error.type, attempt.error.message, attempt.log[0].message) == (text,) * 3
 
 
 def test_a_lease_that_another_transaction_holds_is_busy_not_waited_for(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
-    held, free = desk.running(), desk.running()
+    held, free = db.running(), db.running()
     other.begin()
     other.do("select from laneway.lease where seq = %s for update", held.seq)
-    desk.do("set lock_timeout = '1ms'")
+    db.do("set lock_timeout = '1ms'")
     busy = [WriteResult(held.seq, 1, "busy")]
-    assert desk.heartbeat([held, free]) == busy
-    assert desk.report([Report(held, done=1), Report(free, done=1)]) == busy
-    assert desk.rows("select seq from laneway.progress") == [(free.seq,)]
+    assert db.heartbeat([held, free]) == busy
+    assert db.report([Report(held, done=1), Report(free, done=1)]) == busy
+    assert db.rows("select seq from laneway.progress") == [(free.seq,)]
     other.rollback()
-    assert desk.heartbeat([held, free]) == []
+    assert db.heartbeat([held, free]) == []
 
 
-def test_a_settle_that_has_not_committed_makes_its_jobs_busy(desk: Desk, other: Desk) -> None:
-    claim = desk.running()
+def test_a_settle_that_has_not_committed_makes_its_jobs_busy(
+    db: StoreClient, other: StoreClient
+) -> None:
+    claim = db.running()
     other.begin()
     other.settle(claim, "finish")
-    desk.do("set lock_timeout = '1ms'")
-    assert desk.heartbeat([claim]) == [WriteResult(claim.seq, 1, "busy")]
+    db.do("set lock_timeout = '1ms'")
+    assert db.heartbeat([claim]) == [WriteResult(claim.seq, 1, "busy")]
     other.commit()
-    assert desk.heartbeat([claim]) == [WriteResult(claim.seq, 1, "fenced")]
+    assert db.heartbeat([claim]) == [WriteResult(claim.seq, 1, "fenced")]
 
 
 def test_heartbeats_reports_and_settles_of_the_same_jobs_never_deadlock(
-    desk: Desk, other: Desk, another: Callable[[], Desk]
+    db: StoreClient, other: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     """Three connections, 500 jobs, opposite orders: a deadlock would be raised in one of them."""
     third = another()
-    for one in (desk, other, third):
+    for one in (db, other, third):
         one.do("set deadlock_timeout = '10ms'")
     for _ in range(6):
-        desk.do(
+        db.do(
             "with new as (insert into laneway.jobs (id, job_type, payload)"
             " select gen_random_uuid(), 't', '{}' from generate_series(1, 500) returning seq)"
             " insert into laneway.ready (seq, job_type, rank) select seq, 't', 0 from new"
         )
-        claims = desk.claimed(500)
+        claims = db.claimed(500)
         assert len(claims) == 500
         start, done = threading.Barrier(3), threading.Event()
         beating = other.later(partial(_beat, other, claims[::-1], start, done))
         failing = third.later(partial(_end, third, claims[::-1], "fail", start))
-        answers = _end(desk, claims, "finish", start)
+        answers = _end(db, claims, "finish", start)
         theirs = failing.result(20)
         done.set()
         beating.result(20)
         refused = sum(a.answer == "fenced" for a in (*answers, *theirs))
         assert refused == 500, "each job ended by exactly one of the two"
-        desk.do("delete from laneway.ready")
-    assert desk.slots_agree()
+        db.do("delete from laneway.ready")
+    assert db.slots_agree()
 
 
-def _beat(desk: Desk, claims: list[Claim], start: threading.Barrier, done: threading.Event) -> None:
+def _beat(
+    db: StoreClient, claims: list[Claim], start: threading.Barrier, done: threading.Event
+) -> None:
     start.wait()
     while not done.is_set():
-        desk.heartbeat(claims)
-        desk.report([Report(c, done=1) for c in claims])
+        db.heartbeat(claims)
+        db.report([Report(c, done=1) for c in claims])
 
 
-def _end(desk: Desk, claims: list[Claim], kind: str, start: threading.Barrier) -> list[WriteResult]:
+def _end(
+    db: StoreClient, claims: list[Claim], kind: str, start: threading.Barrier
+) -> list[WriteResult]:
     start.wait()
     answers: list[WriteResult] = []
     while claims:
-        said = desk.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
+        said = db.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
         busy = {a.seq for a in said if a.answer == "busy"}
         answers += [a for a in said if a.seq not in busy]
         claims = [c for c in claims if c.seq in busy]

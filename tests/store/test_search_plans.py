@@ -16,8 +16,8 @@ from laneway.domain.states import Status
 from laneway.store import audit, explain, jobs
 from laneway.store.history import NEWEST
 from laneway.store.statement import Statement
-from tests.store.desk import Desk
 from tests.store.test_plans import SAY_EMPTY, Spent, counters, spent
+from tests.support.store_client import StoreClient
 
 ENDED = 30_000
 READY = 30_000
@@ -53,15 +53,15 @@ SPARSE = {
 
 
 @pytest.fixture(scope="module", params=["never analysed", "said to be empty"])
-def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    with Desk(module_dsn) as desk:
+def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[StoreClient]:
+    with StoreClient(module_dsn) as db:
         for table in TABLES:
-            desk.do(f"alter table laneway.{table} set (autovacuum_enabled = off)")
-            desk.do(f"truncate laneway.{table}")
-        desk.do(FILL)
+            db.do(f"alter table laneway.{table} set (autovacuum_enabled = off)")
+            db.do(f"truncate laneway.{table}")
+        db.do(FILL)
         if request.param == "said to be empty":
-            desk.do(SAY_EMPTY)
-        yield desk
+            db.do(SAY_EMPTY)
+        yield db
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[Desk]:
 )
 @pytest.mark.parametrize("choice", SPARSE)
 def test_search_for_what_is_rare_reads_bounded_number_of_rows(
-    filled: Desk, choice: str, status: Status | None
+    filled: StoreClient, choice: str, status: Status | None
 ) -> None:
     wanted = replace(SPARSE[choice], status=status)
     finds: list[Statement[Any]] = [
@@ -86,33 +86,35 @@ def test_search_for_what_is_rare_reads_bounded_number_of_rows(
         assert not used.scans.get("outcome")
 
 
-def test_rare_status_is_found_by_index_among_many_ends(filled: Desk) -> None:
+def test_rare_status_is_found_by_index_among_many_ends(filled: StoreClient) -> None:
     wanted = JobFilter(status=Status.CANCELLED)
     used = spent(filled, lambda: filled.run(jobs.listing(wanted, limit=50)))
     assert sum(used[table] for table in TABLES) <= 500
 
 
-def test_search_goes_on_by_index_where_it_stopped(filled: Desk) -> None:
+def test_search_goes_on_by_index_where_it_stopped(filled: StoreClient) -> None:
     wanted = JobFilter(status=Status.FAILED)
     blocks = index_blocks(filled, "outcome_listing", jobs.matching(wanted, limit=25, before=500))
     # A descent for the page and two to learn the workspaces; all newer failures are 25 blocks more.
     assert blocks <= 15
 
 
-def index_blocks(desk: Desk, index: str, find: Statement[Any]) -> int:
+def index_blocks(db: StoreClient, index: str, find: Statement[Any]) -> int:
     read = f"select pg_stat_get_xact_blocks_fetched('laneway.{index}'::regclass)"
-    desk.begin()
+    db.begin()
     try:
-        before = desk.one(read)
-        desk.run(find)
-        return int(desk.one(read) - before)
+        before = db.one(read)
+        db.run(find)
+        return int(db.one(read) - before)
     finally:
-        desk.rollback()
+        db.rollback()
 
 
 @pytest.mark.parametrize("owner", ["nobody", "bob"])
 @pytest.mark.parametrize("job_type", [None, "type1", "never"])
-def test_own_jobs_are_found_by_their_index(filled: Desk, owner: str, job_type: str | None) -> None:
+def test_own_jobs_are_found_by_their_index(
+    filled: StoreClient, owner: str, job_type: str | None
+) -> None:
     wanted = JobFilter(job_type=job_type, within=Reach((Term(owner=owner),)))
     find = jobs.matching(wanted, limit=25, look=LOOK)
     used = spent(filled, partial(filled.run, find))
@@ -121,31 +123,31 @@ def test_own_jobs_are_found_by_their_index(filled: Desk, owner: str, job_type: s
 
 
 @pytest.mark.parametrize("is_said_to_be_empty", [False, True])
-def test_few_of_jobs_that_fit_are_read_as_whole(desk: Desk, is_said_to_be_empty: bool) -> None:
+def test_few_of_jobs_that_fit_are_read_as_whole(db: StoreClient, is_said_to_be_empty: bool) -> None:
     """Also where nothing fits for long, and then everything."""
     kind = "case when g > 600 then 'new' else 'old' end"
     # Without entries of rows that are gone.
-    desk.do("truncate laneway.jobs")
-    desk.do("truncate laneway.outcome")
-    desk.do(
+    db.do("truncate laneway.jobs")
+    db.do("truncate laneway.outcome")
+    db.do(
         "insert into laneway.jobs (seq, id, job_type, payload)"
         f" select g, gen_random_uuid(), {kind}, '{{}}' from generate_series(1, 3000) g"
     )
-    desk.do(
+    db.do(
         "insert into laneway.outcome"
         " (seq, status, workspace, job_type, priority, attempt, retries, lane)"
         f" select g, 'completed', 'default', {kind}, 0, 1, 0, 'default'"
         " from generate_series(1, 3000) g"
     )
     if is_said_to_be_empty:
-        desk.do(SAY_EMPTY)
+        db.do(SAY_EMPTY)
     wanted = JobFilter(status=Status.COMPLETED, job_type="old", q="never")
-    used = spent(desk, lambda: desk.run(jobs.listing(wanted, limit=50, look=5_000)))
+    used = spent(db, lambda: db.run(jobs.listing(wanted, limit=50, look=5_000)))
     # Of each that is read, its row and the size of its payload.
     assert 10 <= used["jobs"] <= 150
 
 
-def test_dry_run_counts_without_reading_whole_jobs(filled: Desk) -> None:
+def test_dry_run_counts_without_reading_whole_jobs(filled: StoreClient) -> None:
     wanted = JobFilter(status=Status.COMPLETED, within=Reach((Term(lanes=frozenset({"default"})),)))
     used = spent(filled, lambda: filled.run(jobs.count(wanted, limit=10_001)))
     assert used["outcome"] <= 20_000
@@ -154,13 +156,13 @@ def test_dry_run_counts_without_reading_whole_jobs(filled: Desk) -> None:
 
 
 @pytest.mark.parametrize("owner", ["nobody", "bob"])
-def test_counts_of_own_jobs_read_them_by_their_index(filled: Desk, owner: str) -> None:
+def test_counts_of_own_jobs_read_them_by_their_index(filled: StoreClient, owner: str) -> None:
     wanted = JobFilter(within=Reach((Term(owner=owner),)))
     used = spent(filled, lambda: filled.run(jobs.count_states(wanted, bound=10_000)))
     assert sum(used[table] for table in TABLES) <= (10 if owner == "nobody" else 6_000)
 
 
-def test_counts_look_at_fewer_jobs_where_each_costs_more(filled: Desk) -> None:
+def test_counts_look_at_fewer_jobs_where_each_costs_more(filled: StoreClient) -> None:
     for wanted, most in ((JobFilter(tag="never"), 12_000), (JobFilter(within=LANES), 12_000)):
         used = spent(filled, partial(filled.run, jobs.count_states(wanted, bound=10_000)))
         assert sum(used[table] for table in TABLES) <= most
@@ -190,28 +192,28 @@ select now() - (20000 - g) * interval '1 s', case when g = 7 then 'ann' else 'bo
 def test_search_of_audit_is_bounded(
     module_dsn: str, wanted: dict[str, Any], most: int, is_whole: bool
 ) -> None:
-    with Desk(module_dsn, prepare_threshold=0) as desk:
+    with StoreClient(module_dsn, prepare_threshold=0) as db:
 
         def look() -> None:
-            desk.do(ACTS)
-            desk.do("analyze laneway.audit")
-            before = counters(desk)
-            found = desk.run(audit.listing(AuditFilter(**wanted), limit=50, look=LOOK))
-            assert Spent(before, counters(desk))["audit"] <= most + 100
+            db.do(ACTS)
+            db.do("analyze laneway.audit")
+            before = counters(db)
+            found = db.run(audit.listing(AuditFilter(**wanted), limit=50, look=LOOK))
+            assert Spent(before, counters(db))["audit"] <= most + 100
             assert (found.stopped_at is None) == is_whole
 
-        spent(desk, look)
+        spent(db, look)
 
 
 def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
-    with Desk(module_dsn) as desk:
+    with StoreClient(module_dsn) as db:
 
         def look() -> None:
-            desk.do(ACTS)
+            db.do(ACTS)
             found, before, pages = [], NEWEST, 0
             while True:
                 wanted = AuditFilter(workspace=None, newer_than=None, door="http", name="17999")
-                page = desk.run(audit.listing(wanted, limit=5, before=before, look=LOOK))
+                page = db.run(audit.listing(wanted, limit=5, before=before, look=LOOK))
                 found += page.entries
                 pages += 1
                 if page.stopped_at is None:
@@ -220,32 +222,32 @@ def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
             assert [act.name for act in found] == ["17999"]
             assert pages > 2
 
-        spent(desk, look)
+        spent(db, look)
 
 
 def test_explain_reads_lanes_once_however_many_types_wait(module_dsn: str) -> None:
-    with Desk(module_dsn, prepare_threshold=0) as desk:
+    with StoreClient(module_dsn, prepare_threshold=0) as db:
 
         def look() -> None:
-            desk.do("insert into laneway.worker_lanes (name, job_types)"
+            db.do("insert into laneway.worker_lanes (name, job_types)"
                     " select 'l' || g, array['of' || g, 'more' || g]"
                     " from generate_series(1, 300) g")  # fmt: skip
-            desk.do("insert into laneway.jobs (seq, id, job_type, payload)"
+            db.do("insert into laneway.jobs (seq, id, job_type, payload)"
                     " select 900000 + g, gen_random_uuid(), 'of' || g, '{}'"
                     " from generate_series(1, 300) g")  # fmt: skip
-            desk.do("insert into laneway.ready (seq, job_type, rank)"
+            db.do("insert into laneway.ready (seq, job_type, rank)"
                     " select seq, job_type, -1 from laneway.jobs where seq > 900000")  # fmt: skip
-            desk.do("select setval('laneway.jobs_seq_seq', 1000000)")
+            db.do("select setval('laneway.jobs_seq_seq', 1000000)")
             for job_type in ("of7", "plain"):
-                job_id = desk.id_of(desk.submit(job_type))
-                before = counters(desk)
-                found = desk.run(explain.facts(job_id))
+                job_id = db.id_of(db.submit(job_type))
+                before = counters(db)
+                found = db.run(explain.facts(job_id))
                 assert found is not None
                 assert job_type == "plain" or found.ahead == 1
-                assert Spent(before, counters(desk))["worker_lanes"] <= 20 * 310
+                assert Spent(before, counters(db))["worker_lanes"] <= 20 * 310
 
-        desk.begin()
+        db.begin()
         try:
             look()
         finally:
-            desk.rollback()
+            db.rollback()

@@ -21,7 +21,7 @@ import pytest
 
 from laneway.store import lanes, leases
 from tests.store import claimer
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 LANE = "counted"
 SECONDS = 3.0
@@ -83,21 +83,21 @@ def end(process: BaseProcess) -> None:
 
 
 @pytest.mark.slow
-def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: Desk) -> None:
-    desk.do(
+def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(db: StoreClient) -> None:
+    db.do(
         "insert into laneway.worker_lanes (name, job_types, max_slots, lease_seconds)"
         " values (%s, '{t}', 8, 2)",
         LANE,
     )
-    desk.do(
+    db.do(
         "with new as (insert into laneway.jobs (id, job_type, payload, max_retries)"
         " select gen_random_uuid(), 't', '{}', 30000 from generate_series(1, 40000) returning seq)"
         " insert into laneway.ready (seq, job_type, rank) select seq, 't', 0 from new"
     )
     rng, context = random.Random(7), fork()
     seeds = iter(range(10**6))
-    workers = [start(context, desk.dsn, next(seeds)) for _ in range(4)]
-    observer, leader = Observer(desk.dsn), uuid4()
+    workers = [start(context, db.dsn, next(seeds)) for _ in range(4)]
+    observer, leader = Observer(db.dsn), uuid4()
     observer.start()
     began = time.monotonic()
     kills = changes = reclaimed = ended = 0
@@ -108,7 +108,7 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
             if elapsed > SECONDS and reclaimed and ended > 200 and observer.samples > 200:
                 break
             limit, enabled = rng.choice([4, 8, 16, 4, 8, 16, None]), rng.random() < 0.9
-            desk.do(
+            db.do(
                 "update laneway.worker_lanes set max_slots = %s, enabled = %s where name = %s",
                 limit,
                 enabled,
@@ -117,10 +117,10 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
             changes += 1
             if kills < elapsed / 0.2:
                 end(workers.pop(0))
-                workers.append(start(context, desk.dsn, next(seeds)))
+                workers.append(start(context, db.dsn, next(seeds)))
                 kills += 1
-            reclaimed += desk.run(leases.watch(leader, 10)).reclaimed
-            ended = desk.one("select count(*) from laneway.outcome")
+            reclaimed += db.run(leases.watch(leader, 10)).reclaimed
+            ended = db.one("select count(*) from laneway.outcome")
             pace.wait(0.05)
     finally:
         for worker in workers:
@@ -136,51 +136,49 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(desk: 
     assert reclaimed > 0, "no killed worker left anything behind: nothing was tried"
     assert ended > 200
     # A claim of a killed worker may have committed after the last look.
-    assert desk.slots_agree()
+    assert db.slots_agree()
 
 
 @pytest.mark.slow
-def test_one_slot_is_strict_single_file_over_many_processes(desk: Desk) -> None:
-    desk.do(
+def test_one_slot_is_strict_single_file_over_many_processes(db: StoreClient) -> None:
+    db.do(
         "insert into laneway.worker_lanes (name, job_types, max_slots) values (%s, '{t}', 1)", LANE
     )
     jobs = 300
     context = fork()
     workers = [
         context.Process(
-            target=claimer.claim_in_file, args=(desk.dsn, uuid4(), LANE, "t", jobs), daemon=True
+            target=claimer.claim_in_file, args=(db.dsn, uuid4(), LANE, "t", jobs), daemon=True
         )
         for _ in range(4)
     ]
     for worker in workers:
         worker.start()
-    submitted = [desk.submit() for _ in range(jobs)]
+    submitted = [db.submit() for _ in range(jobs)]
     for worker in workers:
         worker.join(60)
         assert worker.exitcode == 0
         worker.close()
-    runs = desk.rows(
-        "select seq, claimed_at, finished_at, worker_id from laneway.outcome order by 2"
-    )
+    runs = db.rows("select seq, claimed_at, finished_at, worker_id from laneway.outcome order by 2")
     assert [run[0] for run in runs] == submitted
     assert all(a[2] <= b[1] for a, b in pairwise(runs)), "two ran at once"
     assert len({run[3] for run in runs}) > 1, "only one worker came to its turn"
 
 
 def test_a_change_of_the_lane_waits_for_claims_under_way_and_holds_later_ones_back(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
     for _ in range(4):
-        desk.submit()
-    desk.begin()
-    assert len(desk.claimed(2)) == 2
+        db.submit()
+    db.begin()
+    assert len(db.claimed(2)) == 2
     changing = other.later(
         lambda: other.do("update laneway.worker_lanes set max_slots = 2 where name = 'default'")
     )
-    desk.await_blocked(other)
-    desk.commit()
+    db.await_blocked(other)
+    db.commit()
     changing.result(20)
-    assert desk.claim().state == "full"
+    assert db.claim().state == "full"
 
 
 @pytest.mark.parametrize(
@@ -192,64 +190,68 @@ def test_a_change_of_the_lane_waits_for_claims_under_way_and_holds_later_ones_ba
     ],
 )
 def test_no_claim_commits_under_a_configuration_that_an_open_transaction_has_changed(
-    desk: Desk, other: Desk, change: str, state: str
+    db: StoreClient, other: StoreClient, change: str, state: str
 ) -> None:
-    desk.submit()
-    version = desk.version()
+    db.submit()
+    version = db.version()
     other.begin()
     other.do(change)
-    claiming = desk.later(lambda: desk.claim(version=version))
-    other.await_blocked(desk)
+    claiming = db.later(lambda: db.claim(version=version))
+    other.await_blocked(db)
     other.commit()
     answer = claiming.result(20)
     assert (answer.state, answer.assignments) == (state, [])
-    assert desk.one("select count(*) from laneway.lease") == 0
+    assert db.one("select count(*) from laneway.lease") == 0
     other.run(lanes.pause(False, "me"))
 
 
 def test_a_claim_goes_on_when_the_change_it_waited_for_is_taken_back(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
-    desk.submit()
+    db.submit()
     other.begin()
     other.do("update laneway.worker_lanes set max_slots = 0 where name = 'default'")
-    version = desk.version()
-    claiming = desk.later(lambda: desk.claim(version=version))
-    other.await_blocked(desk)
+    version = db.version()
+    claiming = db.later(lambda: db.claim(version=version))
+    other.await_blocked(db)
     other.rollback()
     assert len(claiming.result(20).assignments) == 1
 
 
-def test_two_claims_of_a_bounded_lane_share_its_slots_exactly(desk: Desk, other: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = 3 where name = 'default'")
+def test_two_claims_of_a_bounded_lane_share_its_slots_exactly(
+    db: StoreClient, other: StoreClient
+) -> None:
+    db.do("update laneway.worker_lanes set max_slots = 3 where name = 'default'")
     for _ in range(9):
-        desk.submit()
-    version = desk.version()
+        db.submit()
+    version = db.version()
     other.begin()
     assert len(other.claimed(2)) == 2
-    claiming = desk.later(lambda: desk.claim(5, version=version))
-    other.await_blocked(desk)
+    claiming = db.later(lambda: db.claim(5, version=version))
+    other.await_blocked(db)
     other.commit()
     assert len(claiming.result(20).assignments) == 1
 
 
-def test_a_full_lane_delays_no_other(desk: Desk, other: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
-    desk.submit("polarity")
-    desk.submit()
+def test_a_full_lane_delays_no_other(db: StoreClient, other: StoreClient) -> None:
+    db.do("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
+    db.submit("polarity")
+    db.submit()
     other.begin()
     assert len(other.claimed(5, ["polarity"], lane="interactive")) == 1
-    desk.do("set lock_timeout = '1ms'")
-    assert len(desk.claimed()) == 1
+    db.do("set lock_timeout = '1ms'")
+    assert len(db.claimed()) == 1
     other.rollback()
 
 
-def test_a_finish_does_not_wait_for_a_claim_of_another_worker(desk: Desk, other: Desk) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = 3 where name = 'default'")
-    claim = desk.running()
-    desk.submit()
+def test_a_finish_does_not_wait_for_a_claim_of_another_worker(
+    db: StoreClient, other: StoreClient
+) -> None:
+    db.do("update laneway.worker_lanes set max_slots = 3 where name = 'default'")
+    claim = db.running()
+    db.submit()
     other.begin()
     assert len(other.claimed(1)) == 1
-    desk.do("set lock_timeout = '1ms'")
-    assert desk.settle(claim, "finish") is None
+    db.do("set lock_timeout = '1ms'")
+    assert db.settle(claim, "finish") is None
     other.rollback()

@@ -23,7 +23,7 @@ from laneway.domain.claim import Claim
 from laneway.domain.states import ANALYSIS_TRIES, TERMINAL, Status, Verb, next_statuses
 from laneway.store import jobs, lanes, leases
 from tests.store import approvals
-from tests.store.desk import PLACES, Desk, error
+from tests.support.store_client import PLACES, StoreClient, error
 
 PLAIN = ("a", "b")
 # With an analysis and an approval, with an approval, with an analysis and a threshold.
@@ -110,19 +110,19 @@ class Model:
 class Walk(RuleBasedStateMachine):
     """Each step does one thing to the database and to the model."""
 
-    desk: ClassVar[Desk]
+    db: ClassVar[StoreClient]
     seqs = Bundle("seqs")
 
     def __init__(self) -> None:
         super().__init__()
-        self.desk.begin()
+        self.db.begin()
         for name, approval in GATED.items():
-            approvals.publish(self.desk, name, approval, analysis=name in ANALYSED)
+            approvals.publish(self.db, name, approval, analysis=name in ANALYSED)
         self.jobs: dict[int, Model] = {}
         self.seen: dict[int, int] = {}
 
     def teardown(self) -> None:
-        self.desk.rollback()
+        self.db.rollback()
 
     # -- steps --------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Walk(RuleBasedStateMachine):
         cheap: bool,
     ) -> int:
         holder = self._holder(job_type, key)
-        seq = self.desk.submit(
+        seq = self.db.submit(
             job_type, priority=priority, unique_key=key, delay=delay, max_retries=max_retries
         )
         if holder is not None:
@@ -168,7 +168,7 @@ class Walk(RuleBasedStateMachine):
             key=lambda job: (-job.priority, job.seq),
         )
         free = SLOTS_OF_ANALYSES - sum(job.is_pending and job.is_leased for job in self._leased())
-        claims = self.desk.claimed(room, [analysis_of(t) for t in ANALYSED], lane="analysis")
+        claims = self.db.claimed(room, [analysis_of(t) for t in ANALYSED], lane="analysis")
         assert [c.seq for c in claims] == [job.seq for job in due[: min(room, free)]]
         for claim in claims:
             job = self.jobs[claim.seq]
@@ -186,7 +186,7 @@ class Walk(RuleBasedStateMachine):
             ),
             key=lambda job: (-job.priority, job.seq),
         )
-        found = self.desk.claim(room, types).assignments
+        found = self.db.claim(room, types).assignments
         assert [one.claim.seq for one in found] == [job.seq for job in due[:room]]
         for one in found:
             job = self.jobs[one.claim.seq]
@@ -195,7 +195,7 @@ class Walk(RuleBasedStateMachine):
             assert one.claim.attempt == job.attempt
             assert one.changed_since_approval == job.is_changed
             if one.changed_since_approval:
-                self.desk.settle(one.claim, "giveup", error=error("NotAsApproved"))
+                self.db.settle(one.claim, "giveup", error=error("NotAsApproved"))
                 self._end(job, Verb.FAIL, "giveup")
 
     @rule(seq=seqs, kind=st.sampled_from(sorted(WORKERS_VERDICTS)), late=st.booleans())
@@ -205,8 +205,8 @@ class Walk(RuleBasedStateMachine):
             return
         attempt = job.attempt - late
         said = Analysis(cost=1 if job.is_cheap else 9, currency="EUR")
-        answer = self.desk.settle(
-            Claim(seq, self.desk.id_of(seq), attempt),
+        answer = self.db.settle(
+            Claim(seq, self.db.id_of(seq), attempt),
             kind,
             result=json.dumps(said.to_dict()),
             error=error(),
@@ -227,18 +227,18 @@ class Walk(RuleBasedStateMachine):
         # An analysis has no clock of progress.
         running = [job for job in self._leased() if kind == "lost" or not job.is_pending]
         column, back = ("lease_until", "1 s") if kind == "lost" else ("claimed_at", "1 h")
-        self.desk.do(
+        self.db.do(
             "insert into laneway.job_types (name, stale) select unnest(%s::text[]), 'progress'"
             " on conflict (name) do update set stale = 'progress'",
             list(TYPES),
         )
-        self.desk.do(f"update laneway.lease set {column} = clock_timestamp() - %s::interval", back)
+        self.db.do(f"update laneway.lease set {column} = clock_timestamp() - %s::interval", back)
         # As if this was another worker than the last time.
-        self.desk.do("delete from laneway.suspects")
+        self.db.do("delete from laneway.suspects")
         # One lane after the other.
-        passes = [self.desk.run(leases.watch(self.desk.worker, 10)) for _ in range(2)]
+        passes = [self.db.run(leases.watch(self.db.worker, 10)) for _ in range(2)]
         assert sum(each.reclaimed for each in passes) == len(running)
-        self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
+        self.db.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for job in running:
             verb = Verb.ANALYSIS_FAILED if job.is_pending else Verb.LAPSE
             is_spared = kind == "lost" and len(running) > 1
@@ -249,7 +249,7 @@ class Walk(RuleBasedStateMachine):
         job = self.jobs.get(seq)
         if job is None:
             return
-        assert self.desk.cancel(seq).found_in == job.status
+        assert self.db.cancel(seq).found_in == job.status
         if job.is_leased:
             self._move(job, Verb.REQUEST_CANCEL, job.status)
             job.cancel = True
@@ -262,7 +262,7 @@ class Walk(RuleBasedStateMachine):
         if job is None:
             return
         verb = approvals.approve if is_yes else approvals.reject
-        assert verb(self.desk, seq)[:2] == (job.status, None)
+        assert verb(self.db, seq)[:2] == (job.status, None)
         if job.status is not Status.AWAITING_APPROVAL:
             return
         if is_yes:
@@ -273,7 +273,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        self.desk.do("select laneway.expire_approvals(99, clock_timestamp() + interval '2 d')")
+        self.db.do("select laneway.expire_approvals(99, clock_timestamp() + interval '2 d')")
         for job in self.jobs.values():
             if job.status is Status.AWAITING_APPROVAL:
                 self._move(job, Verb.EXPIRE, Status.CANCELLED)
@@ -283,7 +283,7 @@ class Walk(RuleBasedStateMachine):
         job = self.jobs.get(seq)
         if job is None:
             return
-        self.desk.do(
+        self.db.do(
             "update laneway.jobs set payload = jsonb_build_object('new', random()) where seq = %s",
             seq,
         )
@@ -294,7 +294,7 @@ class Walk(RuleBasedStateMachine):
         job = self.jobs.get(seq)
         if job is None:
             return
-        found = self.desk.retry(seq).found_in
+        found = self.db.retry(seq).found_in
         if job.status not in (Status.FAILED, Status.CANCELLED):
             assert found == job.status
         elif self._holder(job.job_type, job.key) is not None:
@@ -312,15 +312,15 @@ class Walk(RuleBasedStateMachine):
         job = self.jobs.get(seq)
         if job is None:
             return
-        met = self.desk.run(jobs.reprioritize(self.desk.id_of(seq), priority))
+        met = self.db.run(jobs.reprioritize(self.db.id_of(seq), priority))
         assert met.found_in == job.status
         if job.status is not Status.RUNNING and job.status not in TERMINAL:
             job.priority = priority
 
     @rule()
     def promote(self) -> None:
-        self.desk.do("update laneway.delayed set run_at = clock_timestamp()")
-        self.desk.run(lanes.peek(list(TYPES)))
+        self.db.do("update laneway.delayed set run_at = clock_timestamp()")
+        self.db.run(lanes.peek(list(TYPES)))
         for job in self.jobs.values():
             job.delayed = False
 
@@ -329,7 +329,7 @@ class Walk(RuleBasedStateMachine):
         job = self.jobs.get(seq)
         if job is None:
             return
-        gone = self.desk.run(jobs.delete(self.desk.id_of(seq)))
+        gone = self.db.run(jobs.delete(self.db.id_of(seq)))
         assert (gone is not None) == (job.status in TERMINAL)
         if gone is not None:
             del self.jobs[seq]
@@ -340,10 +340,10 @@ class Walk(RuleBasedStateMachine):
     def bury(self) -> None:
         running = sorted(job.seq for job in self._leased())
         culprit = running[0] if running else -1
-        assert self.desk.run(
-            leases.fail_worker(self.desk.worker, "worker lost", hung=True, culprit=culprit)
+        assert self.db.run(
+            leases.fail_worker(self.db.worker, "worker lost", hung=True, culprit=culprit)
         ) == len(running)
-        self.desk.do("update laneway.delayed set run_at = run_at + interval '1 h'")
+        self.db.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for seq in running:
             if seq == culprit:
                 verb = Verb.ANALYSIS_FAILED if self.jobs[seq].is_pending else Verb.LAPSE
@@ -387,7 +387,7 @@ class Walk(RuleBasedStateMachine):
 
     @invariant()
     def the_database_is_the_model(self) -> None:
-        rows = self.desk.rows(
+        rows = self.db.rows(
             "select seq, status, attempt, retries, priority, cancel_requested_at is not null"
             " from laneway.jobs_view order by seq"
         )
@@ -409,20 +409,20 @@ class Walk(RuleBasedStateMachine):
     @invariant()
     def every_job_is_in_exactly_one_place(self) -> None:
         union = " union all ".join(f"select seq from laneway.{place}" for place in PLACES)
-        rows = self.desk.rows(f"select seq, count(*) from ({union}) p group by 1")
+        rows = self.db.rows(f"select seq, count(*) from ({union}) p group by 1")
         assert dict(rows) == dict.fromkeys(self.jobs, 1)
 
     @invariant()
     def slots_and_keys_belong_to_live_jobs(self) -> None:
-        assert self.desk.slots_agree()
-        held = {row[0] for row in self.desk.rows("select seq from laneway.job_keys")}
+        assert self.db.slots_agree()
+        held = {row[0] for row in self.db.rows("select seq from laneway.job_keys")}
         assert held == {
             job.seq for job in self.jobs.values() if job.key and job.status not in TERMINAL
         }
 
     @invariant()
     def every_attempt_has_one_record(self) -> None:
-        rows: list[tuple[Any, ...]] = self.desk.rows(
+        rows: list[tuple[Any, ...]] = self.db.rows(
             "select seq, attempt from laneway.attempts"
             " union all select seq, attempt from laneway.lease"
             " union all select seq, attempt from laneway.outcome where claimed_at is not null"
@@ -432,8 +432,8 @@ class Walk(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def walker(desk: Desk) -> type[Walk]:
-    Walk.desk = desk
+def walker(db: StoreClient) -> type[Walk]:
+    Walk.db = db
     return Walk
 
 

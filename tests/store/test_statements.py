@@ -10,7 +10,7 @@ import pytest
 
 from laneway.domain.states import TERMINAL, Status
 from laneway.store.statement import sql
-from tests.store.desk import Desk
+from tests.support.store_client import StoreClient
 
 ROOT = Path(str(files("laneway.store").joinpath("sql")))
 NAMES = sorted(str(p.relative_to(ROOT))[:-4] for p in ROOT.glob("*/*.sql"))
@@ -23,7 +23,7 @@ def test_there_are_statements() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_prepares_on_a_migrated_database(desk: Desk, name: str) -> None:
+def test_a_statement_prepares_on_a_migrated_database(db: StoreClient, name: str) -> None:
     names: list[str] = []
 
     def number(match: re.Match[str]) -> str:
@@ -32,8 +32,8 @@ def test_a_statement_prepares_on_a_migrated_database(desk: Desk, name: str) -> N
         return f"${names.index(match[1]) + 1}"
 
     text = PARAMETER.sub(number, sql(name)).replace("%%", "%")
-    desk.do(f"prepare checked as {text}")
-    desk.do("deallocate checked")
+    db.do(f"prepare checked as {text}")
+    db.do("deallocate checked")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,10 +43,10 @@ def test_a_statement_starts_with_what_it_guarantees(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_names_the_schema_of_every_table(desk: Desk, name: str) -> None:
+def test_a_statement_names_the_schema_of_every_table(db: StoreClient, name: str) -> None:
     tables = {
         row[0]
-        for row in desk.rows(
+        for row in db.rows(
             "select relname from pg_class where relnamespace = 'laneway'::regnamespace"
             " and relkind in ('r', 'v')"
         )
@@ -56,8 +56,8 @@ def test_a_statement_names_the_schema_of_every_table(desk: Desk, name: str) -> N
     assert not tables & set(bare)
 
 
-def checked_values(desk: Desk, table: str, column: str) -> set[str]:
-    definition = desk.one(
+def checked_values(db: StoreClient, table: str, column: str) -> set[str]:
+    definition = db.one(
         "select pg_get_constraintdef(oid) from pg_constraint"
         " where conrelid = %s::regclass and conname = %s",
         f"laneway.{table}",
@@ -66,25 +66,25 @@ def checked_values(desk: Desk, table: str, column: str) -> set[str]:
     return set(re.findall(r"'([^']*)'", definition))
 
 
-def test_the_statuses_an_outcome_may_have_are_the_terminal_ones(desk: Desk) -> None:
-    assert checked_values(desk, "outcome", "status") == {status.value for status in TERMINAL}
+def test_the_statuses_an_outcome_may_have_are_the_terminal_ones(db: StoreClient) -> None:
+    assert checked_values(db, "outcome", "status") == {status.value for status in TERMINAL}
 
 
-def test_a_retried_job_fits_among_its_attempts(desk: Desk) -> None:
+def test_a_retried_job_fits_among_its_attempts(db: StoreClient) -> None:
     retried = {status.value for status in TERMINAL} - {Status.COMPLETED.value}
-    assert checked_values(desk, "attempts", "outcome") >= retried
+    assert checked_values(db, "attempts", "outcome") >= retried
 
 
-def test_the_view_knows_the_statuses_this_schema_can_hold_and_no_others(desk: Desk) -> None:
-    definition = desk.one("select pg_get_viewdef('laneway.jobs_view'::regclass)")
+def test_the_view_knows_the_statuses_this_schema_can_hold_and_no_others(db: StoreClient) -> None:
+    definition = db.one("select pg_get_viewdef('laneway.jobs_view'::regclass)")
     shown = set(re.findall(r"THEN '([a-z_]+)'::text", definition))
     assert shown == {status.value for status in Status} - {s.value for s in TERMINAL}
-    assert shown | checked_values(desk, "outcome", "status") <= {s.value for s in Status}
+    assert shown | checked_values(db, "outcome", "status") <= {s.value for s in Status}
 
 
-def test_hot_functions_fix_their_plans(desk: Desk) -> None:
+def test_hot_functions_fix_their_plans(db: StoreClient) -> None:
     settings = dict(
-        desk.rows(
+        db.rows(
             "select proname, proconfig from pg_proc where pronamespace = 'laneway'::regnamespace"
         )
     )

@@ -13,304 +13,304 @@ from laneway.domain.lane import Lane
 from laneway.store import call_limits, lanes
 from laneway.store.leases import ClaimAnswer
 from tests.store.approvals import publish
-from tests.store.desk import Desk
 from tests.store.test_limits import sit_at
+from tests.support.store_client import StoreClient
 
 LANES = {"low": "background", "high": "urgent"}
 
 
 @pytest.fixture(autouse=True)
-def lanes_of_types(desk: Desk) -> None:
+def lanes_of_types(db: StoreClient) -> None:
     """Two lanes, each with one type, and both types under one limit of 1."""
-    limit_to(desk, 1)
+    limit_to(db, 1)
     for lane, job_type in LANES.items():
-        desk.run(lanes.create(Lane(lane, job_types=(job_type,), max_slots=None), "tests"))
-        publish(desk, job_type, limits=("narrow",))
+        db.run(lanes.create(Lane(lane, job_types=(job_type,), max_slots=None), "tests"))
+        publish(db, job_type, limits=("narrow",))
 
 
-def limit_to(desk: Desk, most: int) -> None:
-    desk.do(
+def limit_to(db: StoreClient, most: int) -> None:
+    db.do(
         "insert into laneway.limits (name, max_concurrent) values ('narrow', %s)"
         " on conflict (name) do update set max_concurrent = excluded.max_concurrent",
         most,
     )
 
 
-def claim(desk: Desk, lane: str, room: int = 100) -> ClaimAnswer:
-    return desk.claim(room, [LANES[lane]], lane=lane)
+def claim(db: StoreClient, lane: str, room: int = 100) -> ClaimAnswer:
+    return db.claim(room, [LANES[lane]], lane=lane)
 
 
-def start(desk: Desk, lane: str, room: int = 100) -> list[Claim]:
-    return [one.claim for one in claim(desk, lane, room).assignments]
+def start(db: StoreClient, lane: str, room: int = 100) -> list[Claim]:
+    return [one.claim for one in claim(db, lane, room).assignments]
 
 
-def wait_long(desk: Desk) -> None:
+def wait_long(db: StoreClient) -> None:
     """Everybody who waits has done so for a second."""
-    desk.do(
+    db.do(
         "update laneway.limit_turns set since = since - interval '1 s',"
         " lane_since = lane_since - interval '1 s'"
     )
 
 
 @pytest.mark.parametrize("slots", [1, None])
-def test_higher_priority_in_another_lane_goes_first(desk: Desk, slots: int | None) -> None:
-    desk.do("update laneway.worker_lanes set max_slots = %s where name <> 'default'", slots)
+def test_higher_priority_in_another_lane_goes_first(db: StoreClient, slots: int | None) -> None:
+    db.do("update laneway.worker_lanes set max_slots = %s where name <> 'default'", slots)
     for _ in range(5):
-        desk.submit("background")
-    (running,) = start(desk, "low")
-    urgent = [desk.submit("urgent", priority=10) for _ in range(3)]
-    assert start(desk, "high") == []
+        db.submit("background")
+    (running,) = start(db, "low")
+    urgent = [db.submit("urgent", priority=10) for _ in range(3)]
+    assert start(db, "high") == []
     for seq in urgent:
-        desk.settle(running, "finish")
-        answer = claim(desk, "low")
+        db.settle(running, "finish")
+        answer = claim(db, "low")
         assert (answer.state, answer.limited, answer.wait_s) == ("limited", True, 0.05)
-        (running,) = start(desk, "high")
+        (running,) = start(db, "high")
         assert running.seq == seq
-        assert start(desk, "high") == []
-    desk.settle(running, "finish")
+        assert start(db, "high") == []
+    db.settle(running, "finish")
     # No more of those: the lane says so itself, and the others go on.
-    assert start(desk, "high") == []
-    assert len(start(desk, "low")) == 1
-    assert desk.limits_agree()
+    assert start(db, "high") == []
+    assert len(start(db, "low")) == 1
+    assert db.limits_agree()
 
 
-def test_lanes_of_equal_priority_alternate(desk: Desk) -> None:
+def test_lanes_of_equal_priority_alternate(db: StoreClient) -> None:
     for _ in range(6):
-        desk.submit("background")
-        desk.submit("urgent")
+        db.submit("background")
+        db.submit("urgent")
     served = []
-    (running,) = start(desk, "low")
+    (running,) = start(db, "low")
     for _ in range(10):
         for lane in LANES:
-            assert start(desk, lane) == []
-        desk.settle(running, "finish")
-        wait_long(desk)
-        found = {lane: start(desk, lane) for lane in LANES}
+            assert start(db, lane) == []
+        db.settle(running, "finish")
+        wait_long(db)
+        found = {lane: start(db, lane) for lane in LANES}
         ((lane, (running,)),) = ((lane, got) for lane, got in found.items() if got)
         served.append(lane)
     assert Counter(served) == {"low": 5, "high": 5}
     assert served == served[:2] * 5
 
 
-def test_lane_with_more_slots_gets_more_of_each_round(desk: Desk) -> None:
-    limit_to(desk, 3)
-    desk.do("update laneway.worker_lanes set max_slots = 1 where name = 'low'")
+def test_lane_with_more_slots_gets_more_of_each_round(db: StoreClient) -> None:
+    limit_to(db, 3)
+    db.do("update laneway.worker_lanes set max_slots = 1 where name = 'low'")
     for _ in range(40):
-        desk.submit("background")
-        desk.submit("urgent")
+        db.submit("background")
+        db.submit("urgent")
     served: Counter[str] = Counter()
-    running = start(desk, "high") + start(desk, "low")
+    running = start(db, "high") + start(db, "low")
     for _ in range(24):
         for lane in LANES:
-            running += start(desk, lane)
-        desk.settle(running.pop(0), "finish")
-        wait_long(desk)
+            running += start(db, lane)
+        db.settle(running.pop(0), "finish")
+        wait_long(db)
         for lane in ("low", "high"):
-            got = start(desk, lane)
+            got = start(db, lane)
             served[lane] += len(got)
             running += got
     assert served["high"] > 2 * served["low"] > 0
 
 
-def test_waiter_that_does_not_come_is_passed_over(desk: Desk, other: Desk) -> None:
-    desk.submit("background")
-    desk.submit("background")
-    (running,) = start(desk, "low")
-    desk.submit("urgent", priority=10)
+def test_waiter_that_does_not_come_is_passed_over(db: StoreClient, other: StoreClient) -> None:
+    db.submit("background")
+    db.submit("background")
+    (running,) = start(db, "low")
+    db.submit("urgent", priority=10)
     assert start(other, "high") == []
-    desk.settle(running, "finish")
-    assert start(desk, "low") == []
-    assert desk.one("select called_at is not null from laneway.limit_turns where lane = 'high'")
-    desk.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
-    (running,) = start(desk, "low")
+    db.settle(running, "finish")
+    assert start(db, "low") == []
+    assert db.one("select called_at is not null from laneway.limit_turns where lane = 'high'")
+    db.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
+    (running,) = start(db, "low")
     # Once it asks again, it is first again.
     assert start(other, "high") == []
-    desk.submit("background")
-    desk.settle(running, "finish")
-    assert start(desk, "low") == []
+    db.submit("background")
+    db.settle(running, "finish")
+    assert start(db, "low") == []
     assert len(start(other, "high")) == 1
 
 
-def test_dead_waiters_are_passed_over_together(desk: Desk, other: Desk) -> None:
-    desk.submit("background")
-    desk.submit("background")
-    (running,) = start(desk, "low")
-    desk.submit("urgent", priority=10)
+def test_dead_waiters_are_passed_over_together(db: StoreClient, other: StoreClient) -> None:
+    db.submit("background")
+    db.submit("background")
+    (running,) = start(db, "low")
+    db.submit("urgent", priority=10)
     dead = 12
     for _ in range(dead):
         other.worker = uuid4()
         assert start(other, "high") == []
-    desk.settle(running, "finish")
+    db.settle(running, "finish")
     asked = 0
-    while not start(desk, "low"):
+    while not start(db, "low"):
         asked += 1
         assert asked < 4, "each of them was waited for"
-        desk.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
-    assert desk.one("select count(*) from laneway.limit_waiters where lane = 'high'") == dead
+        db.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
+    assert db.one("select count(*) from laneway.limit_waiters where lane = 'high'") == dead
 
 
-def test_only_the_first_is_called_where_all_come(desk: Desk, other: Desk) -> None:
-    desk.submit("background")
-    desk.submit("background")
-    (running,) = start(desk, "low")
-    desk.submit("urgent", priority=10)
+def test_only_the_first_is_called_where_all_come(db: StoreClient, other: StoreClient) -> None:
+    db.submit("background")
+    db.submit("background")
+    (running,) = start(db, "low")
+    db.submit("urgent", priority=10)
     for _ in range(5):
         other.worker = uuid4()
         assert start(other, "high") == []
-    desk.settle(running, "finish")
-    assert start(desk, "low") == []
+    db.settle(running, "finish")
+    assert start(db, "low") == []
     called = "select count(*) from laneway.limit_turns where called_at is not null"
-    assert desk.one(called) == 1
+    assert db.one(called) == 1
 
 
-def test_release_calls_the_worker_whose_turn_it_is(desk: Desk, other: Desk) -> None:
-    desk.submit("background")
-    (running,) = start(desk, "low")
-    desk.submit("urgent")
+def test_release_calls_the_worker_whose_turn_it_is(db: StoreClient, other: StoreClient) -> None:
+    db.submit("background")
+    (running,) = start(db, "low")
+    db.submit("urgent")
     assert start(other, "high") == []
     other.do("listen laneway")
-    desk.settle(running, "finish")
+    db.settle(running, "finish")
     heard = [each.payload for each in other.conn.notifies(timeout=60, stop_after=1)]
     assert heard == [f"turn {other.worker}"]
 
 
-def test_lane_without_a_free_slot_holds_nobody_up(desk: Desk) -> None:
-    limit_to(desk, 2)
-    desk.do("update laneway.worker_lanes set max_slots = 1 where name = 'high'")
+def test_lane_without_a_free_slot_holds_nobody_up(db: StoreClient) -> None:
+    limit_to(db, 2)
+    db.do("update laneway.worker_lanes set max_slots = 1 where name = 'high'")
     for _ in range(3):
-        desk.submit("urgent", priority=10)
-        desk.submit("background")
-    assert len(start(desk, "high")) == 1
-    (running,) = start(desk, "low")
+        db.submit("urgent", priority=10)
+        db.submit("background")
+    assert len(start(db, "high")) == 1
+    (running,) = start(db, "low")
     for _ in range(2):
-        assert start(desk, "high") == []
-        desk.settle(running, "finish")
-        (running,) = start(desk, "low")
+        assert start(db, "high") == []
+        db.settle(running, "finish")
+        (running,) = start(db, "low")
 
 
-def test_uncontended_limit_writes_no_row_per_claim(desk: Desk) -> None:
+def test_uncontended_limit_writes_no_row_per_claim(db: StoreClient) -> None:
     for _ in range(5):
-        desk.submit("background")
-    (running,) = start(desk, "low")
+        db.submit("background")
+    (running,) = start(db, "low")
     version = "select xmin::text, ctid::text from laneway.limit_turns where waits"
-    kept = desk.rows(version)
+    kept = db.rows(version)
     for _ in range(3):
-        desk.settle(running, "finish")
-        (running,) = start(desk, "low")
-        assert desk.rows(version) == kept
-    desk.settle(running, "finish")
-    (running,) = start(desk, "low")
-    assert start(desk, "low") == []
-    assert desk.rows(version) == []
+        db.settle(running, "finish")
+        (running,) = start(db, "low")
+        assert db.rows(version) == kept
+    db.settle(running, "finish")
+    (running,) = start(db, "low")
+    assert start(db, "low") == []
+    assert db.rows(version) == []
 
 
 def test_waiter_of_another_host_is_not_called(
-    desk: Desk, other: Desk, another: Callable[[], Desk]
+    db: StoreClient, other: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     dead = another()
-    desk.do("update laneway.limits set scope = 'host' where name = 'narrow'")
-    for one, host in ((desk, "here"), (other, "there"), (dead, "here")):
+    db.do("update laneway.limits set scope = 'host' where name = 'narrow'")
+    for one, host in ((db, "here"), (other, "there"), (dead, "here")):
         sit_at(one, host)
     for _ in range(4):
-        desk.submit("background")
-        desk.submit("urgent", priority=10)
-    (running,) = start(desk, "low")
+        db.submit("background")
+        db.submit("urgent", priority=10)
+    (running,) = start(db, "low")
     # There the limit is full and stays so: that one is first in line, and of no use here.
     assert len(start(other, "high")) == 1
     assert start(other, "high") == start(dead, "high") == []
-    desk.settle(running, "finish")
-    assert start(desk, "low") == []
+    db.settle(running, "finish")
+    assert start(db, "low") == []
     called = "select worker_id from laneway.limit_turns where called_at is not null"
-    assert desk.one(called) == dead.worker
-    desk.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
-    assert len(start(desk, "low")) == 1
+    assert db.one(called) == dead.worker
+    db.do("update laneway.limit_turns set called_at = called_at - interval '1 s'")
+    assert len(start(db, "low")) == 1
 
 
-def test_who_leaves_the_line_waits_for_nobody(desk: Desk, other: Desk) -> None:
-    desk.submit("background")
-    (running,) = start(desk, "low")
+def test_who_leaves_the_line_waits_for_nobody(db: StoreClient, other: StoreClient) -> None:
+    db.submit("background")
+    (running,) = start(db, "low")
     other.begin()
     other.do("update laneway.limit_turns set used = 1")
-    assert claim(desk, "low").state == "ok"
+    assert claim(db, "low").state == "ok"
     other.commit()
-    assert start(desk, "low") == desk.rows("select 1 from laneway.limit_turns where waits") == []
-    desk.settle(running, "finish")
+    assert start(db, "low") == db.rows("select 1 from laneway.limit_turns where waits") == []
+    db.settle(running, "finish")
 
 
-def test_call_of_many_workers_fits_into_a_message(desk: Desk) -> None:
+def test_call_of_many_workers_fits_into_a_message(db: StoreClient) -> None:
     many = [uuid4() for _ in range(1000)]
-    assert desk.do("select laneway.call_workers(%s, %s)", many, desk.worker) == 1
+    assert db.do("select laneway.call_workers(%s, %s)", many, db.worker) == 1
 
 
 # -- calls -----------------------------------------------------------------------------------
 
 
-def asks(desk: Desk, claim: Claim) -> str:
-    return desk.run(call_limits.acquire(claim, {"narrow": 1})).answer
+def asks(db: StoreClient, claim: Claim) -> str:
+    return db.run(call_limits.acquire(claim, {"narrow": 1})).answer
 
 
 @pytest.fixture
-def callers(desk: Desk, other: Desk) -> Callable[..., Claim]:
+def callers(db: StoreClient, other: StoreClient) -> Callable[..., Claim]:
     """Jobs that call under a limit of 1, of two workers."""
-    limit_to(desk, 1)
+    limit_to(db, 1)
 
-    def caller(of: Desk, **more: object) -> Claim:
+    def caller(of: StoreClient, **more: object) -> Claim:
         return of.running("calls", **more)
 
     return caller
 
 
 def test_calls_of_two_processes_alternate(
-    desk: Desk, other: Desk, callers: Callable[..., Claim]
+    db: StoreClient, other: StoreClient, callers: Callable[..., Claim]
 ) -> None:
-    first, *many = [callers(desk) for _ in range(4)]
+    first, *many = [callers(db) for _ in range(4)]
     late = callers(other)
-    assert asks(desk, first) == "granted"
-    assert asks(desk, many[0]) == "full"
+    assert asks(db, first) == "granted"
+    assert asks(db, many[0]) == "full"
     assert asks(other, late) == "full"
-    desk.run(call_limits.release(first, {"narrow": 0}))
-    wait_long(desk)
-    assert asks(desk, many[0]) == "granted"
-    assert asks(desk, many[1]) == "full"
-    desk.run(call_limits.release(many[0], {"narrow": 0}))
-    wait_long(desk)
+    db.run(call_limits.release(first, {"narrow": 0}))
+    wait_long(db)
+    assert asks(db, many[0]) == "granted"
+    assert asks(db, many[1]) == "full"
+    db.run(call_limits.release(many[0], {"narrow": 0}))
+    wait_long(db)
     # The second process has waited longer than the next of the first one.
-    assert desk.run(call_limits.acquire(many[1], {"narrow": 1})) == ("full", 0.05)
+    assert db.run(call_limits.acquire(many[1], {"narrow": 1})) == ("full", 0.05)
     assert asks(other, late) == "granted"
 
 
 def test_call_of_a_job_with_higher_priority_goes_first(
-    desk: Desk, other: Desk, callers: Callable[..., Claim]
+    db: StoreClient, other: StoreClient, callers: Callable[..., Claim]
 ) -> None:
-    first, second = callers(desk), callers(desk)
+    first, second = callers(db), callers(db)
     late = callers(other, priority=10)
-    assert asks(desk, first) == "granted"
-    assert asks(desk, second) == "full"
+    assert asks(db, first) == "granted"
+    assert asks(db, second) == "full"
     assert asks(other, late) == "full"
-    desk.run(call_limits.release(first, {"narrow": 0}))
-    assert asks(desk, second) == "full"
+    db.run(call_limits.release(first, {"narrow": 0}))
+    assert asks(db, second) == "full"
     assert asks(other, late) == "granted"
 
 
 def test_call_inside_of_a_limit_waits_for_no_turn(
-    desk: Desk, other: Desk, callers: Callable[..., Claim]
+    db: StoreClient, other: StoreClient, callers: Callable[..., Claim]
 ) -> None:
-    limit_to(desk, 2)
-    first, second = callers(desk), callers(desk)
+    limit_to(db, 2)
+    first, second = callers(db), callers(db)
     late = callers(other, priority=10)
-    assert desk.run(call_limits.acquire(first, {"narrow": 1})).answer == "granted"
-    assert desk.run(call_limits.acquire(second, {"narrow": 1})).answer == "granted"
+    assert db.run(call_limits.acquire(first, {"narrow": 1})).answer == "granted"
+    assert db.run(call_limits.acquire(second, {"narrow": 1})).answer == "granted"
     assert asks(other, late) == "full"
-    desk.run(call_limits.release(second, {"narrow": 0}))
-    assert desk.run(call_limits.acquire(first, {"narrow": 2}, {"narrow": 1})).answer == "granted"
+    db.run(call_limits.release(second, {"narrow": 0}))
+    assert db.run(call_limits.acquire(first, {"narrow": 2}, {"narrow": 1})).answer == "granted"
 
 
 def test_granted_call_leaves_the_line(
-    desk: Desk, other: Desk, callers: Callable[..., Claim]
+    db: StoreClient, other: StoreClient, callers: Callable[..., Claim]
 ) -> None:
-    first, second = callers(desk), callers(other)
-    assert asks(desk, first) == "granted"
+    first, second = callers(db), callers(other)
+    assert asks(db, first) == "granted"
     assert asks(other, second) == "full"
-    desk.run(call_limits.release(first, {"narrow": 0}))
+    db.run(call_limits.release(first, {"narrow": 0}))
     assert asks(other, second) == "granted"
-    assert desk.rows("select 1 from laneway.limit_turns where waits") == []
+    assert db.rows("select 1 from laneway.limit_turns where waits") == []

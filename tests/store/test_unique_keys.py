@@ -9,117 +9,117 @@ import pytest
 from laneway.domain.job import NewJob, new_job_id
 from laneway.store import jobs
 from laneway.store.jobs import SubmitResult
-from tests.store.desk import Desk, error
+from tests.support.store_client import StoreClient, error
 
 
-def submit(desk: Desk, key: str = "k", **more: object) -> SubmitResult:
+def submit(db: StoreClient, key: str = "k", **more: object) -> SubmitResult:
     job = NewJob(id=new_job_id(), unique_key=key, **{"job_type": "t", **more})  # type: ignore[arg-type]
-    return desk.run(jobs.submit(job))
+    return db.run(jobs.submit(job))
 
 
-def test_a_second_submit_answers_the_first_job_and_stores_nothing(desk: Desk) -> None:
-    first = submit(desk)
-    again = submit(desk)
+def test_a_second_submit_answers_the_first_job_and_stores_nothing(db: StoreClient) -> None:
+    first = submit(db)
+    again = submit(db)
     assert (first.duplicate, again) == (False, SubmitResult(first.id, "approved", True))
-    desk.claimed()
-    assert submit(desk) == SubmitResult(first.id, "running", True)
-    assert desk.one("select count(*) from laneway.jobs") == 1
+    db.claimed()
+    assert submit(db) == SubmitResult(first.id, "running", True)
+    assert db.one("select count(*) from laneway.jobs") == 1
 
 
-def test_workspace_job_type_and_key_each_set_jobs_apart(desk: Desk) -> None:
+def test_workspace_job_type_and_key_each_set_jobs_apart(db: StoreClient) -> None:
     answers = [
-        submit(desk),
-        submit(desk, "other"),
-        submit(desk, job_type="u"),
-        submit(desk, workspace="w"),
+        submit(db),
+        submit(db, "other"),
+        submit(db, job_type="u"),
+        submit(db, workspace="w"),
     ]
     assert not any(a.duplicate for a in answers)
 
 
 def test_a_second_submit_waits_for_the_first_and_is_its_duplicate_after_commit(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
     other.begin()
     first = submit(other)
-    waiting = desk.later(lambda: submit(desk))
-    other.await_blocked(desk)
+    waiting = db.later(lambda: submit(db))
+    other.await_blocked(db)
     other.commit()
     assert waiting.result(20) == SubmitResult(first.id, "approved", True)
 
 
 def test_a_second_submit_becomes_the_owner_when_the_first_is_rolled_back(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
     other.begin()
     first = submit(other)
-    waiting = desk.later(lambda: submit(desk))
-    other.await_blocked(desk)
+    waiting = db.later(lambda: submit(db))
+    other.await_blocked(db)
     other.rollback()
     second = waiting.result(20)
     assert second.duplicate is False
     assert second.id != first.id
-    assert desk.rows("select id from laneway.jobs") == [(second.id,)]
+    assert db.rows("select id from laneway.jobs") == [(second.id,)]
 
 
 def test_a_submit_that_meets_the_end_of_the_holder_waits_and_becomes_the_owner(
-    desk: Desk, other: Desk
+    db: StoreClient, other: StoreClient
 ) -> None:
-    claim = desk.running(unique_key="k")
+    claim = db.running(unique_key="k")
     other.begin()
     other.settle(claim, "finish")
-    waiting = desk.later(lambda: submit(desk))
-    other.await_blocked(desk)
+    waiting = db.later(lambda: submit(db))
+    other.await_blocked(db)
     other.commit()
     assert waiting.result(20).duplicate is False
 
 
 @pytest.mark.parametrize("end", ["finish", "giveup", "cancel", "lost", "queued", "delayed"])
-def test_every_end_frees_the_key(desk: Desk, end: str) -> None:
+def test_every_end_frees_the_key(db: StoreClient, end: str) -> None:
     if end in ("queued", "delayed"):
-        seq = desk.submit(unique_key="k", delay=60 if end == "delayed" else None)
-        desk.cancel(seq)
+        seq = db.submit(unique_key="k", delay=60 if end == "delayed" else None)
+        db.cancel(seq)
     else:
-        claim = desk.running(unique_key="k", max_retries=0)
-        desk.settle(claim, end, error=error())
-    assert desk.one("select count(*) from laneway.job_keys") == 0
-    assert submit(desk).duplicate is False
+        claim = db.running(unique_key="k", max_retries=0)
+        db.settle(claim, end, error=error())
+    assert db.one("select count(*) from laneway.job_keys") == 0
+    assert submit(db).duplicate is False
 
 
 @pytest.mark.parametrize("kind", ["release", "snooze", "fail", "stalled"])
-def test_a_job_that_waits_again_keeps_its_key(desk: Desk, kind: str) -> None:
-    claim = desk.running(unique_key="k")
-    desk.settle(claim, kind, error=error(), delay_s=30)
-    assert submit(desk) == SubmitResult(claim.job_id, "approved", True)
+def test_a_job_that_waits_again_keeps_its_key(db: StoreClient, kind: str) -> None:
+    claim = db.running(unique_key="k")
+    db.settle(claim, kind, error=error(), delay_s=30)
+    assert submit(db) == SubmitResult(claim.job_id, "approved", True)
 
 
-def test_the_end_of_an_old_holder_leaves_the_key_of_the_new_one(desk: Desk) -> None:
-    old = desk.submit(unique_key="k")
-    desk.cancel(old)
-    new = desk.submit(unique_key="k")
-    desk.run(jobs.delete(desk.id_of(old)))
-    assert desk.one("select seq from laneway.job_keys") == new
+def test_the_end_of_an_old_holder_leaves_the_key_of_the_new_one(db: StoreClient) -> None:
+    old = db.submit(unique_key="k")
+    db.cancel(old)
+    new = db.submit(unique_key="k")
+    db.run(jobs.delete(db.id_of(old)))
+    assert db.one("select seq from laneway.job_keys") == new
 
 
-def test_keys_taken_in_bulk_go_to_the_first_of_equal_ones(desk: Desk) -> None:
+def test_keys_taken_in_bulk_go_to_the_first_of_equal_ones(db: StoreClient) -> None:
     new = [
         NewJob(id=new_job_id(), job_type="t", unique_key=key) for key in ("b", "a", "b", "c", "a")
     ]
-    held = desk.submit(unique_key="c")
+    held = db.submit(unique_key="c")
     seqs = [1001, 1002, 1003, 1004, 1005]
-    assert desk.run(jobs.reserve_keys(new, seqs)) == set(seqs[:2])
-    assert desk.rows("select unique_key, seq from laneway.job_keys order by 1") == [
+    assert db.run(jobs.reserve_keys(new, seqs)) == set(seqs[:2])
+    assert db.rows("select unique_key, seq from laneway.job_keys order by 1") == [
         ("a", seqs[1]),
         ("b", seqs[0]),
         ("c", held),
     ]
 
 
-def test_a_key_held_by_nothing_is_told_not_waited_for(desk: Desk) -> None:
-    desk.do("insert into laneway.job_keys values ('default', 't', 'k', 10000000)")
+def test_a_key_held_by_nothing_is_told_not_waited_for(db: StoreClient) -> None:
+    db.do("insert into laneway.job_keys values ('default', 't', 'k', 10000000)")
     with pytest.raises(Exception, match="held by a job that is not there"):
-        submit(desk)
+        submit(db)
 
 
-def test_the_id_of_a_submit_is_the_callers(desk: Desk) -> None:
+def test_the_id_of_a_submit_is_the_callers(db: StoreClient) -> None:
     job_id = UUID(int=7)
-    assert desk.run(jobs.submit(NewJob(id=job_id, job_type="t"))).id == job_id
+    assert db.run(jobs.submit(NewJob(id=job_id, job_type="t"))).id == job_id

@@ -1,4 +1,4 @@
-"""A test's seat at the database: the store's statements as verbs, and the tables as they are."""
+"""A client of the database for tests: the store's statements as methods, and direct queries."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 Conn = psycopg.Connection[tuple[Any, ...]]
 PLACES = ("ready", "delayed", "key_waiters", "awaiting", "lease", "outcome")
 PATIENCE = 60.0
-# A row as a version without the check of a trigger may have stored it.
+# Stores a row without triggers, as an older version without the check may have done.
 PAST_CHECKS = "set session_replication_role = replica; {}; reset session_replication_role"
 BLOCKED = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
 
 
-class Desk:
-    """One connection and one worker identity."""
+class StoreClient:
+    """One connection and one worker id."""
 
     def __init__(
         self, dsn: str, *, prepare_threshold: int | None = 5, conn: Conn | None = None
@@ -63,7 +63,7 @@ class Desk:
     def pid(self) -> int:
         return self.conn.info.backend_pid
 
-    # -- looking ------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     def run(self, statement: Statement[T]) -> T:
         return run_sync(self.conn, statement)
@@ -80,7 +80,7 @@ class Desk:
         return self.conn.execute(query.encode(), params or None).rowcount
 
     def places(self, seq: int) -> list[str]:
-        """The tables that hold the job: exactly one for every job there is."""
+        """The state tables with a row of the job: exactly one for every job."""
         return [
             t for t in PLACES if self.one(f"select count(*) from laneway.{t} where seq = %s", seq)
         ]
@@ -92,7 +92,7 @@ class Desk:
         return dict(zip((c.name for c in cursor.description), row, strict=True))
 
     def slots_agree(self) -> bool:
-        """Whether the counters are the leases."""
+        """Whether the slot counters match the leases."""
         return bool(
             self.one(
                 "select not exists (select lane, worker_id, count(*)::integer from laneway.lease"
@@ -103,7 +103,7 @@ class Desk:
         )
 
     def limits_agree(self) -> bool:
-        """Whether the counters of limits are what leases hold, and jobs that ended apart."""
+        """Whether the limit counters match the leases and self-finished jobs."""
         return not self.rows(
             "select 1 from (select m as limit_name, l.worker_id, count(*) as n"
             "   from (select worker_id, limits from laneway.lease"
@@ -114,8 +114,7 @@ class Desk:
         )
 
     def keys_agree(self) -> bool:
-        """Whether keys are held by who runs with them, and of those that wait for a free one the
-        first of each type is ready to take it."""
+        """Whether running jobs hold their keys, and the first waiter of each free key is ready."""
         return not self.rows(
             "select 1 from laneway.lease l left join laneway.key_holders h"
             "    on h.workspace = l.workspace and h.concurrency_key = l.concurrency_key"
@@ -132,10 +131,10 @@ class Desk:
             "   and not exists (select from laneway.self_finished f where f.seq = h.seq)"
         )
 
-    # -- verbs --------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def submit(self, job_type: str = "t", *, payload: object = None, **more: Any) -> int:
-        """A new job; its number."""
+        """Submits a job; returns its sequence number."""
         job = NewJob(id=new_job_id(), job_type=job_type, payload=json.dumps(payload or {}), **more)
         answer = self.run(jobs.submit(job))
         return self.seq_of(answer.id)
@@ -176,7 +175,7 @@ class Desk:
         return [a.claim for a in self.claim(room, types, **more).assignments]
 
     def running(self, job_type: str = "t", **more: Any) -> Claim:
-        """A new job that this worker runs."""
+        """Submits and claims a job."""
         seq = self.submit(job_type, **more)
         (claim,) = self.claimed(
             1, [job_type], lane=self.one("select laneway.lane_of(%s)", job_type)
@@ -185,7 +184,7 @@ class Desk:
         return claim
 
     def make_due(self) -> None:
-        """Lets all delayed jobs be due now."""
+        """Makes all delayed jobs due now."""
         self.do(
             "with due as (delete from laneway.delayed returning *)"
             " insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed)"
@@ -193,13 +192,13 @@ class Desk:
         )
 
     def settle(self, claim: Claim, kind: str, **more: Any) -> WriteResult | None:
-        """The answer, None for a finish plainly accepted."""
+        """The result for this job; None for a plainly accepted finish."""
         answers = [a for a in self.settled(claim, kind, **more) if a.seq == claim.seq]
         assert len(answers) <= 1
         return answers[0] if answers else None
 
     def settled(self, claim: Claim, kind: str, **more: Any) -> list[WriteResult]:
-        """All that a settle answers, also about jobs and types that may go on now."""
+        """All results of a settle, also about promoted jobs and freed types."""
         return self.run(leases.settle([Verdict(claim, kind, **more)]))
 
     def heartbeat(self, claims: Sequence[Claim]) -> list[WriteResult]:
@@ -222,7 +221,7 @@ class Desk:
     def retry(self, seq: int) -> jobs.FoundState:
         return self.run(jobs.retry(self.id_of(seq)))
 
-    # -- races made on purpose ----------------------------------------------------------------
+    # -- concurrency ----------------------------------------------------------------
 
     def begin(self) -> None:
         self.conn.execute("begin")
@@ -234,20 +233,20 @@ class Desk:
         self.conn.execute("rollback")
 
     def later(self, call: Callable[[], T]) -> Future[T]:
-        """Runs in a thread what is going to wait for a lock on this desk's connection."""
+        """Runs a call in a thread that will wait for a lock on this connection."""
         return self._thread.submit(call)
 
-    def await_blocked(self, other: Desk) -> None:
-        """Returns once the other desk's statement waits for a lock."""
+    def await_blocked(self, other: StoreClient) -> None:
+        """Returns once the other client's statement waits for a lock."""
         pid, deadline = other.pid, time.monotonic() + PATIENCE
-        # A connection of its own: inside a transaction pg_stat_activity stands still.
+        # A separate connection: inside a transaction pg_stat_activity does not change.
         with psycopg.connect(self.dsn, autocommit=True) as watch:
             while watch.execute(BLOCKED, [pid]).fetchone() != (True,):
-                assert time.monotonic() < deadline, "nobody waits"
+                assert time.monotonic() < deadline, "no statement waits"
 
 
 def whole(job_type: str, group: int = 1) -> list[Range]:
-    """The ranges that hold every row of a job type."""
+    """The ranges that cover every row of a job type."""
     return [
         Range(job_type, group, fresh, leases.MIN_RANK, 0, leases.MAX_RANK)
         for fresh in (False, True)
