@@ -25,7 +25,7 @@ def test_lanes_are_listed_created_set_drained_resumed_and_moved(run: Run, scene:
     changed = run("lanes", "set", "video", "--max-slots", 3, "--lease-seconds", 60)
     assert changed.stderr == "lane video: max_slots null → 3, lease_seconds 30 → 60\n"
     again = run("lanes", "set", "video", "--max-slots", 3)
-    assert (again.exit_code, again.stderr) == (0, "lane video: is so already\n")
+    assert (again.exit_code, again.stderr) == (0, "lane video: unchanged\n")
     assert run("lanes", "drain", "video").exit_code == 0
     assert run("lanes", "move", "ingestion", "video").exit_code == 0
     listed = {
@@ -62,15 +62,20 @@ def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], co
     assert len(refused.stderr) > 10
 
 
-def test_a_lane_that_was_set_is_said_to_be_whatever_becomes_of_its_history(
+def test_setting_a_lane_is_one_operation(
     run: Run, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What changed comes with the answer; the history is not asked."""
+
     async def lost(*given: object, **more: object) -> None:
         raise DatabaseUnavailable("gone")
 
     monkeypatch.setattr(DatabaseBackend, "history", lost)
+    monkeypatch.setattr(DatabaseBackend, "page", lost)
     done = run("lanes", "set", "system", "--max-slots", 3)
-    assert (done.exit_code, done.stderr) == (0, "lane system: set max_slots\n")
+    assert (done.exit_code, done.stderr) == (0, "lane system: max_slots 1 → 3\n")
+    again = run("lanes", "set", "system", "--max-slots", 3)
+    assert (again.exit_code, again.stderr) == (0, "lane system: unchanged\n")
 
 
 @pytest.mark.parametrize(

@@ -302,9 +302,9 @@ async def test_a_lane_shows_that_it_is_frozen_and_by_whom(db: Database) -> None:
     assert {name: each.frozen_by for name, each in seen.items() if each.frozen_by} == {
         "system": "ann"
     }
-    told = seen["system"].to_dict()
-    assert (told["frozen"], told["frozen_by"], told["enabled"]) == (True, "ann", False)
-    assert seen["maintenance"].to_dict()["frozen"] is False
+    system = seen["system"]
+    assert (system.frozen, system.frozen_by, system.lane.enabled) == (True, "ann", False)
+    assert not seen["maintenance"].frozen
 
 
 async def test_a_text_is_no_list_of_lanes(db: Database) -> None:

@@ -22,7 +22,12 @@ async def test_inspect_tells_slots_depth_and_oldest_wait(db: Database, scene: Sc
     scene.submit("polarity")
     scene.submit("greet", delay=60.0)
     seen = await status_of(db, "interactive")
-    assert (seen.slots_used, seen.utilization, seen.depth, seen.is_capped) == (1, 0.5, 2, False)
+    assert (seen.slots_used, seen.utilization, seen.depth, seen.depth_is_capped) == (
+        1,
+        0.5,
+        2,
+        False,
+    )
     assert seen.oldest_wait_s is not None
     assert 0 <= seen.oldest_wait_s < 60
     assert [each.job_type for each in seen.waiting] == ["ingestion", "polarity"]
@@ -39,17 +44,17 @@ async def test_a_depth_over_the_bound_is_told_as_capped(
     for _ in range(3):
         scene.submit()
     exact = await status_of(db, "default")
-    assert (exact.depth, exact.is_capped) == (3, False)
+    assert (exact.depth, exact.depth_is_capped) == (3, False)
     scene.submit()
     over = await status_of(db, "default")
-    assert (over.depth, over.is_capped) == (3, True)
+    assert (over.depth, over.depth_is_capped) == (3, True)
 
 
 def test_depths_of_several_types_add_up_to_capped() -> None:
     half = DEPTH_BOUND // 2 + 1
     loads = tuple(TypeLoad(name, half, False, 1.0) for name in "ab")
     both = LaneStatus(Lane("a"), 0, loads)
-    assert (both.depth, both.is_capped, both.oldest_wait_s) == (DEPTH_BOUND, True, 1.0)
+    assert (both.depth, both.depth_is_capped, both.oldest_wait_s) == (DEPTH_BOUND, True, 1.0)
 
 
 async def test_a_new_lane_takes_defaults_and_an_existing_one_is_never_overwritten(

@@ -59,8 +59,8 @@ SCHEMAS: dict[str, SchemaFields] = {
     "PreviewOut": fields_of(models.BulkPreview),
     "BulkRunOut": fields_of(models.BulkRun),
     "LaneOut": fields_of(Lane, own="named"),
-    "TypeLoadOut": fields_of(TypeLoad, renamed={"depth_is_capped": "is_capped"}),
-    "PriorityLoadOut": fields_of(PriorityLoad, renamed={"depth_is_capped": "is_capped"}),
+    "TypeLoadOut": fields_of(TypeLoad),
+    "PriorityLoadOut": fields_of(PriorityLoad),
     "GateOut": fields_of(Gate),
     "ActiveJobOut": fields_of(
         ActiveJob,

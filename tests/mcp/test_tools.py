@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from mcp import Client
 
-from laneway.api.models import jobs, lanes
+from laneway.api.models import jobs
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -244,7 +244,5 @@ def test_names_are_those_of_the_api() -> None:
         (outputs.AttemptResult, jobs.AttemptOut),
         (outputs.ProgressResult, jobs.ProgressOut),
         (outputs.ExplanationResult, jobs.ExplanationOut),
-        (outputs.LaneResult, lanes.LaneOut),
-        (outputs.LaneStatusResult, lanes.LaneStatusOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own

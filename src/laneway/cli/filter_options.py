@@ -154,11 +154,12 @@ async def note_unknown_lane(backend: Backend, lane: str | None) -> None:
     """Print a note when a filter names a lane that does not exist or is not visible."""
     from laneway.domain.missing import hint
     from laneway.errors import Forbidden
+    from laneway.operations.lanes import list_lanes
 
     if lane is None:
         return
     try:
-        known = {each.lane.name for each in await backend.lanes()}
+        known = {each.lane.name for each in await backend.items(list_lanes)}
     except Forbidden:
         return
     if lane not in known:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from laneway.cli import session
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines
+from laneway.domain.codec import to_json
+
+if TYPE_CHECKING:
+    from laneway.cli.session import Backend
+    from laneway.domain.change import Change
+    from laneway.domain.page import Page
+    from laneway.operations.operation import Operation
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name.")]
 AnyName = Annotated[str | None, typer.Argument(metavar="NAME", help="Only changes of this one.")]
@@ -24,7 +31,12 @@ To = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer, kind: str) -> None:
+def add_commands(
+    app: typer.Typer,
+    kind: str,
+    changes: Operation[[str], Page[Change]] | None = None,
+    roll_back: Operation[[str, int | None], Change | None] | None = None,
+) -> None:
     """Add `history` and `rollback` to a group of commands."""
 
     @app.command("history")
@@ -32,20 +44,34 @@ def add_commands(app: typer.Typer, kind: str) -> None:
         name: AnyName = None, limit: Limit = 50, before: Before = None, json: Json = False
     ) -> None:
         """Show who changed what, newest first."""
-        _show_history(kind, name, limit, before, json)
+        if name is None or changes is None:
+            found = session.run(lambda backend: _changes(backend, kind, name, limit, before))
+        else:
+            cursor = None if before is None else str(before)
+            found = session.run(lambda backend: backend.page(changes, limit, cursor, name)).items
+        _show_history(kind, name, found, limit, json)
 
     @app.command("rollback")
     def rollback_(name: Name, to: To = None, json: Json = False) -> None:
         """Undo the newest change, or restore an earlier state; this is itself a change."""
-        _roll_back(kind, name, to, json)
+        if roll_back is None:
+            change = session.run(lambda backend: backend.rollback(kind, name, to))
+        else:
+            change = session.call(roll_back, name, to)
+        _show_rollback(kind, name, change, json)
 
 
-def _show_history(kind: str, name: str | None, limit: int, before: int | None, json: bool) -> None:
+async def _changes(
+    backend: Backend, kind: str, name: str | None, limit: int, before: int | None
+) -> list[Change]:
     # The pause gate affects every lane, so its changes belong to their history.
     kinds = [kind, "gate"] if kind == "lane" and name is None else [kind]
-    found = session.run(lambda backend: backend.history(kinds, name, limit=limit, before=before))
+    return await backend.history(kinds, name, limit=limit, before=before)
+
+
+def _show_history(kind: str, name: str | None, found: list[Change], limit: int, json: bool) -> None:
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
         return
     if not found:
         note(f"no change of {f'the {kind} {name}' if name else f'a {kind}'} is kept")
@@ -57,12 +83,11 @@ def _show_history(kind: str, name: str | None, limit: int, before: int | None, j
         note(f"older changes: --before {found[-1].id}")
 
 
-def _roll_back(kind: str, name: str, to: int | None, json: bool) -> None:
+def _show_rollback(kind: str, name: str, change: Change | None, json: bool) -> None:
     from laneway.cli import tables
 
-    change = session.run(lambda backend: backend.rollback(kind, name, to))
     if json:
-        show_json({"change": change.to_dict() if change else None})
+        show_json({"change": to_json(change)})
     elif change is None:
         note(f"{kind} {name}: unchanged")
     else:

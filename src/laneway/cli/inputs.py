@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,12 +91,17 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-def slots(text: str) -> str:
-    if text != "unbounded" and not _is_whole(text):
-        raise typer.BadParameter(
-            f"{_quoted(text)}: write a whole number of at least 0, or `unbounded`"
-        )
-    return text
+def whole_or(word: str) -> Callable[[str], str]:
+    """Make a parser of whole numbers, or a word."""
+
+    def parse(text: str) -> str:
+        if text != word and not _is_whole(text):
+            raise typer.BadParameter(
+                f"{_quoted(text)}: write a whole number of at least 0, or `{word}`"
+            )
+        return text
+
+    return parse
 
 
 def whole_or_none(text: str) -> int | str:

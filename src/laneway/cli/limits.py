@@ -33,7 +33,11 @@ def set_(
     limit: Name,
     max_concurrent: Annotated[
         str | None,
-        typer.Option(metavar="N", parser=inputs.slots, help="Holders at once, or `unbounded`."),
+        typer.Option(
+            metavar="N",
+            parser=inputs.whole_or("unbounded"),
+            help="Holders at once, or `unbounded`.",
+        ),
     ] = None,
     rate: Annotated[
         Any,

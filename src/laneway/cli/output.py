@@ -6,9 +6,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from laneway.domain import codec
 from laneway.domain.text import visible as visible
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def show(rendered: RenderableType) -> None:
         line(text.rstrip())
 
 
-def show_json(value: Mapping[str, object] | object) -> None:
-    """Print a JSON value on one line."""
-    line(to_json(value))
+def show_json(value: object) -> None:
+    """Print a JSON value, or a value of the domain, on one line."""
+    line(to_json(codec.to_json(value)))
 
 
 def show_json_lines(values: Iterable[object]) -> None:

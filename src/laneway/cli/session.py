@@ -7,17 +7,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from laneway.cli.backends.database import DatabaseBackend
     from laneway.cli.backends.server import ServerBackend
     from laneway.config.settings import Settings
     from laneway.domain.actor import Actor
+    from laneway.domain.page import Page
     from laneway.http import AsyncClient
     from laneway.http.connection import Door
+    from laneway.operations.operation import Operation
     from laneway.store.database import Database
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 Backend: TypeAlias = "DatabaseBackend | ServerBackend"
 # The client's argument names, and the options of the command line.
@@ -161,6 +165,16 @@ def run(verb: Callable[[Backend], Awaitable[T]]) -> T:
             return await verb(backend)
 
     return asyncio.run(once())
+
+
+def call(operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Do one declared operation."""
+    return run(lambda backend: backend.call(operation, *args, **kwargs))
+
+
+def items(operation: Operation[P, Page[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
+    """Read a whole list."""
+    return run(lambda backend: backend.items(operation, *args, **kwargs))
 
 
 def run_on_database(verb: Callable[[Database], Awaitable[T]]) -> T:

@@ -33,7 +33,7 @@ def waiting(items: Iterable[PriorityLoad]) -> Table:
         table.add_row(
             str(each.priority),
             visible(each.job_type),
-            depth(each.depth, each.is_capped),
+            depth(each.depth, each.depth_is_capped),
             seconds(each.oldest_wait_s),
         )
     return table

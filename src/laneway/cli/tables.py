@@ -156,7 +156,7 @@ def lanes(items: Iterable[LaneStatus]) -> Table:
         table.add_row(
             lane.name,
             f"{each.slots_used}/{bound}",
-            depth(each.depth, each.is_capped),
+            depth(each.depth, each.depth_is_capped),
             seconds(each.oldest_wait_s),
             seconds(lane.poll_interval_ms / 1000),
             f"{lane.stale_timeout_minutes}m",

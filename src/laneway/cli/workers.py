@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, output, session, stats
+from laneway.cli import inputs, lanes, output, session, stats
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.cli.output import note, show, show_json, visible
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -34,13 +34,7 @@ def workers(ctx: typer.Context, json: Json = False) -> None:
 @app.command("lanes")
 def lanes_(json: Json = False) -> None:
     """List lanes with configuration, utilization, depth and oldest wait."""
-    found = session.run(lambda backend: backend.lanes())
-    if json:
-        show_json_lines(each.to_dict() for each in found)
-        return
-    from laneway.cli import tables
-
-    show(tables.lanes(found))
+    lanes.ls(json)
 
 
 app.command()(stats.types)

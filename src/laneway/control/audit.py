@@ -48,14 +48,20 @@ class AuditedChange:
         """What this deed has changed of a kind, as the triggers of the history saw it."""
         return await self.run(history.own_changes(kind))
 
-    async def compare(self, kind: str, name: str, asked: State) -> None:
-        """Takes before and after from the history; what was so already is both."""
-        made = await self.run(history.own_changes(kind, as_text=True))
+    async def compare(
+        self, kind: str, name: str, asked: State, *, as_text: bool = True
+    ) -> Change | None:
+        """Take before and after from the history, and return that change.
+
+        Where nothing changed, `asked` is both and None is returned.
+        """
+        made = await self.run(history.own_changes(kind, as_text=as_text))
         for change in reversed(made):
             if change.name == name:
                 self.before, self.after = change.before, change.after
-                return
+                return change
         self.before = self.after = asked
+        return None
 
 
 @asynccontextmanager

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 
 from laneway.control import notifications
 from laneway.control.audit import AuditedChange, audited
-from laneway.domain.change import KINDS, RESTORABLE, Change
+from laneway.domain.change import KINDS, LARGEST_ID, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
-from laneway.domain.verb_rules import check_page, check_words
+from laneway.domain.page import Page
+from laneway.domain.verb_rules import check_page, check_words, position
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import history as store
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway.control")
-
-_LARGEST_ID = 2**63 - 2
 
 
 async def history(
@@ -42,6 +41,17 @@ async def history(
     newest = store.NEWEST if before is None else _check_id(before, "before")
     wanted = check_lane_name(name) if name is not None else None
     return await db.run(store.listing(kinds, wanted, limit=limit, before=newest, as_text=as_text))
+
+
+async def page(
+    db: Database, kind: str, name: str, *, limit: int, cursor: str | None, as_text: bool = False
+) -> Page[Change]:
+    """One page of the changes of one object, newest first."""
+    before = position(cursor)
+    if before is not None:
+        before = min(before, LARGEST_ID)
+    found = await history(db, kind, name, limit=limit, before=before, as_text=as_text)
+    return Page(found, str(found[-1].id) if len(found) == limit else None)
 
 
 async def rollback(
@@ -104,6 +114,6 @@ def _check_kind(kind: str, known: tuple[str, ...]) -> None:
 
 
 def _check_id(value: int, field: str) -> int:
-    if type(value) is not int or not 0 <= value <= _LARGEST_ID:
+    if type(value) is not int or not 0 <= value <= LARGEST_ID:
         raise InvalidInput(field, "must be the id of a change, as the history shows it")
     return value

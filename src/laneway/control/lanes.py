@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, cast
 
 from laneway.control import notifications
@@ -13,12 +12,13 @@ from laneway.domain.change import Change
 from laneway.domain.lane import (
     DEFAULT_LANE,
     Lane,
+    TunedLane,
     check_job_type,
     check_lane_name,
     validate_lane_change,
 )
 from laneway.domain.missing import missing
-from laneway.domain.overview import DEPTH_BOUND, Gate, LaneStatus, TypeLoad
+from laneway.domain.overview import DEPTH_BOUND, Gate, LaneDetail, LaneStatus, TypeLoad
 from laneway.domain.verb_rules import check_words
 from laneway.errors import InvalidInput, Refused
 from laneway.store import freeze
@@ -48,14 +48,16 @@ async def inspect(db: Database) -> list[LaneStatus]:
     ]
 
 
-async def get(db: Database, name: str) -> LaneStatus:
+async def get(db: Database, name: str) -> LaneDetail:
     """One lane with its utilization, and what waits in it by priority."""
     check_lane_name(name)
     found = next((each for each in await inspect(db) if each.lane.name == name), None)
     if found is None:
         raise missing("lane", name)
     waiting = await db.run(store.measure_lane(name, DEPTH_BOUND))
-    return replace(found, by_priority=tuple(waiting))
+    return LaneDetail(
+        found.lane, found.slots_used, found.waiting, found.frozen_by, by_priority=tuple(waiting)
+    )
 
 
 def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneStatus:
@@ -85,8 +87,13 @@ async def create(db: Database, settings: Mapping[str, object], *, by: str) -> La
     return await _read(db, lane.name)
 
 
-async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Lane:
-    """Changes what `change` names; in force at every worker's next claim."""
+async def tune(
+    db: Database, name: str, change: Mapping[str, object], *, by: str, as_text: bool = False
+) -> TunedLane:
+    """Change what `change` names; in force at every worker's next claim.
+
+    With `as_text`, large states of the change that is returned are `StoredJson`.
+    """
     check_words(by, None)
     checked = validate_lane_change(change)
     if not checked:
@@ -96,10 +103,10 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
         lane = await deed.run(store.tune(name, checked, by))
         if lane is None:
             raise missing("lane", name)
-        await deed.compare("lane", name, checked)
+        made = await deed.compare("lane", name, checked, as_text=as_text)
     log.info("lane %s: %s, by %s", name, checked, by)
     await _wake(db, lane)
-    return lane
+    return TunedLane.after(made, lane)
 
 
 def _tuned(change: Mapping[str, object]) -> str:
@@ -109,12 +116,12 @@ def _tuned(change: Mapping[str, object]) -> str:
     return "lane.tuned"
 
 
-async def drain(db: Database, name: str, *, by: str) -> Lane:
+async def drain(db: Database, name: str, *, by: str) -> TunedLane:
     """Nothing new is claimed in the lane; what runs finishes."""
     return await tune(db, name, {"enabled": False}, by=by)
 
 
-async def resume(db: Database, name: str, *, by: str) -> Lane:
+async def resume(db: Database, name: str, *, by: str) -> TunedLane:
     """The lane's jobs are claimed again."""
     return await tune(db, name, {"enabled": True}, by=by)
 

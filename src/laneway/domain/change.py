@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
-# What has a history, and what can be put back; the pause gate has verbs of its own for that.
-KINDS: Final = ("lane", "limit", "schedule", "gate")
+from laneway.domain.annotations import Doc
+
+Kind = Literal["lane", "limit", "schedule", "gate"]
+# What has a history, and what can be put back; the pause gate has separate verbs for that.
+KINDS: Final = get_args(Kind)
 RESTORABLE: Final = ("lane", "limit", "schedule")
+LARGEST_ID: Final = 2**63 - 2
 
 
 def differences(
@@ -23,15 +27,17 @@ def differences(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of the history. `before` is None for a creation, `after` for a deletion."""
+    """A change of one object: when, by whom, from what to what."""
+
+    computed: ClassVar = ("verb",)
 
     id: int
     at: datetime
     by: str
-    kind: str
+    kind: Kind
     name: str
-    before: Mapping[str, object] | None
-    after: Mapping[str, object] | None
+    before: Annotated[Mapping[str, object] | None, Doc("null: it was created")]
+    after: Annotated[Mapping[str, object] | None, Doc("null: it was deleted")]
 
     @property
     def verb(self) -> Literal["created", "changed", "deleted"]:
@@ -46,15 +52,3 @@ class Change:
         if self.before is None or self.after is None:
             return {}
         return differences(self.before, self.after)
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": self.id,
-            "at": self.at.isoformat(),
-            "by": self.by,
-            "kind": self.kind,
-            "name": self.name,
-            "verb": self.verb,
-            "before": self.before,
-            "after": self.after,
-        }

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any, get_type_hints
 
+from annotated_types import Interval
+
+from laneway.domain.annotations import CheckedBy, find_mark, non_null, unwrap
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput
 
@@ -43,6 +47,26 @@ def validate_settings(
         if field not in checked:
             raise InvalidInput(field, f"is required for a new {of}")
     return checked
+
+
+def checks_of(settings: type) -> dict[str, Check]:
+    """A check for each key of a TypedDict, made from the marks of its type."""
+    hints = get_type_hints(settings, include_extras=True)
+    return {name: check_of(hint) for name, hint in hints.items()}
+
+
+def check_of(hint: Any) -> Check:
+    """The check of one type."""
+    kind, _ = unwrap(hint)
+    if (own := find_mark(hint, CheckedBy)) is not None:
+        return lambda field, value: own.check(value, field)
+    if kind is bool:
+        return check_flag
+    bounds = find_mark(hint, Interval)
+    if bounds is None:
+        raise TypeError(f"{hint} names neither a range nor a check")
+    whole = check_whole(bounds.ge, bounds.le)
+    return whole if non_null(kind) is None else optional(whole)
 
 
 def check_flag(field: str, value: object) -> bool:

@@ -31,24 +31,33 @@ def omits_large_values() -> bool:
 
 def write_json(value: Any) -> bytes:
     """JSON of a value. PostgreSQL stores numbers that Python reads as infinite."""
-    if isinstance(value, dict) and StoredJson in map(type, value.values()):
-        return b"{%b}" % b",".join(_member(*each) for each in value.items())
     try:
         return _encode(value)
     except ValueError:
-        return _encode(_finite(value))
+        return _encode_members(_finite(value))
+    except TypeError:
+        return _encode_members(value)
+
+
+def _encode_members(value: Any) -> bytes:
+    """JSON of a value that may hold stored JSON, member by member."""
+    if isinstance(value, StoredJson):
+        return _stored(value)
+    if not isinstance(value, dict):
+        return _encode(value)
+    members = (b"%b:%b" % (_encode(name), write_json(each)) for name, each in value.items())
+    return b"{%b}" % b",".join(members)
 
 
 def _encode(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _member(name: str, value: Any) -> bytes:
-    if isinstance(value, StoredJson) and _omits_large.get():
-        size = len(value.text)
-        value = {"left_out": f"{size} bytes of JSON: read it with GET /jobs/{{id}}"}
-    text = value.text if isinstance(value, StoredJson) else write_json(value)
-    return b"%b:%b" % (json.dumps(name).encode(), text)
+def _stored(value: StoredJson) -> bytes:
+    if not _omits_large.get():
+        return value.text
+    size = len(value.text)
+    return _encode({"left_out": f"{size} bytes of JSON: read it with GET /jobs/{{id}}"})
 
 
 def _finite(value: Any) -> Any:

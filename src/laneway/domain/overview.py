@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
 from uuid import UUID
 
-from laneway.domain.job import Progress
+from laneway.domain.annotations import INLINE, Doc
+from laneway.domain.codec import to_json
 from laneway.domain.lane import ANALYSIS_LANE, Lane
+
+if TYPE_CHECKING:
+    from laneway.domain.job import Progress
 
 # Depths are counted no further.
 DEPTH_BOUND: Final = 10_000
@@ -128,56 +132,49 @@ class Blocker(NamedTuple):
         return f"pid {self.pid} ({who}) has held locks that claims need for {self.age_s:.0f} s"
 
 
+DepthIsCapped = Annotated[bool, Doc("There are more than `depth`")]
+
+
 @dataclass(frozen=True, slots=True)
 class TypeLoad:
-    """Due jobs of one job type; when `is_capped`, there are more than `depth`."""
+    """Due jobs of one job type."""
 
     job_type: str
     depth: int
-    is_capped: bool
+    depth_is_capped: DepthIsCapped
     oldest_wait_s: float | None
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "job_type": self.job_type,
-            "depth": self.depth,
-            "depth_is_capped": self.is_capped,
-            "oldest_wait_s": self.oldest_wait_s,
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityLoad(TypeLoad):
-    """The same of one priority alone."""
+    """Due jobs of one job type and priority."""
 
     priority: int
-
-    def to_dict(self) -> dict[str, object]:
-        return {**TypeLoad.to_dict(self), "priority": self.priority}
 
 
 @dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """A lane, its slots in use, what waits in it, and who froze it if it is frozen.
+    """A lane, its slots in use and the jobs that wait in it."""
 
-    `by_priority`: what waits, told apart once more; None where nobody asked.
-    """
+    computed: ClassVar = ("frozen", "utilization", "depth", "depth_is_capped", "oldest_wait_s")
 
-    lane: Lane
+    lane: Annotated[Lane, INLINE]
     slots_used: int
     waiting: tuple[TypeLoad, ...] = ()
     frozen_by: str | None = None
-    by_priority: tuple[PriorityLoad, ...] | None = None
 
     @property
-    def depth(self) -> int:
+    def frozen(self) -> bool:
+        return self.frozen_by is not None
+
+    @property
+    def depth(self) -> Annotated[int, Doc("Due jobs")]:
         """Due jobs, counted no further than DEPTH_BOUND."""
         return min(DEPTH_BOUND, self._counted)
 
     @property
-    def is_capped(self) -> bool:
-        """Whether there are more than `depth`."""
-        return self._counted > DEPTH_BOUND or any(each.is_capped for each in self.waiting)
+    def depth_is_capped(self) -> DepthIsCapped:
+        return self._counted > DEPTH_BOUND or any(each.depth_is_capped for each in self.waiting)
 
     @property
     def _counted(self) -> int:
@@ -189,25 +186,17 @@ class LaneStatus:
         return max(waits, default=None)
 
     @property
-    def utilization(self) -> float | None:
-        """Slots used of those there are; None where there is no bound, or no slot."""
+    def utilization(
+        self,
+    ) -> Annotated[float | None, Doc("Slots used of those there are; null: no bound, no slot")]:
         return self.slots_used / self.lane.max_slots if self.lane.max_slots else None
 
-    def to_dict(self) -> dict[str, object]:
-        shown: dict[str, object] = {
-            **self.lane.to_dict(),
-            "frozen": self.frozen_by is not None,
-            "frozen_by": self.frozen_by,
-            "slots_used": self.slots_used,
-            "utilization": self.utilization,
-            "depth": self.depth,
-            "depth_is_capped": self.is_capped,
-            "oldest_wait_s": self.oldest_wait_s,
-            "waiting": [each.to_dict() for each in self.waiting],
-        }
-        if self.by_priority is not None:
-            shown["by_priority"] = [each.to_dict() for each in self.by_priority]
-        return shown
+
+@dataclass(frozen=True, slots=True)
+class LaneDetail(LaneStatus):
+    """A lane, its slots in use, and the jobs that wait in it also by priority."""
+
+    by_priority: Annotated[tuple[PriorityLoad, ...], Doc("The highest first; at most 1,000")] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +227,7 @@ class Overview:
             "paused_at": self.gate.paused_at.isoformat() if self.gate.paused_at else None,
             "paused_by": self.gate.paused_by,
             "leader": str(self.leader.id) if self.leader else None,
-            "lanes": [each.to_dict() for each in self.lanes],
+            "lanes": to_json(self.lanes),
             "active": [active_to_dict(each) for each in self.active],
             "workers": [worker_to_dict(each) for each in self.live],
             "silent": [worker_to_dict(each) for each in self.dead],
@@ -250,6 +239,9 @@ class Overview:
 
 def active_progress(job: ActiveJob) -> Progress | None:
     """How far an active job has come, if it said so."""
+    # Loads much that the help of commands does without.
+    from laneway.domain.job import Progress
+
     if (job.stage, job.done, job.total, job.message) == (None, None, None, None):
         return None
     return Progress.of(job.done, job.total, job.message, job.stage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -20,3 +21,12 @@ class Page(Generic[T]):
     items: list[T]
     next_cursor: str | None
     looked_back_to: datetime | None = None
+
+
+def page_by_name(
+    found: Iterable[T], name: Callable[[T], str], limit: int, cursor: str | None
+) -> Page[T]:
+    """A page of a list that is short enough to be read whole, in the order of its names."""
+    rest = sorted((one for one in found if cursor is None or name(one) > cursor), key=name)
+    items = rest[:limit]
+    return Page(items, name(items[-1]) if len(rest) > limit else None)

@@ -10,15 +10,11 @@ from pydantic import TypeAdapter, ValidationError
 from laneway.domain.access import NewToken, Token
 from laneway.domain.freeze import Freeze, HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job
-from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit, LimitStatus
 from laneway.domain.overview import (
     ActiveJob,
     Gate,
-    LaneStatus,
     OldSnapshot,
-    PriorityLoad,
-    TypeLoad,
     WorkerRow,
 )
 from laneway.domain.review import Review
@@ -86,21 +82,6 @@ def _row(kind: type[T], value: Any, **more: Any) -> T:
     """A NamedTuple, which accepts no further fields."""
     names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
     return read(kind, {name: value[name] for name in names if name in value} | more)
-
-
-def lane_status(value: Any) -> LaneStatus:
-    waiting = tuple(
-        read(TypeLoad, {**each, "is_capped": each["depth_is_capped"]}) for each in value["waiting"]
-    )
-    loads = value.get("by_priority")
-    by_priority = (
-        None
-        if loads is None
-        else tuple(read(PriorityLoad, {**x, "is_capped": x["depth_is_capped"]}) for x in loads)
-    )
-    return LaneStatus(
-        read(Lane, value), value["slots_used"], waiting, value["frozen_by"], by_priority
-    )
 
 
 def gate(value: Any) -> Gate:

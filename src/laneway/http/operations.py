@@ -1,12 +1,11 @@
-"""Calls about lanes, workers, the pause gate and limits."""
+"""Calls about workers, the pause gate, limits and the history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from laneway.domain.change import Change
 from laneway.domain.freeze import Freeze, Thawed
-from laneway.domain.lane import Lane, check_lane_name
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
 from laneway.domain.overview import Gate, LaneStatus, Overview
 from laneway.http import decode
@@ -20,40 +19,13 @@ from laneway.http.call import (
     once,
     without_none,
 )
+from laneway.http.declared import read
 
 _WORKERS = "/admin/workers"
-_LANES = f"{_WORKERS}/lanes"
 _LIMITS = "/admin/limits"
 
 
-# -- lanes ------------------------------------------------------------------------------------
-
-
-def list_lanes() -> Listing[LaneStatus]:
-    """The lanes in reach, each with its policy, its slots in use and what waits in it."""
-    return Listing(_LANES, decode.lane_status)
-
-
-def get_lane(name: str) -> Call[LaneStatus]:
-    """One lane with its policy, its slots in use and what waits in it by type and priority."""
-    return Call("GET", _lane(name), lambda answer: decode.lane_status(answer.body))
-
-
-def create_lane(name: str, settings: Mapping[str, object] | None = None) -> Call[Lane]:
-    """A new lane; what is not given takes a new lane's defaults."""
-    body = encoded({"name": name, **(settings or {})})
-    return once(Call("POST", _LANES, decode.body(Lane), (), body))
-
-
-def tune_lane(name: str, change: Mapping[str, object]) -> Call[Lane]:
-    """Changes what is named; `enabled` drains the lane and resumes it."""
-    return Call("PATCH", _lane(name), decode.body(Lane), (), encoded(change))
-
-
-def take_type(name: str, job_type: str) -> Call[Lane]:
-    """Moves a job type, with its waiting jobs, into the lane."""
-    body = encoded({"job_type": job_type})
-    return once(Call("POST", f"{_lane(name)}/take", decode.body(Lane), (), body))
+# -- changes ----------------------------------------------------------------------------------
 
 
 def list_changes(kinds: Sequence[str] = ()) -> Listing[Change]:
@@ -61,22 +33,9 @@ def list_changes(kinds: Sequence[str] = ()) -> Listing[Change]:
     return Listing("/admin/changes", change_of, [("kind", each) for each in listed(kinds, "kinds")])
 
 
-def list_lane_changes(name: str) -> Listing[Change]:
-    """Every change of the lane that is kept, newest first."""
-    return Listing(f"{_lane(name)}/history", change_of)
-
-
-def roll_back_lane(name: str, to: int | None = None) -> Call[Change | None]:
-    """Makes the lane what it was before its newest change, or right after the change `to`."""
-    return rolled_back(_lane(name), to)
-
-
-def _lane(name: str) -> str:
-    return f"{_LANES}/{in_path(check_lane_name(name))}"
-
-
 def change_of(value: object) -> Change:
-    return decode.read(Change, value)
+    found: Change = read(Change, value)
+    return found
 
 
 def rolled_back(path: str, to: int | None) -> Call[Change | None]:
@@ -103,7 +62,7 @@ def _overview(answer: CallResponse) -> Overview:
     oldest = told["oldest_transaction"]
     return Overview(
         decode.gate(told),
-        [decode.lane_status(each) for each in told["lanes"]],
+        [read(LaneStatus, each) for each in told["lanes"]],
         [decode.active(each) for each in told["active"]],
         [decode.worker(each) for each in (*told["workers"], *told.get("silent", ()))],
         None if oldest is None else decode.old_snapshot(oldest),

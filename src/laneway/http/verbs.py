@@ -9,10 +9,12 @@ from uuid import UUID
 
 from laneway.http import access, jobs, operations, schedules, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
+from laneway.http.declared import call_of, listing_of
 from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
+from laneway.operations import lanes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,14 +150,14 @@ class Verbs:
     events = StreamVerb(events)
     wait = FlowVerb(wait_for)
 
-    list_lanes = ListVerb(operations.list_lanes)
-    get_lane = ClientMethod(operations.get_lane)
-    create_lane = ClientMethod(operations.create_lane)
-    tune_lane = ClientMethod(operations.tune_lane)
-    take_type = ClientMethod(operations.take_type)
+    list_lanes = ListVerb(listing_of(lanes.list_lanes))
+    get_lane = ClientMethod(call_of(lanes.get_lane))
+    create_lane = ClientMethod(call_of(lanes.create_lane))
+    tune_lane = ClientMethod(call_of(lanes.tune_lane))
+    take_type = ClientMethod(call_of(lanes.take_type))
+    list_lane_changes = ListVerb(listing_of(lanes.list_lane_changes))
+    roll_back_lane = ClientMethod(call_of(lanes.roll_back_lane))
     list_changes = ListVerb(operations.list_changes)
-    list_lane_changes = ListVerb(operations.list_lane_changes)
-    roll_back_lane = ClientMethod(operations.roll_back_lane)
     read_status = ClientMethod(operations.read_status)
     drain_worker = ClientMethod(workers.drain_worker)
     resume_worker = ClientMethod(workers.resume_worker)

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 from laneway import __version__
 from laneway.errors import LanewayError, NotFound
 from laneway.http import AsyncClient
+from laneway.mcp.declared import tool_of
 from laneway.mcp.tools import TOOLS, Tools, briefly
 
 STATUS_URI: Final = "laneway://workers/status"
@@ -151,7 +152,12 @@ def _made() -> dict[str, Registered]:
             idempotent_hint=tool.idempotent,
             open_world_hint=False,
         )
-        made[name] = _Strict.from_function(getattr(verbs, name), annotations=annotations)
+        work = (
+            getattr(verbs, name)
+            if tool.operation is None
+            else tool_of(tool.operation, _client.get, tool.without)
+        )
+        made[name] = _Strict.from_function(work, annotations=annotations)
         made[name].parameters["additionalProperties"] = False
     return made
 

@@ -11,18 +11,16 @@ from pydantic import BaseModel, Field
 
 from laneway.domain.review import Review
 from laneway.domain.states import Status
-from laneway.errors import InvalidInput
 from laneway.http import AsyncClient
 from laneway.mcp.outputs import (
     ExplanationResult,
     JobDetailResult,
     JobPageOut,
     JobResult,
-    LaneResult,
-    LanesOut,
-    LaneStatusResult,
     StandingOut,
 )
+from laneway.operations import lanes
+from laneway.operations.operation import Operation
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -34,25 +32,36 @@ JobId = Annotated[UUID, Field(description="Of the job")]
 
 
 class Tool(NamedTuple):
-    """What is said of a tool beside its function: who may use it, and what it may do."""
+    """The permission of a tool, and what it may do; one without an operation has a method below."""
 
     permission: str
     writes: bool = False
     destructive: bool = False
     idempotent: bool = True
+    operation: Operation[Any, Any] | None = None
+    # Settings of the operation that assistants cannot give.
+    without: tuple[str, ...] = ()
+
+
+def declared(
+    operation: Operation[Any, Any], *, destructive: bool = False, without: tuple[str, ...] = ()
+) -> Tool:
+    """The tool of an operation."""
+    writes, idempotent = operation.method != "GET", operation.method != "POST"
+    return Tool(operation.permission, writes, destructive, idempotent, operation, without)
 
 
 TOOLS: Final[dict[str, Tool]] = {
     "list_jobs": Tool("jobs:read"),
     "get_job": Tool("jobs:read"),
     "explain_job": Tool("jobs:read"),
-    "list_lanes": Tool("workers:view"),
+    "list_lanes": declared(lanes.list_lanes),
     "submit_job": Tool("jobs:submit", writes=True, idempotent=False),
     "approve_job": Tool("jobs:approve", writes=True),
     "reject_job": Tool("jobs:approve", writes=True, destructive=True),
     "cancel_job": Tool("jobs:cancel", writes=True, destructive=True),
     "reprioritize_job": Tool("workers:manage", writes=True),
-    "tune_lane": Tool("workers:manage", writes=True, destructive=True),
+    "tune_lane": declared(lanes.tune_lane, destructive=True, without=("job_types",)),
 }
 
 
@@ -163,45 +172,6 @@ class Tools:
         """Gives a waiting job another place in its lane; a running or ended one is refused."""
         stands = await self._client().reprioritize_job(job_id, priority)
         return StandingOut.model_validate(stands, from_attributes=True)
-
-    async def list_lanes(self) -> LanesOut:
-        """Lists the lanes with their policy, the slots in use and what waits in each."""
-        found = self._client().list_lanes()
-        return LanesOut(items=[_shown(LaneStatusResult, each) async for each in found])
-
-    async def tune_lane(
-        self,
-        name: Annotated[str, Field(min_length=1, max_length=63)],
-        enabled: Annotated[
-            bool | None, Field(description="false drains the lane, true resumes it")
-        ] = None,
-        max_slots: Annotated[
-            int | None, Field(ge=0, le=10_000, description="Running jobs in the whole cluster")
-        ] = None,
-        unbounded: Annotated[bool, Field(description="No bound of slots; not with max_slots")] = (
-            False
-        ),
-        poll_interval_ms: Annotated[int | None, Field(ge=100, le=120_000)] = None,
-        stale_timeout_minutes: Annotated[int | None, Field(ge=1, le=1440)] = None,
-        lease_seconds: Annotated[int | None, Field(ge=2, le=3600)] = None,
-    ) -> LaneResult:
-        """Changes what is given of a lane, in force at every worker's next claim.
-
-        Drain a lane with enabled=false: nothing new is claimed, what runs finishes.
-        """
-        given: dict[str, Any] = {
-            "enabled": enabled,
-            "max_slots": max_slots,
-            "poll_interval_ms": poll_interval_ms,
-            "stale_timeout_minutes": stale_timeout_minutes,
-            "lease_seconds": lease_seconds,
-        }
-        change = {field: value for field, value in given.items() if value is not None}
-        if unbounded and max_slots is not None:
-            raise InvalidInput("unbounded", "goes without max_slots")
-        if unbounded:
-            change["max_slots"] = None
-        return _shown(LaneResult, await self._client().tune_lane(name, change))
 
 
 def briefly(review: Review) -> dict[str, Any]:

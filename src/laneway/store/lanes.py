@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from laneway.domain.approval import is_analysis
-from laneway.domain.lane import ANALYSIS_LANE, Lane
+from laneway.domain.lane import ANALYSIS_LANE, Lane, LaneSettings
 from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
 from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.leases import Range
@@ -93,35 +93,19 @@ def find_horizon() -> Statement[int]:
     return Statement("lanes/find_horizon", lambda rows: int(rows[0][0]))
 
 
+_COLUMNS: Final = tuple(LaneSettings.__annotations__)
+
+
 def create(lane: Lane, by: str) -> Statement[bool | None]:
     """Creates a lane unless the name is taken."""
-    return Statement(
-        "lanes/create_lane",
-        scalar,
-        {
-            "name": lane.name,
-            "job_types": list(lane.job_types),
-            "max_slots": lane.max_slots,
-            "poll_interval_ms": lane.poll_interval_ms,
-            "stale_timeout_minutes": lane.stale_timeout_minutes,
-            "lease_seconds": lane.lease_seconds,
-            "enabled": lane.enabled,
-            "by": by,
-        },
-    )
+    settings = {column: getattr(lane, column) for column in _COLUMNS}
+    given = {**settings, "job_types": list(lane.job_types)}
+    return Statement("lanes/create_lane", scalar, {"name": lane.name, **given, "by": by})
 
 
 def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | None]:
     """Changes the columns in `change` (already validated); None for an unknown lane."""
-    columns = (
-        "job_types",
-        "max_slots",
-        "poll_interval_ms",
-        "stale_timeout_minutes",
-        "lease_seconds",
-        "enabled",
-    )
-    params: dict[str, Any] = {column: change.get(column) for column in columns}
+    params: dict[str, Any] = {column: change.get(column) for column in _COLUMNS}
     if params["job_types"] is not None:
         params["job_types"] = list(params["job_types"])
     return Statement(

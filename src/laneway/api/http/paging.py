@@ -10,11 +10,12 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from laneway.domain.change import LARGEST_ID
+from laneway.domain.page import page_by_name
 from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
-LARGEST_ID: Final = 2**63 - 2
 # Of one request, shown and made.
 MOST_ERRORS: Final = 20
 
@@ -55,10 +56,9 @@ class PageOut(BaseModel, Generic[T]):
 def by_name(
     found: Iterable[T], name: Callable[[T], str], limit: int, cursor: str | None
 ) -> tuple[list[T], str | None]:
-    """A page of a list that is short enough to be read whole, in the order of its names."""
-    rest = sorted((one for one in found if cursor is None or name(one) > cursor), key=name)
-    items = rest[:limit]
-    return items, name(items[-1]) if len(rest) > limit else None
+    """The items of a page by name, and the cursor of the next."""
+    made = page_by_name(found, name, limit, cursor)
+    return made.items, made.next_cursor
 
 
 def id_of(cursor: str | None) -> int | None:

@@ -9,7 +9,6 @@ from uuid import UUID
 from pydantic import BaseModel, Field, StringConstraints
 
 from laneway.api.http.paging import RequestBody
-from laneway.api.models.lanes import JobType, LaneName
 from laneway.domain.access import (
     LONGEST_LIFE_S,
     MOST_JOB_TYPES,
@@ -19,6 +18,7 @@ from laneway.domain.access import (
 )
 from laneway.domain.bounds import BoundsChange, Usual
 from laneway.domain.job import PRIORITY_RANGE
+from laneway.domain.lane import JobType, LaneName
 
 Permission = Literal[
     "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",

@@ -15,8 +15,8 @@ from pydantic import (
 )
 
 from laneway.api.http.paging import UNCHANGED, RequestBody
-from laneway.api.models.lanes import JobType, LaneName
 from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE
+from laneway.domain.lane import JobType, LaneName
 from laneway.domain.payload import JsonText
 from laneway.domain.schedule import CATCH_UP_RANGE, CHECK_NAME_BYTES
 

@@ -10,13 +10,15 @@ from pydantic import BaseModel, Field
 
 from laneway.api.http.paging import RequestBody
 from laneway.api.models.jobs import ProgressOut
-from laneway.api.models.lanes import LaneName, LaneStatusOut
 from laneway.domain.job import PRIORITY_RANGE, Job
-from laneway.domain.overview import Transport, WorkerState
+from laneway.domain.lane import LaneName
+from laneway.domain.overview import LaneStatus, Transport, WorkerState
 from laneway.domain.states import Status
+from laneway.operations.models import output_model
 
 LONGEST_DEADLINE_S = 10.0
 
+LaneStatusOut = output_model(LaneStatus)
 Lanes = Annotated[list[LaneName], Field(max_length=1000, fail_fast=True)]
 
 
@@ -168,7 +170,7 @@ class StatusOut(GateOut):
     """Everything an operator looks at first."""
 
     leader: UUID | None = Field(description="The worker that leads")
-    lanes: list[LaneStatusOut]
+    lanes: list[LaneStatusOut]  # type: ignore[valid-type]
     active: list[ActiveJobOut] = Field(description="At most 1,000, longest first within a lane")
     workers: list[WorkerOut] = Field(description="Those that live")
     silent: list[WorkerOut] = Field(

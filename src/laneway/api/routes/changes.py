@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
@@ -12,32 +11,26 @@ from pydantic import BaseModel, Field
 from laneway.api.http.auth import Caller
 from laneway.api.http.idempotency import IdempotencyGuard
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.paging import LARGEST_ID, Cursor, Limit, PageOut, RequestBody, id_of
+from laneway.api.http.paging import Cursor, Limit, RequestBody, id_of
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.models.declared import page_model
 from laneway.control import history
+from laneway.domain.change import LARGEST_ID, Change, Kind
+from laneway.domain.codec import to_json
 from laneway.domain.json_writer import write_json
+from laneway.operations.models import output_model
 from laneway.store.database import Database
 
 router = APIRouter(tags=["workers"])
 
-Kind = Literal["lane", "limit", "schedule", "gate"]
 Manager = Annotated[Caller, Depends(everywhere("workers:manage"))]
 _KINDS: Final[list[Kind]] = ["lane", "limit", "gate"]
 
 
-class ChangeOut(BaseModel):
-    """Who changed an object, from what to what."""
-
-    id: int
-    at: datetime
-    by: str
-    kind: Kind
-    name: str
-    verb: Literal["created", "changed", "deleted"]
-    before: dict[str, Any] | None = Field(description="null: it was created")
-    after: dict[str, Any] | None = Field(description="null: it was deleted")
+ChangeOut = output_model(Change)
+ChangePage = page_model(Change)
 
 
 class RollbackRequest(RequestBody):
@@ -55,14 +48,14 @@ class RollbackRequest(RequestBody):
 class RollbackOut(BaseModel):
     """What a rollback did."""
 
-    change: ChangeOut | None = Field(description="null: it was so already")
+    change: ChangeOut | None = Field(description="null: unchanged")  # type: ignore[valid-type]
 
 
 @router.get(
     "/admin/changes",
     operation_id="list_changes",
     dependencies=EXPENSIVE,
-    response_model=PageOut[ChangeOut],
+    response_model=ChangePage,
     responses=answers(),
 )
 async def list_changes(
@@ -89,7 +82,7 @@ async def page_of(
         before = id_of(after)
         found = await history.history(db, kind, name, limit=count, before=before, as_text=True)
         following = str(found[-1].id) if len(found) == count else None
-        return RowBatch([each.to_dict() for each in found], following)
+        return RowBatch(to_json(found), following)
 
     return await page(read, limit, cursor)
 
@@ -110,7 +103,7 @@ async def roll_back(
             change = await history.rollback(one, kind, name, to=to, by=by, as_text=True)
             if check is not None:
                 await check(one)
-        told = write_json(None if change is None else change.to_dict())
+        told = write_json(to_json(change))
         return Response(b'{"change":%b}' % told, media_type="application/json")
 
     return await once.answer(act)

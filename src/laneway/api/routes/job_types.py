@@ -12,8 +12,8 @@ from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit, PageOut
 from laneway.api.http.problems import answers
-from laneway.api.models.lanes import LaneName
 from laneway.control import job_types
+from laneway.domain.lane import LaneName
 
 router = APIRouter(tags=["workers"])
 

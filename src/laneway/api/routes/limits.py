@@ -14,7 +14,7 @@ from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, PageOut, RequestBody, by_name
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.routes.changes import ChangeOut, RollbackOut, RollbackRequest, page_of, roll_back
+from laneway.api.routes.changes import ChangePage, RollbackOut, RollbackRequest, page_of, roll_back
 from laneway.control import limits as verbs
 
 router = APIRouter(prefix="/admin/limits", tags=["limits"])
@@ -107,7 +107,7 @@ async def delete_limit(who: Manager, name: str) -> None:
     "/{name}/history",
     operation_id="list_limit_changes",
     dependencies=EXPENSIVE,
-    response_model=PageOut[ChangeOut],
+    response_model=ChangePage,
     responses=answers(),
 )
 async def list_limit_changes(

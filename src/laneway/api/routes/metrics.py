@@ -78,7 +78,10 @@ def told(cluster: ClusterState) -> Figures:
     return [
         (metrics.PAUSED, {(): cluster.is_paused}),
         (metrics.DEPTH, {(n,): sum(x.depth for x in of) for n, of in lanes.items()}),
-        (metrics.DEPTH_CAPPED, {(n,): any(x.is_capped for x in of) for n, of in lanes.items()}),
+        (
+            metrics.DEPTH_CAPPED,
+            {(n,): any(x.depth_is_capped for x in of) for n, of in lanes.items()},
+        ),
         (
             metrics.OLDEST_WAIT,
             {(n,): max(x.oldest_wait_s or 0.0 for x in of) for n, of in lanes.items()},

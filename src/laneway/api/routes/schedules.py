@@ -25,7 +25,7 @@ from laneway.api.models.schedules import (
     ScheduleOut,
     SlotOut,
 )
-from laneway.api.routes.changes import ChangeOut, RollbackOut, RollbackRequest, page_of, roll_back
+from laneway.api.routes.changes import ChangePage, RollbackOut, RollbackRequest, page_of, roll_back
 from laneway.control import schedules as verbs
 from laneway.domain.bounds import Bounds, check_priority_bound
 from laneway.domain.schedule import Schedule
@@ -174,7 +174,7 @@ async def list_slots(
     "/{name}/history",
     operation_id="list_schedule_changes",
     dependencies=EXPENSIVE,
-    response_model=PageOut[ChangeOut],
+    response_model=ChangePage,
     responses=answers(),
 )
 async def list_schedule_changes(

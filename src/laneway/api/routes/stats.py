@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field
 from laneway.api.http.lane_scope import LaneCaller, over_lanes
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.models.lanes import JobType, LaneName
 from laneway.control import stats
+from laneway.domain.lane import JobType, LaneName
 from laneway.domain.verb_rules import LONGEST_PAGE
 
 router = APIRouter(tags=["workers"])

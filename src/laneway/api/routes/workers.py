@@ -31,6 +31,7 @@ from laneway.control import freeze as freezing
 from laneway.control import jobs, lanes, workers
 from laneway.control.freeze import Hold
 from laneway.domain.bounds import check_priority_bound
+from laneway.domain.codec import to_json
 from laneway.domain.job import Job
 from laneway.domain.overview import active_to_dict, worker_to_dict
 from laneway.errors import LanewayError, Refused
@@ -64,7 +65,7 @@ async def read_status(caller: Viewer) -> Any:
     return {
         **seen.gate._asdict(),
         "leader": seen.leader.id if seen.leader else None,
-        "lanes": [each.to_dict() for each in seen.lanes if caller.reaches(each.lane.name)],
+        "lanes": [to_json(each) for each in seen.lanes if caller.reaches(each.lane.name)],
         "active": [active_to_dict(each) for each in seen.active if caller.reaches(each.lane)],
         "workers": [worker_to_dict(each) for each in served if each.is_live],
         "silent": [worker_to_dict(each) for each in served if each.state == "dead"],

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from laneway.cli.backends.operations import OperationBackend, P, R, T
 from laneway.cli.paging import PAGE, every
 from laneway.control import (
     access,
@@ -25,6 +26,7 @@ from laneway.control import (
     stats,
     workers,
 )
+from laneway.control.operators import Operator, PageRequest, perform, read_page
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.actor import Actor
 from laneway.domain.audit import AuditEntry, AuditFilter
@@ -37,22 +39,38 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
 from laneway.domain.job_type import PublishedType, Publisher
-from laneway.domain.lane import Lane, check_lane_name
+from laneway.domain.lane import check_lane_name
 from laneway.domain.limit import LimitStatus, Tuned
-from laneway.domain.overview import LaneStatus, Overview, WorkerRow
+from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot
 from laneway.domain.stats import Failures
+from laneway.operations.operation import Operation
 from laneway.store.database import Database
 
 
-class DatabaseBackend:
+class DatabaseBackend(OperationBackend):
     """Does what is asked as `by`."""
 
     def __init__(self, db: Database, by: Actor) -> None:
         self._db = db
         self._by = by
+        self._operator = Operator(db, by)
+
+    async def call(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await perform(operation, self._operator, *args, **kwargs)
+
+    async def page(
+        self,
+        operation: Operation[P, Page[T]],
+        limit: int,
+        cursor: str | None,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Page[T]:
+        asked = PageRequest(limit, cursor)
+        return await read_page(operation, self._operator, asked, *args, **kwargs)
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -129,21 +147,6 @@ class DatabaseBackend:
         return bulk.run(self._db, order, by=self._by, upto=upto)
 
     # -- lanes and workers --------------------------------------------------------------------
-
-    async def lanes(self) -> list[LaneStatus]:
-        return await lanes.inspect(self._db)
-
-    async def lane(self, name: str) -> LaneStatus:
-        return await lanes.get(self._db, name)
-
-    async def create_lane(self, name: str, settings: Mapping[str, object]) -> Lane:
-        return await lanes.create(self._db, {"name": name, **settings}, by=self._by)
-
-    async def tune_lane(self, name: str, change: Mapping[str, object]) -> Lane:
-        return await lanes.tune(self._db, name, change, by=self._by)
-
-    async def move_type(self, job_type: str, name: str) -> Lane:
-        return await lanes.move_type(self._db, job_type, name, by=self._by)
 
     async def pause(self) -> None:
         await lanes.pause(self._db, by=self._by)

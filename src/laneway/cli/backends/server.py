@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from laneway.cli.backends.operations import OperationBackend, P, R, T
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bounds import BoundsChange
@@ -23,9 +24,8 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.job_type import PublishedType, Publisher
-from laneway.domain.lane import Lane, validate_lane_change
 from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
-from laneway.domain.overview import LaneStatus, Overview, WorkerRow
+from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot, validate_schedule_change
@@ -34,6 +34,9 @@ from laneway.domain.stats import Failures
 from laneway.domain.verb_rules import check_page, position
 from laneway.errors import Forbidden, InvalidInput, LanewayError, NotFound, Refused, ServerError
 from laneway.http import AsyncClient
+from laneway.http.declared import call_of, listing_of
+from laneway.operations.lanes import list_lanes
+from laneway.operations.operation import Operation
 
 # As long as the server lets one request wait.
 _FREEZE_S: Final = 10.0
@@ -41,11 +44,27 @@ _FIRST_LOOK_S: Final = 0.05
 _LONGEST_LOOK_S: Final = 1.0
 
 
-class ServerBackend:
+class ServerBackend(OperationBackend):
     """Acts as the owner of the client's token."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
+
+    async def call(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._client.perform(call_of(operation)(*args, **kwargs))
+
+    async def page(
+        self,
+        operation: Operation[P, Page[T]],
+        limit: int,
+        cursor: str | None,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Page[T]:
+        check_page(limit)
+        return await self._client.perform(
+            listing_of(operation)(*args, **kwargs).page(limit, cursor)
+        )
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -163,24 +182,6 @@ class ServerBackend:
 
     # -- lanes and workers --------------------------------------------------------------------
 
-    async def lanes(self) -> list[LaneStatus]:
-        return [each async for each in self._client.list_lanes()]
-
-    async def lane(self, name: str) -> LaneStatus:
-        return await self._client.get_lane(name)
-
-    async def create_lane(self, name: str, settings: Mapping[str, object]) -> Lane:
-        Lane.of({"name": name, **settings})
-        return await self._client.create_lane(name, settings)
-
-    async def tune_lane(self, name: str, change: Mapping[str, object]) -> Lane:
-        if not validate_lane_change(change):
-            raise InvalidInput("lane", "nothing to change was given")
-        return await self._client.tune_lane(name, change)
-
-    async def move_type(self, job_type: str, name: str) -> Lane:
-        return await self._client.take_type(name, job_type)
-
     async def pause(self) -> None:
         await self._client.pause_claims()
 
@@ -216,7 +217,7 @@ class ServerBackend:
         """The lanes that this freeze would freeze: what another one holds is not ours to thaw."""
         return [
             each.lane.name
-            for each in await self.lanes()
+            for each in await self.items(list_lanes)
             if (names is None or each.lane.name in names)
             and (each.lane.enabled or (names is not None and each.frozen_by is None))
         ]
@@ -306,7 +307,6 @@ class ServerBackend:
             found = self._client.list_changes(kinds)
         else:
             found = {
-                "lane": self._client.list_lane_changes,
                 "limit": self._client.list_limit_changes,
                 "schedule": self._client.list_schedule_changes,
             }[kinds[0]](name)
@@ -314,7 +314,6 @@ class ServerBackend:
 
     async def rollback(self, kind: str, name: str, to: int | None) -> Change | None:
         verb = {
-            "lane": self._client.roll_back_lane,
             "limit": self._client.roll_back_limit,
             "schedule": self._client.roll_back_schedule,
         }[kind]

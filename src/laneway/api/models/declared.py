@@ -1,0 +1,60 @@
+"""Schemas of requests and responses, made from the declarations of operations."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated, Any, get_origin
+
+from pydantic import BaseModel, FailFast, Field, create_model
+
+from laneway.api.http.paging import UNCHANGED, PageOut, RequestBody
+from laneway.domain.annotations import unwrap
+from laneway.operations.models import output_model, output_type
+from laneway.operations.operation import Operation
+
+AnyOperation = Operation[Any, Any]
+
+
+def response_model(operation: AnyOperation) -> Any:
+    """The schema of the output."""
+    if operation.item is not None:
+        return page_model(operation.item)
+    if operation.field is not None:
+        shown: dict[str, Any] = {operation.field: (output_type(operation.output), ...)}
+        return create_model(f"{_title(operation)}Out", **shown)
+    return output_type(operation.output)
+
+
+def page_model(item: type) -> type[BaseModel]:
+    """The schema of a page of such items."""
+    made: type[BaseModel] = PageOut.__class_getitem__(output_model(item))  # type: ignore[assignment]
+    return made
+
+
+def body_model(operation: AnyOperation) -> type[BaseModel] | None:
+    """The schema of the body; None for an operation without one."""
+    taken: dict[str, Any] = {}
+    for each in operation.inputs_of("body"):
+        for name, hint in each.settings.items():
+            taken[name] = (_strict(hint), _default(operation, name))
+        if not each.settings:
+            taken[each.name] = (_strict(each.hint), ... if each.is_required else each.default)
+    name = operation.body or f"{_title(operation)}Request"
+    return create_model(name, __base__=RequestBody, **taken) if taken else None
+
+
+def _default(operation: AnyOperation, name: str) -> Any:
+    """What the schema shows as the default of a setting that need not be given."""
+    if operation.defaults is None:
+        return UNCHANGED
+    (default,) = (each.default for each in fields(operation.defaults) if each.name == name)
+    return Field(default_factory=list) if default == () else default
+
+
+def _strict(hint: Any) -> Any:
+    """A list stops at its first error: a request cannot make thousands of them."""
+    return Annotated[hint, FailFast()] if get_origin(unwrap(hint)[0]) is list else hint
+
+
+def _title(operation: AnyOperation) -> str:
+    return operation.name.title().replace("_", "")

@@ -1,0 +1,149 @@
+"""Routes made from the declarations of operations."""
+
+from __future__ import annotations
+
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from laneway.api.http.idempotency import IdempotencyGuard, OnceOnly
+from laneway.api.http.lane_scope import LaneCaller, over_lanes
+from laneway.api.http.paging import Cursor, Limit
+from laneway.api.http.portions import RowBatch, page
+from laneway.api.http.problems import answers
+from laneway.api.http.read_slots import EXPENSIVE
+from laneway.api.http.responses import Json, location
+from laneway.api.models.declared import AnyOperation, body_model, response_model
+from laneway.control.operators import Operator, PageRequest, perform, read_page
+from laneway.domain.annotations import unwrap
+from laneway.domain.codec import to_json
+from laneway.store.database import Database
+
+_REQUIRED = Parameter.empty
+
+
+def add_operations(router: APIRouter, *operations: AnyOperation) -> None:
+    """Give the router a route for each operation."""
+    for each in operations:
+        router.add_api_route(
+            each.path,
+            _endpoint(each),
+            methods=[each.method],
+            operation_id=each.name,
+            description=each.description,
+            status_code=each.status,
+            response_model=response_model(each),
+            responses=answers(*each.problems),
+            dependencies=EXPENSIVE if each.is_expensive else (),
+        )
+
+
+# -- requests ---------------------------------------------------------------------------------
+
+
+def _endpoint(operation: AnyOperation) -> Any:
+    """The function of the route; its signature says to FastAPI what to read and what to check."""
+
+    async def endpoint(
+        request: Request,
+        caller: LaneCaller,
+        body: Any = None,
+        once: IdempotencyGuard | None = None,
+        limit: int = 0,
+        cursor: str | None = None,
+        **arguments: Any,
+    ) -> Response:
+        sent = {} if body is None else body.model_dump(exclude_unset=True)
+        arguments |= _body_arguments(operation, sent)
+        await _check_scope(operation, caller, arguments, sent)
+        if operation.item is not None:
+            asked = PageRequest(limit, cursor)
+            return await _list(operation, _operator(caller), asked, arguments)
+
+        async def act(db: Database) -> Response:
+            found = await perform(operation, _operator(caller, db), **arguments)
+            shown = to_json(found)
+            wrapped = shown if operation.field is None else {operation.field: shown}
+            return Json(wrapped, operation.status, _headers(operation, request, found))
+
+        return await (act(caller.who.database) if once is None else once.answer(act))
+
+    endpoint.__name__ = operation.name
+    endpoint.__signature__ = Signature(_parameters(operation))  # type: ignore[attr-defined]
+    return endpoint
+
+
+def _parameters(operation: AnyOperation) -> list[Parameter]:
+    taken: dict[str, Any] = {
+        "request": Request,
+        "caller": Annotated[LaneCaller, Depends(over_lanes(operation.permission))],
+    }
+    defaults: dict[str, Any] = {}
+    for each in operation.inputs_of("path"):
+        # Its rules are checked after the scope, so that callers learn nothing of other names.
+        taken[each.name] = unwrap(each.hint)[0]
+    for each in operation.inputs_of("query"):
+        taken[each.name], defaults[each.name] = each.hint, each.default
+    if (model := body_model(operation)) is not None:
+        taken["body"] = model
+        if not any(each.settings or each.is_required for each in operation.inputs_of("body")):
+            taken["body"], defaults["body"] = model | None, None
+    if operation.takes_key:
+        taken["once"] = OnceOnly
+    if operation.item is not None:
+        taken |= {"limit": Limit, "cursor": Cursor}
+        defaults |= {"limit": operation.page, "cursor": None}
+    return [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, annotation=hint, default=defaults.get(name, _REQUIRED)
+        )
+        for name, hint in taken.items()
+    ]
+
+
+def _body_arguments(operation: AnyOperation, sent: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the body as arguments of the operation."""
+    found: dict[str, Any] = {}
+    for each in operation.inputs:
+        if each.settings:
+            found[each.name] = {name: sent[name] for name in each.settings if name in sent}
+        elif each.name in sent:
+            found[each.name] = sent[each.name]
+    return found
+
+
+def _operator(caller: LaneCaller, db: Database | None = None) -> Operator:
+    return Operator(db or caller.who.database, caller.who.actor, caller.lanes, as_text=True)
+
+
+async def _check_scope(
+    operation: AnyOperation, caller: LaneCaller, arguments: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    lane = arguments.get("name")
+    if "{name}" in operation.path:
+        await caller.check(arguments["name"])
+    if operation.scope == "all lanes" or any(name in sent for name in operation.all_lanes_for):
+        await caller.check_whole(lane)
+
+
+# -- responses --------------------------------------------------------------------------------
+
+
+async def _list(
+    operation: AnyOperation, who: Operator, asked: PageRequest, arguments: dict[str, Any]
+) -> Response:
+    async def read(count: int, after: str | None) -> RowBatch:
+        found = await read_page(operation, who, PageRequest(count, after), **arguments)
+        return RowBatch(to_json(found.items), found.next_cursor)
+
+    if operation.is_expensive:
+        return await page(read, *asked)
+    rows, following = await read(*asked)
+    return Json({"items": rows, "next_cursor": following})
+
+
+def _headers(operation: AnyOperation, request: Request, found: Any) -> dict[str, str] | None:
+    if operation.location is None:
+        return None
+    return {"Location": location(request, operation.location.format_map(to_json(found)))}

@@ -1,0 +1,76 @@
+"""Options made from the settings of an object: one for each key of its TypedDict."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_origin, get_type_hints
+
+import typer
+from annotated_types import Interval
+
+from laneway.cli import inputs
+from laneway.domain.annotations import Doc, NullWord, find_mark, unwrap
+
+
+def takes_settings(
+    settings: type, *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each setting; those given are its argument `settings`."""
+    hints = get_type_hints(settings, include_extras=True)
+    options = {name: hint for name, hint in hints.items() if name not in without}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            told = {name: given.pop(name) for name in options}
+            chosen = {name: value for name, value in told.items() if value is not None}
+            command(settings={n: _value(options[n], v) for n, v in chosen.items()}, **given)
+
+        own = inspect.signature(command, eval_str=True).parameters
+        taken = {name: each for name, each in own.items() if name != "settings"}
+        made = {name: _parameter(name, hint) for name, hint in options.items()}
+        first = [each for each in taken.values() if each.default is inspect.Parameter.empty]
+        rest = [each for each in taken.values() if each not in first]
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature([*first, *made.values(), *rest])  # type: ignore[attr-defined]
+        run.__annotations__ = {}
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, hint: Any) -> inspect.Parameter:
+    kind, _ = unwrap(hint)
+    word = find_mark(hint, NullWord)
+    more: dict[str, Any] = {"metavar": "N"}
+    shown: Any = int
+    if get_origin(kind) is list:
+        shown, more = str, {"metavar": "A,B"}
+    elif word is not None:
+        shown, more = str, {"metavar": "N", "parser": inputs.whole_or(word.word)}
+    option = typer.Option(help=help_of(hint), **more)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        annotation=Annotated[shown | None, option],
+        default=None,
+    )
+
+
+def help_of(hint: Any) -> str:
+    """The help of an option, with the range that the domain checks."""
+    parts = [find_mark(hint, Doc).text]
+    bounds, word = find_mark(hint, Interval), find_mark(hint, NullWord)
+    if bounds is not None:
+        last = f" or `{word.word}`" if word is not None else ""
+        parts.append(f"{bounds.ge} to {bounds.le}{last}")
+    if get_origin(unwrap(hint)[0]) is list:
+        parts.append("separated by commas")
+    return "; ".join(parts) + "."
+
+
+def _value(hint: Any, given: Any) -> object:
+    word = find_mark(hint, NullWord)
+    if word is not None:
+        return None if given == word.word else int(given)
+    return inputs.names(given) if get_origin(unwrap(hint)[0]) is list else given

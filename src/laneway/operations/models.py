@@ -1,0 +1,44 @@
+"""Pydantic models made from the types of the domain, for OpenAPI and for assistants."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+from functools import cache
+from inspect import getdoc
+from typing import Annotated, Any, Optional, get_args, get_origin
+
+from pydantic import BaseModel, create_model
+
+from laneway.domain.annotations import Doc, NullWord, non_null, unwrap
+from laneway.domain.codec import json_fields
+
+
+@cache
+def output_model(kind: Any) -> type[BaseModel]:
+    """The JSON of a dataclass: `LaneOut` of `Lane`."""
+    shown: dict[str, Any] = {}
+    for each in json_fields(kind):
+        if each.is_inline:
+            inner = output_model(unwrap(each.hint)[0])
+            shown |= {name: (field.annotation, field) for name, field in inner.model_fields.items()}
+        else:
+            shown[each.name] = (output_type(each.hint), ...)
+    summary = (getdoc(kind) or "").split("\n\n")[0]
+    return create_model(f"{kind.__name__}Out", __doc__=summary, **shown)
+
+
+def output_type(hint: Any) -> Any:
+    """The type of an output: dataclasses are models, and ranges are left out.
+
+    A newer version may have widened a range; what it wrote must still be readable.
+    """
+    kind, marks = unwrap(hint)
+    is_object: bool = is_dataclass(kind)
+    if is_object:
+        kind = output_model(kind)
+    elif (inner := non_null(kind)) is not None:
+        kind = Optional[output_type(inner)]  # noqa: UP045
+    elif get_origin(kind) in (list, tuple):
+        kind = list[output_type(get_args(kind)[0])]  # type: ignore[misc]
+    docs = tuple(mark for mark in marks if isinstance(mark, (Doc, NullWord)))
+    return Annotated[(kind, *docs)] if docs else kind

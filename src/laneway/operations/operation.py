@@ -1,0 +1,151 @@
+"""The declaration of an operation: a function without a body, and what its doors must know.
+
+    @operation("GET", "/admin/workers/lanes/{name}", permission="workers:view", scope="lane")
+    def get_lane(name: LaneName) -> LaneDetail:
+        \"\"\"Return one lane with what waits in it.\"\"\"
+
+Parameters in the path are recognised by name. The others are fields of the body, or of the query of
+a GET; the keys of a TypedDict are fields of the body themselves. A `Page` is read with `limit` and
+`cursor`, which are not declared.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from laneway.domain.page import Page
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+# lane: the lane that the path names. lanes: those in reach of the caller. all lanes: every lane.
+Scope = Literal["lane", "lanes", "all lanes"]
+
+
+Place = Literal["path", "query", "body"]
+
+
+class Input(NamedTuple):
+    """One parameter of an operation."""
+
+    name: str
+    hint: Any
+    place: Place
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of a TypedDict, each with its type; empty for other parameters."""
+        return get_type_hints(self.hint, include_extras=True) if is_typeddict(self.hint) else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Operation(Generic[P, R]):
+    """One operation; `declared` is never called."""
+
+    declared: Callable[P, R]
+    method: Method
+    path: str
+    permission: str
+    scope: Scope
+    # Fields of the body that need the permission on all lanes.
+    all_lanes_for: tuple[str, ...] = ()
+    # The command that does it, without `laneway`.
+    command: str = ""
+    status: int = 200
+    # The path of what was created, with fields of the output.
+    location: str | None = None
+    # The longest page unless `limit` asks for another.
+    page: int = 50
+    # It may read megabytes: it takes a read slot of its caller, and lists are read in portions.
+    is_expensive: bool = False
+    # The output is this one field of a JSON object.
+    field: str | None = None
+    # The schema of the body in OpenAPI, and the dataclass whose defaults it shows.
+    body: str | None = None
+    defaults: type | None = None
+
+    @property
+    def name(self) -> str:
+        return self.declared.__name__
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(self.declared) or ""
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether an Idempotency-Key makes sure that it is done once."""
+        return self.method == "POST"
+
+    @property
+    def problems(self) -> tuple[int, ...]:
+        """The statuses of failure besides those that every route has."""
+        found = {
+            404: self.inputs_of("path"),
+            409: self.method != "GET",
+            413: self.inputs_of("body"),
+        }
+        return tuple(status for status, may_happen in found.items() if may_happen)
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        hints = get_type_hints(self.declared, include_extras=True)
+        place: Place = "query" if self.method == "GET" else "body"
+        return tuple(
+            Input(
+                each.name,
+                hints[each.name],
+                "path" if f"{{{each.name}}}" in self.path else place,
+                each.default,
+            )
+            for each in inspect.signature(self.declared).parameters.values()
+        )
+
+    def inputs_of(self, place: Place) -> list[Input]:
+        return [each for each in self.inputs if each.place == place]
+
+    @cached_property
+    def output(self) -> Any:
+        """The type of what it returns."""
+        return get_type_hints(self.declared, include_extras=True)["return"]
+
+    @property
+    def item(self) -> Any:
+        """The type of one item, if it returns a page; else None."""
+        return get_args(self.output)[0] if get_origin(self.output) is Page else None
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        """The arguments that are given, by name."""
+        return inspect.signature(self.declared).bind(*args, **kwargs).arguments
+
+
+def operation(
+    method: Method, path: str, *, permission: str, scope: Scope, **more: Any
+) -> Callable[[Callable[P, R]], Operation[P, R]]:
+    """Declare an operation; `more` are the other fields of `Operation`."""
+
+    def declare(declared: Callable[P, R]) -> Operation[P, R]:
+        return Operation(declared, method, path, permission, scope, **more)
+
+    return declare
