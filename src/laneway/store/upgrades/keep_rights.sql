@@ -1,5 +1,5 @@
--- What stands in the schema before it is replaced: where a function or view must be dropped first, who could use the
--- old one can use the new one.
+-- Records the rights in the schema before functions and views are replaced: where one must be dropped first,
+-- its users keep their access to the new one.
 create table laneway.rights_before as
 select 'function' as kind, f.oid, f.proname::text as name, f.proacl as rights, f.xmin::text as written
   from pg_proc f where f.pronamespace = 'laneway'::regnamespace

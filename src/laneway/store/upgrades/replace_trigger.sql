@@ -1,5 +1,5 @@
--- Creates or replaces a trigger, last of all and unless it is the same already: that is compared on an empty copy of its
--- table, because creating it waits for everyone who writes to the table.
+-- Creates or replaces a trigger, last of all and only if it differs. Compares it on an empty copy of its table,
+-- because creating a trigger waits for every transaction that writes to the table.
 create function laneway.replace_trigger(p_name text, p_definition text, p_is_last boolean)
 returns void language plpgsql as $$
 declare

@@ -1,6 +1,6 @@
--- Creates or replaces a view unless it is the same already: replacing it waits for everyone who reads it, and
--- everyone who comes later waits behind. So one that only gains columns is replaced last. Where columns moved, it is
--- dropped at once, with our views above it: their definitions come later.
+-- Creates or replaces a view only if it differs: replacing it waits for all readers, and later readers wait behind
+-- it. So a view that only gains columns is replaced last. If columns moved, it is dropped at once, with our views
+-- that depend on it: their definitions come later.
 create function laneway.replace_view(p_name text, p_definition text, p_is_last boolean)
 returns void language plpgsql as $$
 declare

@@ -1,4 +1,4 @@
--- Gives what was dropped and created again the rights of its predecessor; no function is for everybody.
+-- Restores the rights of replaced functions and views; no function is open to all roles.
 do $$
 declare
     v_thing record;

@@ -1,4 +1,4 @@
--- Finds whom a session that is neither expired nor idle belongs to, with all grants; notes its use once a minute.
+-- Finds the principal and all grants of a session that is neither expired nor idle; records its use once a minute.
 with found as materialized (
     select s.digest, s.principal_id, p.name, p.kind, s.csrf, s.seen_at
       from laneway.sessions s join laneway.principals p on p.id = s.principal_id

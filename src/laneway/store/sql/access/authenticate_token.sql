@@ -1,11 +1,11 @@
--- Finds whom a token that has power now belongs to, with all grants; notes its use once a minute.
+-- Finds the principal and all grants of a valid token; records its use once a minute.
 with found as materialized (
     select t.id, t.principal_id, p.name, p.kind, t.permissions, t.lanes, t.job_types, t.last_used_at
       from laneway.tokens t join laneway.principals p on p.id = t.principal_id
      where t.digest = %(digest)s::bytea and t.revoked_at is null and p.disabled_at is null
        and (t.expires_at is null or t.expires_at > clock_timestamp())
 ), idle as materialized (
-    -- Whoever holds the row notes it, or takes its power away: nobody waits for that.
+    -- A transaction that has the row locked records the use or revokes the token: do not wait for it.
     select h.id from found f
      cross join lateral (select t.id from laneway.tokens t where t.id = f.id
                          for no key update skip locked) h

@@ -1,4 +1,4 @@
--- Gives a role, unless it is seeded, other permissions; answers the row as it now is.
+-- Replaces the permissions of a role that is not seeded; returns the changed row.
 update laneway.roles r
    set permissions = %(permissions)s::text[], updated_by = %(by)s::text, updated_at = clock_timestamp()
  where r.name = %(name)s::text and not r.is_seeded

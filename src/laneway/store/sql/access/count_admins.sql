@@ -1,5 +1,5 @@
--- How many enabled principals hold platform_admin everywhere and without bounds, in all and without a principal or grant.
--- Who is bound cannot take bounds off again. Behind lock_admins, as a later statement: it sees what those before changed.
+-- Counts enabled principals with unbounded platform_admin everywhere, in all and without one principal or grant.
+-- Bounded admins do not count: they cannot remove bounds. Run it after lock_admins, to see earlier committed changes.
 select count(distinct g.principal_id),
        count(distinct g.principal_id) filter (where g.principal_id is distinct from %(principal)s::uuid
                                                 and g.id is distinct from %(grant)s::uuid)

@@ -1,4 +1,4 @@
--- Creates a principal only where there is none at all; of two at the same time one does.
+-- Creates a principal only if none exists; of two concurrent calls one succeeds.
 insert into laneway.principals (id, name, kind, created_by)
 select %(id)s::uuid, %(name)s::text, 'person', %(by)s::text
  where not exists (select from laneway.principals)

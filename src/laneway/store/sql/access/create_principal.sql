@@ -1,4 +1,4 @@
--- Creates a principal if there is none of that name; answers the new row.
+-- Creates a principal unless the name is taken; returns the new row.
 insert into laneway.principals (id, name, kind, created_by)
 values (%(id)s::uuid, %(name)s::text, %(kind)s::text, %(by)s::text)
 on conflict (name) do nothing

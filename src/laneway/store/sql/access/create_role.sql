@@ -1,4 +1,4 @@
--- Creates a role if there is none of that name; answers the new row.
+-- Creates a role unless the name is taken; returns the new row.
 insert into laneway.roles (name, permissions, updated_by)
 values (%(name)s::text, %(permissions)s::text[], %(by)s::text)
 on conflict (name) do nothing

@@ -1,4 +1,4 @@
--- Keeps a new token's digest, and its end by the clock of the database.
+-- Stores a new token's digest and its expiry by the database's clock.
 insert into laneway.tokens (id, principal_id, name, hint, digest, permissions, lanes, created_by, expires_at,
                             job_types)
 values (%(id)s::uuid, %(principal)s::uuid, %(name)s::text, %(hint)s::text, %(digest)s::bytea,

@@ -1,5 +1,5 @@
--- Gives a principal a role, or changes the bounds of one that it has there; answers the bounds of before.
--- Bounds that are not given stay; those named in `cleared` are the usual ones again. The principal is locked before.
+-- Grants a role to a principal, or changes the bounds of that grant; returns the previous bounds.
+-- Bounds that are not given stay; those named in `cleared` return to the defaults. The caller has locked the principal.
 with given as (
     select %(principal)s::uuid as principal_id, %(role)s::text as role, %(scope)s::text as scope,
            %(workspace)s::text as workspace, %(lanes)s::text[] as lanes, %(max_priority)s::integer as max_priority,

@@ -1,4 +1,4 @@
--- Who has which role where, oldest first, those after the given one.
+-- Grants, oldest first, after the given one.
 select g.id, p.name, g.role, g.scope, g.workspace, g.lanes, g.granted_at, g.granted_by,
        g.max_priority, g.max_queued, g.max_queued_bytes, g.max_types
   from laneway.role_grants g join laneway.principals p on p.id = g.principal_id

@@ -1,4 +1,4 @@
--- Tokens without what would find them, oldest first, those after the given one.
+-- Tokens without their digests, oldest first, after the given one.
 select t.id, p.name, t.name, t.hint, t.permissions, t.lanes, t.created_at, t.created_by, t.expires_at,
        t.revoked_at, t.revoked_by, t.last_used_at, t.job_types
   from laneway.tokens t join laneway.principals p on p.id = t.principal_id

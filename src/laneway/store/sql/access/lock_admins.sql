@@ -1,2 +1,2 @@
--- Lets changes of who is platform_admin take turns, until the transaction ends.
+-- Serializes changes of platform_admin until the transaction ends.
 select pg_advisory_xact_lock(hashtext('laneway.admins'))

@@ -1,3 +1,3 @@
--- Reads a role and keeps others from granting, changing or deleting it until the transaction ends.
+-- Reads a role and blocks its grant, change and deletion until the transaction ends.
 select r.name, r.permissions, r.is_seeded, r.updated_at, r.updated_by
   from laneway.roles r where r.name = %(name)s::text for update

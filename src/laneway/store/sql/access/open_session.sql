@@ -1,4 +1,4 @@
--- Uses up a login link and opens a session for it; of two at the same time one does.
+-- Uses up a login link and opens its session; of two concurrent calls one succeeds.
 with used as (
     delete from laneway.login_links l where l.digest = %(link)s::bytea
     returning l.principal_id, l.expires_at

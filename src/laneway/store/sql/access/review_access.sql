@@ -1,4 +1,4 @@
--- Finds whom those tokens and sessions belong to that have power now, with all grants; that is no use of them.
+-- Finds the principals and grants of the valid ones among tokens and sessions, without recording a use.
 select k.digest, p.id, p.name, p.kind, k.permissions, k.lanes, k.job_types, r.permissions, g.scope, g.workspace, g.lanes,
        g.max_priority, g.max_queued, g.max_queued_bytes, g.max_types
   from (select t.digest, t.principal_id, t.permissions, t.lanes, t.job_types from laneway.tokens t

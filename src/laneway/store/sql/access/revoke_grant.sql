@@ -1,4 +1,4 @@
--- Takes a role away; answers what was granted.
+-- Revokes a grant; returns it.
 delete from laneway.role_grants g using laneway.principals p
  where g.id = %(id)s::uuid and p.id = g.principal_id
 returning g.id, p.name, g.role, g.scope, g.workspace, g.lanes, g.granted_at, g.granted_by,

@@ -1,4 +1,4 @@
--- Ends a token's power for good; the first who does so is remembered.
+-- Revokes a token permanently; the first caller is recorded.
 update laneway.tokens t set revoked_at = clock_timestamp(), revoked_by = %(by)s::text
   from laneway.principals p
  where t.id = %(id)s::uuid and p.id = t.principal_id and t.revoked_at is null

@@ -1,2 +1,2 @@
--- Stops counting jobs of a principal that have started or ended; answers how many.
+-- Stops counting jobs of a principal that have started or ended; returns how many.
 select laneway.sweep_queued(%(principal)s::uuid)

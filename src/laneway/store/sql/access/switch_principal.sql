@@ -1,4 +1,4 @@
--- Disables a principal or enables it again; either way its sessions and links are gone for good.
+-- Disables or enables a principal; either way its sessions and links are deleted.
 with gone_sessions as (
     delete from laneway.sessions s where s.principal_id = %(id)s::uuid
 ), gone_links as (

@@ -1,4 +1,4 @@
--- The fingerprint of payload and analysis as they are now, whether two people must agree, and the trace of the submit.
+-- The fingerprint of payload and analysis now, whether a second person must approve, and the trace of the submit.
 select laneway.seal(j.payload, a.analysis), coalesce(t.two_person, false), j.traceparent
   from laneway.jobs j
   left join laneway.approvals a on a.seq = j.seq

@@ -1,5 +1,5 @@
--- Acts that match all that is given, newest first, among as many as one search looks at.
--- Last, where it stopped if it did before the page was full.
+-- Audit entries that match all given filters, newest first, within the rows that one search reads.
+-- The last row tells where the search stopped, if it did before the page was full.
 with found as materialized (
     select a.* from (
         select w.* from laneway.audit w
@@ -29,7 +29,7 @@ select s.id, s.at, null, null, null, null, null, null, null, null, null, null, n
            and (%(kind)s::text is null or w.kind = %(kind)s::text)
            and (%(name)s::text is null or w.name = %(name)s::text or %(kind)s::text is null)
          order by w.id desc offset %(look)s::integer - 1 limit 1) s
- -- Nothing older is asked for.
+ -- No older entries are requested.
  where (%(since)s::timestamptz is null or s.at >= %(since)s::timestamptz)
    and (%(newer_than)s::double precision is null
         or s.at >= clock_timestamp() - make_interval(secs => %(newer_than)s::double precision))

@@ -1,4 +1,4 @@
--- Keeps one act, in the transaction of the change it is about.
+-- Adds one audit entry in the transaction of its change.
 insert into laneway.audit (actor, principal_id, door, action, kind, name, workspace, outcome, before, after,
                            request_id, address)
 values (%(actor)s, %(principal)s, %(door)s, %(action)s, %(kind)s, %(name)s, %(workspace)s, %(outcome)s,

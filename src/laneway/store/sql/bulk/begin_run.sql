@@ -1,4 +1,4 @@
--- A new run in the background; what began a month ago is forgotten.
+-- Starts a background run; deletes runs that began a month ago.
 with forgotten as (
     delete from laneway.bulk_runs where started_at < clock_timestamp() - interval '30 days'
 )

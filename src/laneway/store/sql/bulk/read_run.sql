@@ -1,4 +1,4 @@
--- One run; interrupted when whoever ran it has been silent for a minute.
+-- One run; interrupted when its server has not reported for a minute.
 select id, principal_id, ordered_by, verb,
        case when state = 'running' and updated_at < clock_timestamp() - interval '1 minute' then 'interrupted'
             else state end,

@@ -1,4 +1,4 @@
--- How far a run has come, as long as it has not ended.
+-- Records the progress of a run that has not ended.
 update laneway.bulk_runs
    set state = %(state)s::text, done = %(done)s::bigint, refused = %(refused)s::jsonb, updated_at = clock_timestamp()
  where id = %(id)s::uuid and state = 'running'

@@ -1,4 +1,4 @@
--- Sets the pause gate; once this commits, no claim does until it is opened again.
+-- Sets the pause gate; after this commits, no claim commits until the gate is opened.
 update laneway.control
    set paused = %(paused)s::boolean, paused_by = said.actor,
        paused_at = case when %(paused)s::boolean then clock_timestamp() end

@@ -1,2 +1,2 @@
--- Whether the pause gate is shut, since when and by whom.
+-- Whether the pause gate is closed, since when and by which caller.
 select paused, paused_at, paused_by from laneway.control

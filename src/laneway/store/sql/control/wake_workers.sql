@@ -1,4 +1,4 @@
--- Tells listening workers; loses nothing when nobody listens, they poll.
--- Alone in its transaction it need not wait for the disk either.
+-- Notifies listening workers; without listeners nothing is lost, because workers poll.
+-- Alone in its transaction, it does not wait for the disk.
 select pg_notify('laneway', %(message)s),
        case when %(alone)s then set_config('synchronous_commit', 'off', true) end

@@ -1,4 +1,4 @@
--- Whether nothing is missing of what was to be logged for these watches since a snapshot of this log.
+-- Whether the log still has every event of these watches since a snapshot of this log.
 select not exists (
         select from unnest(%(seqs)s::bigint[]) s (seq) left join laneway.watches w on w.seq = s.seq
          where w.born is null or not pg_visible_in_snapshot(w.born, %(since)s::pg_snapshot))

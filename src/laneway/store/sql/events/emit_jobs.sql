@@ -1,2 +1,2 @@
--- Logs that jobs changed, if somebody watches them, in the transaction of the change.
+-- Logs changes of watched jobs in the transaction of the change.
 select laneway.emit(%(seqs)s::bigint[], %(change)s::text)

@@ -1,4 +1,4 @@
--- Prolongs watches, never shortens one, and waits for nobody who holds one; answers those there are.
+-- Extends watches without shortening one or waiting for locks; returns those that exist.
 with kept as (
     update laneway.watches w set until = clock_timestamp() + make_interval(secs => %(keep_s)s::double precision)
      where w.seq = any (array(

@@ -1,4 +1,4 @@
--- The events of a job after one of its own, in the order of its changes; without one, or where it is gone, the newest.
+-- The events of a job after one of its events, in order of its changes; without one, or if it is gone, the newest.
 with given as materialized (
     select e.id from laneway.events e join laneway.watches w on w.seq = e.seq cross join laneway.event_log l
      where e.seq = %(seq)s::bigint and e.id = %(after)s::bigint and e.id >= w.since_id and e.id > l.pruned_id

@@ -1,4 +1,4 @@
--- Jobs by their numbers as lists without payloads, results and checkpoints need them.
+-- Jobs by sequence number without payloads, results and checkpoints, for lists.
 select t.seq, t.id, t.job_type, t.lane, t.status, t.priority, null as payload, null as result,
        t.error, t.progress, null as checkpoint, t.analysis, t.attempt, t.retries,
        t.max_retries, t.workspace, t.tags, t.unique_key, t.concurrency_key, t.created_at,

@@ -1,2 +1,2 @@
--- Logs what older transactions changed without an event; answers what needs no other look.
+-- Logs changes that older transactions made without an event; returns the settled watches.
 select s from laneway.reconcile(%(seqs)s::bigint[]) s

@@ -1,2 +1,2 @@
--- What of the log is visible now, as a value: whoever reads on from it misses nothing that comes later. And which log it is.
+-- The current snapshot of the log, and which log it is: a reader that continues from it misses nothing later.
 select laneway.seen_log()::text, laneway.log_identity()

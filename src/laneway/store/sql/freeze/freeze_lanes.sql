@@ -1,2 +1,2 @@
--- Drains lanes and remembers what each was; answers which.
+-- Drains lanes and stores their previous state; returns their names.
 select laneway.freeze(%(lanes)s::text[], %(by)s::text)

@@ -1,2 +1,2 @@
--- Makes frozen lanes again what they were and forgets; answers what each is now.
+-- Restores the previous state of frozen lanes; returns their state now.
 select lane, was_enabled, enabled from laneway.thaw(%(lanes)s::text[], %(by)s::text)

@@ -1,4 +1,4 @@
--- How many jobs run in each lane named, the longest of them, and whether the lane was resumed.
+-- The number of running jobs per lane, the longest of them, and whether the lane was resumed.
 select l.name, l.enabled, (select count(*) from laneway.lease c where c.lane = l.name) as running,
        r.id, r.job_type, r.attempt, r.worker, r.held_s
   from laneway.worker_lanes l

@@ -1,6 +1,6 @@
--- Sessions that hold what claims lock (lanes, limits, counters, the control gate) for longer than a claim takes.
--- The row locks themselves are not listed anywhere: a lock of the table that writes or locks rows stands for them.
--- A session of another role hides its age: it is listed once somebody waits for it, with the time of that wait.
+-- Sessions that hold locks needed by claims (lanes, limits, counters, control gate) for longer than a claim takes.
+-- PostgreSQL does not list row locks: a table lock for writing or locking rows stands for them.
+-- A session of another role hides its age: it is listed once another session waits for it, with that waiting time.
 -- `waiting` counts the sessions that wait for it.
 with held as (
     select distinct k.pid from pg_locks k
@@ -24,7 +24,7 @@ select h.pid, coalesce(a.application_name, ''), a.usename, coalesce(a.state, '')
   join pg_stat_activity a on a.pid = h.pid
   left join waits w on w.pid = h.pid
  where h.pid <> pg_backend_pid()
-   -- One that waits itself holds up others only because of the one it waits for.
+   -- A session that waits itself only delays others because of the session it waits for.
    and not exists (select from pg_locks k where k.pid = h.pid and not k.granted)
    and clock_timestamp() - coalesce(a.xact_start, w.since) >= make_interval(secs => %(age)s::double precision)
  order by age_s desc limit 5

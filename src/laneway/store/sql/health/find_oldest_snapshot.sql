@@ -1,4 +1,4 @@
--- The oldest transaction of others in this database that keeps dead rows from being removed.
+-- The oldest transaction in this database that keeps dead rows from being removed.
 -- Sessions of other roles show their age only to pg_read_all_stats.
 select a.pid, coalesce(a.application_name, ''), a.usename, a.state,
        extract(epoch from clock_timestamp() - a.xact_start)::double precision as age_s

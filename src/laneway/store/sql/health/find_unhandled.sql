@@ -1,4 +1,4 @@
--- Job types with due jobs that no live worker handles in their lane, the longest wait first; of a bounded number of types.
+-- Job types with due jobs but no live worker in their lane, longest wait first, among a bounded number of types.
 with recursive met as (
     (select r.job_type, 1 as n from laneway.ready r order by r.job_type limit 1)
     union all
@@ -12,7 +12,7 @@ with recursive met as (
 )
 select t.name, t.lane, extract(epoch from clock_timestamp() - min(j.due_at))::double precision
   from met m
- -- Analyses are served with the lane of their type.
+ -- Analyses run in the lane of their type.
  cross join lateral (select ltrim(m.job_type, E'\x01') as name,
                             laneway.lane_of(ltrim(m.job_type, E'\x01')) as lane offset 0) t
  cross join (values (true), (false)) f (fresh)

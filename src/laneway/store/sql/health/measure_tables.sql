@@ -1,4 +1,4 @@
--- Size of the database, and of each of our tables its size with indexes and what the server guesses of its rows.
+-- Size of the database, and of each Laneway table its size with indexes and estimated rows.
 select pg_database_size(current_database()), c.relname, pg_total_relation_size(c.oid),
        coalesce(s.n_live_tup, 0), coalesce(s.n_dead_tup, 0), greatest(s.last_vacuum, s.last_autovacuum)
   from pg_class c left join pg_stat_user_tables s on s.relid = c.oid

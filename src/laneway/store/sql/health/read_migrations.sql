@@ -1,2 +1,2 @@
--- The migrations that were applied, and the oldest code each is safe with.
+-- The applied migrations, and the oldest code safe with each.
 select number, name, checksum, safe_with from laneway.migrations

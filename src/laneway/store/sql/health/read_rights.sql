@@ -1,5 +1,5 @@
--- Functions that everybody may call or whose search_path is open, and roles that write jobs past the functions.
--- The last claim nothing: grants of earlier versions let clients and approvers write.
+-- Functions that all roles may call or whose search_path is open, and roles that can write jobs without the functions.
+-- Such roles have no right to claim: grants of earlier versions let clients and approvers write.
 select 'function', p.proname::text, p.prosecdef
   from pg_proc p
  where p.pronamespace = 'laneway'::regnamespace and p.prorettype <> 'trigger'::regtype

@@ -1,2 +1,2 @@
--- The role whose rights statements have.
+-- The role that statements run as.
 select current_user::text

@@ -1,2 +1,2 @@
--- Settings of the server as a session of this role gets them, in the units of PostgreSQL.
+-- Server settings of a session of this role, in PostgreSQL's units.
 select name, setting from pg_catalog.pg_settings where name = any (%(names)s::text[])

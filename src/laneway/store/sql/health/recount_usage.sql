@@ -1,2 +1,2 @@
--- Mends counters of slots and limits that differ from the leases, whoever leads.
+-- Corrects counters of slots and limits that differ from the leases; needs no leadership.
 select laneway.recount()

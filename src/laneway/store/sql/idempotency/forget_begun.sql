@@ -1,3 +1,3 @@
--- Forgets a request that was begun and not answered; an answer stays.
+-- Deletes a request that was begun without a response; a response stays.
 delete from laneway.idempotency
  where principal_id = %(principal)s::uuid and key = %(key)s::text and status is null

@@ -1,4 +1,4 @@
--- Keeps the answer to a request, in the transaction of what the request did; replaces one of another day.
+-- Stores the response to a request in the request's transaction; replaces one that is a day old.
 insert into laneway.idempotency (principal_id, key, digest, status, body, location)
 values (%(principal)s::uuid, %(key)s::text, %(digest)s::bytea, %(status)s::smallint, %(body)s::text, %(location)s::text)
 on conflict (principal_id, key) do update

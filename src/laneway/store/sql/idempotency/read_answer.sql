@@ -1,4 +1,4 @@
--- The answer that was given to a request with this key within a day.
+-- The response to a request with this key within the last day.
 select digest, status, body, location
   from laneway.idempotency
  where principal_id = %(principal)s::uuid and key = %(key)s::text

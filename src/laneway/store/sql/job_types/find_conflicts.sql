@@ -1,2 +1,2 @@
--- Tells which job types applications publish with different policies, and in which fields.
+-- Job types that applications publish with different policies, and the fields that differ.
 select job_type, applications, fields from laneway.publication_conflicts(%(types)s::text[])

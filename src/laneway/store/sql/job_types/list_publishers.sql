@@ -1,6 +1,6 @@
--- Which application publishes which job type, by both names; one page.
--- Stale: no longer seen, while another application that is seen publishes the type too. Of what a stale one asked for,
--- only its approval policy still binds others.
+-- Applications and the job types they publish, by both names; one page.
+-- Stale: no longer seen, while another live application publishes the type too. Of a stale publication,
+-- only the approval policy still binds other applications.
 with published as (
     select p.job_type, p.application, p.first_at, p.published_at, p.seen_at,
            not laneway.binds(p.application, p.seen_at)

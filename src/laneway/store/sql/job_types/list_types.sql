@@ -1,4 +1,4 @@
--- Job types that were published, by name, and whether a worker that lives knows them; one page.
+-- Published job types by name, and whether a live worker handles them; one page.
 select t.name, laneway.lane_of(t.name), t.arguments::text, t.priority, t.max_retries, t.timeout_s, t.isolation, t.stale,
        t.limits, t.has_analysis, t.approval, t.approval_below::double precision, t.approval_unit, t.two_person,
        t.approval_expires_s, t.max_age_s, t.published_at,

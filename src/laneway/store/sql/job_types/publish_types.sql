@@ -1,7 +1,7 @@
--- Publishes what a worker knows of its job types; loosens nothing that another application asks for.
--- The newest publication of an application wins, unchanged rows are not rewritten.
--- Where only the first counts, types that were published stay as they are, and what an operator has set.
--- Unless it loosens, an approval that is asked for stays asked for, as it is or more strictly.
+-- Publishes a worker's job types; loosens nothing that another application requires.
+-- The newest publication of an application wins; unchanged rows are not rewritten.
+-- With `first`, published types stay unchanged, also what an operator has set.
+-- Unless `loosens`, a required approval stays required, equally or more strictly.
 with given as (
     select * from jsonb_to_recordset(laneway.merge_publications(%(types)s::jsonb)) as p (
         name text, arguments jsonb, lane text, priority integer, max_retries integer, timeout_s double precision,

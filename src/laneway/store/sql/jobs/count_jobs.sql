@@ -1,4 +1,4 @@
--- How many jobs match a filter, counted up to the limit, and whether the search stopped before that.
+-- The number of jobs that match a filter, up to the limit, and whether the search stopped before that.
 select count(m.id)::integer, count(*) > count(m.id)
   from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,
                            %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,

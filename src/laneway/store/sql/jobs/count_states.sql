@@ -1,4 +1,4 @@
--- How many jobs of those that fit are in each state; what one look costs does not grow with how many there are.
+-- The number of matching jobs per state, at a cost that does not grow with the number of jobs.
 select status, counted, is_capped
   from laneway.count_states(%(bound)s::integer, %(lane)s::text, %(job_type)s::text, %(tag)s::text, %(workspace)s::text,
                             %(since)s::timestamptz, %(until)s::timestamptz, %(older_than)s::double precision,

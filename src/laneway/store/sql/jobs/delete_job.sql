@@ -1,4 +1,4 @@
--- Deletes a job that has ended, with all that belongs to it; the outcome row decides the race with a retry.
+-- Deletes an ended job with all its data; the outcome row decides a race with a retry.
 with one as materialized (
     select j.seq, laneway.emit_removal(j.seq) from laneway.jobs j where j.id = %(id)s::uuid
 )

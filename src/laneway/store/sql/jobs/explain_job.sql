@@ -1,4 +1,4 @@
--- What decides whether one job can start, by the rules of the claim. `ahead` stops counting at the bound.
+-- Facts that decide whether one job can start, by the rules of the claim. `ahead` stops counting at the bound.
 select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        (select coalesce(sum(u.running), 0) from laneway.slots_held u where u.lane = k.lane)::integer as slots_used,
        array(select h.id from laneway.lease l join laneway.jobs h on h.seq = l.seq
@@ -19,12 +19,12 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        extract(epoch from clock_timestamp() - l.lease_until)::double precision as lapsed_s,
        l.lease_until, l.lease_seconds,
        exists (select from laneway.leader r where r.held_until > clock_timestamp())
-       or exists (select from laneway.workers x  -- that may lead next, but for the one that is silent
+       or exists (select from laneway.workers x  -- a possible next leader, except the silent one
                    where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds'
                      and x.transport <> 'grpc' and x.id is distinct from l.worker_id) as is_watched,
        coalesce(p.published_at is not null, false) as is_published,
        coalesce(p.two_person, false) as two_person,
-       -- As laneway.unapproved and laneway.send_back decide it.
+       -- The same decision as laneway.unapproved and laneway.send_back.
        case when coalesce(w.sealed, d.sealed, q.sealed) is false
                  and (p.approval <> 'never' or (p.has_analysis and g.analysis is null))
             then case when (p.has_analysis or g.asked in ('analysis', 'both')) and g.analysis is null then 'pending'
@@ -62,11 +62,11 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
         x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes)) as serves) y
      cross join lateral (select t.kind, (x.room -> 'full' -> t.kind ->> k.lane)::double precision as full_s
                            from (select coalesce(p.isolation, 'async') as kind) t) z
-     -- A server that leads is there without running anything; a remote worker that stops has no room.
+     -- A leading server may run no jobs; a stopping remote worker has no capacity.
      where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds'
        and (x.concurrency > 0 or x.transport = 'grpc')) v
   left join lateral (
-    -- The last that would have run it and stopped or fell silent.
+    -- The last worker that could run it and stopped or fell silent.
     select x.name, x.seen_at, x.stopped_at from laneway.workers x
      where v.serving = 0 and x.seen_at > clock_timestamp() - interval '1 day'
        and (x.stopped_at is not null or x.seen_at <= clock_timestamp() - interval '45 seconds')
@@ -74,7 +74,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        and (x.lanes is null or k.lane = any (x.lanes) or k.own = any (x.lanes))
      order by x.seen_at desc limit 1) o on true
   left join lateral (
-    -- Where a worker handles this job: due jobs before it that one handles, and those that claims pass.
+    -- If a worker handles this job: earlier due jobs that a worker handles, and those that claims skip.
     with recursive met as (
         (select r.job_type from laneway.ready r order by r.job_type limit 1)
         union all

@@ -1,5 +1,5 @@
--- Jobs of one submitter that wait before a job in its lane, first to start first; of its newest 1,000 jobs.
--- Where a live worker handles the job, claims pass those that none handles.
+-- Jobs of one submitter that wait before a job in its lane, in start order; of its newest 1,000 jobs.
+-- If a live worker handles the job, claims skip jobs that no worker handles.
 with me as materialized (
     select w.seq, w.rank, ltrim(w.job_type, E'\x01') as name, laneway.lane_of(w.job_type) as lane
       from laneway.ready w where w.seq = (select j.seq from laneway.jobs j where j.id = %(id)s::uuid)

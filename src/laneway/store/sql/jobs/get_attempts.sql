@@ -1,4 +1,4 @@
--- The newest attempts of a job before one, in order, the running and the last one included.
+-- The newest attempts of a job before one, in order, including the running and the last one.
 -- Each with its newest log lines.
 with one as materialized (
     select k.seq from laneway.jobs k where k.id = %(id)s::uuid
@@ -16,7 +16,7 @@ with one as materialized (
       from laneway.lease l where l.seq = (select j.seq from one j) and l.attempt < %(before)s::integer) u
      order by u.attempt desc limit %(limit)s::integer
 ), newest as materialized (
-    -- A handler may log without end: nobody reads more than this at once.
+    -- A handler may log without end: this bounds what one page reads.
     select a.attempt, n.line, n.at, n.level, n.message
       from tried a
      cross join lateral (
@@ -31,7 +31,7 @@ with one as materialized (
 )
 select a.attempt, a.outcome, a.worker_id, w.name, a.lane, a.claimed_at, a.started_at, a.finished_at, a.error,
        coalesce(s.log, '[]') as log,
-       -- They are numbered from 1: counting them would take as long as reading them.
+       -- Lines are numbered from 1: counting them would cost as much as reading them.
        coalesce((select g.line from laneway.logs g where g.seq = (select j.seq from one j) and g.attempt = a.attempt
                   order by g.line desc limit 1), 0) as log_lines
   from tried a

@@ -1,5 +1,5 @@
--- Numbers and ids of jobs that await an approval and match a filter, oldest first, one page by seq.
--- Of one owner, nobody else's are read. Last, without an id, where the search stopped and when the job there was submitted.
+-- Sequence numbers and ids of jobs that await an approval and match a filter, oldest first, one page by seq.
+-- With one owner, only its jobs are read. A last row without an id: where the search stopped, and its submit time.
 with walked as materialized (
     (select a.seq, true as is_here from laneway.awaiting a
       where %(owner)s::text is null and a.seq > %(after)s::bigint
@@ -9,7 +9,7 @@ with walked as materialized (
     union all
     (select o.seq, coalesce((select true from laneway.awaiting a where a.seq = o.seq), false) from laneway.jobs o
       where o.created_by collate "C" = %(owner)s::text and o.seq > %(after)s::bigint
-        -- Of one's own, most ended long ago.
+        -- Most jobs of one owner ended long ago.
         and o.seq >= (select coalesce((select a.seq from laneway.awaiting a order by a.seq limit 1), 9223372036854775807))
         and (%(job_type)s::text is null or o.job_type = %(job_type)s::text)
         and (%(workspace)s::text is null or o.workspace = %(workspace)s::text)

@@ -1,4 +1,4 @@
--- Jobs that match a filter, newest first, one page by seq; last, where the search stopped if it did before the page was full.
+-- Jobs that match a filter, newest first, one page by seq; a last row tells where an unfinished search stopped.
 select case when m.id is null then m.seq end as stopped_at,
        case when m.id is null then (select j.created_at from laneway.jobs j where j.seq = m.seq) end as looked_back_to, v.*
   from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,

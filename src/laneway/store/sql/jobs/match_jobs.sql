@@ -1,5 +1,5 @@
--- Numbers and ids of jobs that match a filter, newest first, one page by seq.
--- Last, without an id, where the search stopped and when the job there was submitted.
+-- Sequence numbers and ids of jobs that match a filter, newest first, one page by seq.
+-- A last row without an id tells where the search stopped, and the submit time of that job.
 select m.seq, m.id,
        case when m.id is null then (select j.created_at from laneway.jobs j where j.seq = m.seq) end as looked_back_to
   from laneway.search_jobs(%(status)s::text, %(before)s::bigint, %(limit)s::integer, %(lane)s::text, %(job_type)s::text,

@@ -1,4 +1,4 @@
--- Puts stored jobs that need an analysis or an approval where they wait for it, and notes until when jobs may live.
+-- Places stored jobs that need an analysis or an approval, and stores the deadlines of jobs.
 with aged as (
     insert into laneway.deadlines (seq, at)
     select j.seq, j.created_at + make_interval(secs => coalesce(t.max_age_s, a.max_age))

@@ -1,5 +1,5 @@
--- Many jobs by one call, all or none, for roles that may not write the tables and drivers without COPY; in the order given.
--- The caller has checked sizes against its own settings.
+-- Stores many jobs, all or none, for roles or drivers without COPY; results in the order given.
+-- The caller has checked sizes against its settings.
 select job_id, status, duplicate
   from laneway.submit_batch(string_to_array(%(ids)s::text, ',')::uuid[], %(payloads)s::text::jsonb,
                             string_to_array(%(kind_of)s::text, ',')::integer[], %(kinds)s::text::jsonb,

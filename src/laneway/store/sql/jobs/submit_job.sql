@@ -1,5 +1,5 @@
--- One job, in the transaction of the connection it runs on; a live unique_key answers the first job.
--- The caller has checked sizes against its own settings.
+-- Submits one job in the transaction of the connection; a live unique_key returns its first job.
+-- The caller has checked sizes against its settings.
 select job_id, status, duplicate
   from laneway.submit(job_type => %(job_type)s::text, payload => %(payload)s::jsonb,
                       priority => %(priority)s::integer, run_at => %(run_at)s::timestamptz,

@@ -1,2 +1,2 @@
--- Jobs of several requests and the act of each, all or none: each job as it is then, in the order given.
+-- Stores the jobs of several requests and an audit entry for each, all or none; returns the jobs in the order given.
 select * from laneway.submit_requests(%(requests)s::jsonb)

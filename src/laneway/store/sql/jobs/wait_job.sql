@@ -1,4 +1,4 @@
--- Where a job stands, cheaply, for one who waits for its end.
+-- Status, result and error of a job, by a cheap query for clients that wait for its end.
 select case when o.seq is not null then o.status when l.seq is not null then 'running' else 'approved' end,
        o.result::text,
        coalesce(o.error, case when o.cancel_reason is not null then

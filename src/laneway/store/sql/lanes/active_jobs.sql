@@ -1,4 +1,4 @@
--- Which job holds which slot since when.
+-- Running jobs by lane, with their slot and since when.
 select l.lane, j.id, j.job_type, l.attempt, l.worker_id, w.name, l.claimed_at, l.lease_until,
        extract(epoch from clock_timestamp() - l.claimed_at)::double precision as held_s, l.cancel_requested_at,
        p.stage, p.done, p.total, p.message, l.retries

@@ -1,2 +1,2 @@
--- Puts a job type that is in no lane into the one named; a row that has it already wins.
+-- Adds a job type to a lane unless it is in a lane already.
 select laneway.adopt_type(%(lane)s::text, %(job_type)s::text, %(by)s::text)

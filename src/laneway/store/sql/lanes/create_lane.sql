@@ -1,4 +1,4 @@
--- Creates a lane if there is none of that name; never overwrites one. Answers whether it did.
+-- Creates a lane unless the name is taken; never overwrites one. Returns whether it did.
 insert into laneway.worker_lanes (name, job_types, max_slots, poll_interval_ms, stale_timeout_minutes,
                                   lease_seconds, enabled, updated_by)
 values (%(name)s, %(job_types)s::text[], %(max_slots)s::integer, %(poll_interval_ms)s::integer,

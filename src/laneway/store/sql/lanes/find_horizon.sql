@@ -1,6 +1,6 @@
--- The first transaction that may still bring or give back a job with a number drawn before now.
--- One that draws numbers holds the sequence until it ends, one that has rows of ready in hand holds that table:
--- other transactions, however long they stay open, hide no job. Nor do vacuum and analyze, which take other locks.
+-- The oldest transaction that may still add or return a job with an already assigned sequence number.
+-- A transaction that draws numbers locks the sequence until it ends; one that returns jobs locks the table ready.
+-- Other transactions, however old, hide no job. Nor do vacuum and analyze, which take other locks.
 with now as materialized (select pg_current_snapshot() as seen)
 select coalesce((
            select x.xid from pg_snapshot_xip(n.seen) as x (xid)

@@ -1,4 +1,4 @@
--- Which of these job types have a fresh job below a floor, where claims do not look. Walks over dead rows.
+-- Job types with a fresh job below a floor, where claims do not look. Reads dead rows too.
 select distinct g.job_type
   from unnest(%(types)s::text[], %(ranks)s::integer[], %(floors)s::bigint[]) as g (job_type, rank, floor)
  where (select true from laneway.ready w

@@ -1,4 +1,4 @@
--- Takes a job type out of every other lane and puts it into the one named, in one change.
+-- Moves a job type from its lane to the named one, in one change.
 update laneway.worker_lanes l
    set job_types = case when l.name = %(lane)s then array_remove(l.job_types, %(job_type)s) || %(job_type)s::text
                         else array_remove(l.job_types, %(job_type)s) end,

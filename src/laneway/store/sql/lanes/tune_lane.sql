@@ -1,4 +1,4 @@
--- Changes the columns named in `columns` and no others; answers the row as it now is.
+-- Changes exactly the columns named in `columns`; returns the changed row.
 update laneway.worker_lanes l
    set job_types             = case when 'job_types' = any (c.columns) then %(job_types)s::text[] else l.job_types end,
        max_slots             = case when 'max_slots' = any (c.columns) then %(max_slots)s::integer else l.max_slots end,

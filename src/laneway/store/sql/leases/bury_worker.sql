@@ -1,3 +1,3 @@
--- Ends what a dead process held: the culprit is charged, the rest is not.
+-- Ends the attempts of a dead process: the culprit is charged, the others are not.
 select laneway.bury(%(worker)s::uuid, %(hung)s::boolean, %(culprit)s::bigint, %(message)s::text,
                     %(began)s::bigint[])

@@ -1,4 +1,4 @@
--- Claims up to the room given, in order, never over the lane's slots; one row, one round trip.
+-- Claims up to the given room, in order, never beyond the lane's slots; one row, one round trip.
 select state, own::text, horizon::text, left_over, more, lease_s, limited, wait_s, parked, seqs, ids, attempts, ranks, job_types, payloads,
        checkpoints, retries, freshes, forged, laneway.losses_of(seqs)
   from laneway.claim(%(worker)s::uuid, %(lane)s::text, %(version)s::bigint, %(room)s::integer,

@@ -1,4 +1,4 @@
--- Claims as claim_jobs does, and tells where each job comes from: for metrics and traces.
+-- Claims like claim_jobs, and returns each job's wait and trace for metrics and traces.
 select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked,
        c.seqs, c.ids, c.attempts, c.ranks, c.job_types, c.payloads, c.checkpoints, c.retries, c.freshes, c.forged,
        o.waits, o.traces, laneway.losses_of(c.seqs)

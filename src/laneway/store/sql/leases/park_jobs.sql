@@ -1,2 +1,2 @@
--- Puts aside waiting jobs whose key another job holds; answers how many.
+-- Parks waiting jobs whose key another job holds; returns how many.
 select laneway.park(%(types)s::text[], %(limit)s::integer)

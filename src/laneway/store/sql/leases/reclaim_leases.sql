@@ -1,6 +1,6 @@
--- Takes overdue leases back only while this holder leads: the epoch is renewed in the same transaction.
--- next_s: until the next lease lapses if nobody renews it; to who does not lead, until the leader's own does.
--- Both are read as they were before; who resigned has no end that older servers could subtract from.
+-- Reclaims overdue leases only while this holder is the leader: its epoch is renewed in the same transaction.
+-- next_s: until the next lease lapses without renewal; for other processes, until the leadership lapses.
+-- Both are read as before this pass; a resigned leader leaves none, because older servers cannot subtract infinity.
 select w.epoch, w.reclaimed, w.job_types, w.more, w.has_duties is true,
        case when w.epoch is not null
             then (select extract(epoch from min(l.lease_until) - clock_timestamp()) from laneway.lease l

@@ -1,4 +1,4 @@
--- Stores progress, checkpoint and log lines only for the attempt that runs.
+-- Stores progress, checkpoint and log lines only for the running attempt.
 select seq, attempt, answer
   from laneway.report(%(seqs)s::bigint[], %(attempts)s::integer[], %(stages)s::text[],
                       %(dones)s::double precision[], %(totals)s::double precision[], %(messages)s::text[],

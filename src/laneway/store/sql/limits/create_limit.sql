@@ -1,4 +1,4 @@
--- Creates a limit if there is none of that name; never overwrites one. Answers the new row.
+-- Creates a limit unless the name is taken; never overwrites one. Returns the new row.
 insert into laneway.limits (name, max_concurrent, rate_count, rate_period_s, scope, updated_by)
 values (%(name)s::text, %(max_concurrent)s::integer, %(rate_count)s::integer, %(rate_period_s)s::double precision,
         %(scope)s::text, %(by)s::text)

@@ -1,2 +1,2 @@
--- Gives back limits held outside of jobs, once.
+-- Releases limits held outside of jobs, once.
 select laneway.drop_holds(%(holds)s::uuid[])

@@ -1,2 +1,2 @@
--- Gives back what one remote attempt has held for longer than it may, if there is one.
+-- Releases the expired limits of one remote attempt, if any.
 select job_id, names, next_s from laneway.end_call_holds()

@@ -1,2 +1,2 @@
--- Which of the names have a limit; locks nothing, so that worker starts do not hold up claims.
+-- The names that have a limit; locks nothing, so that worker starts do not delay claims.
 select name from laneway.limits where name = any (%(names)s::text[])

@@ -1,4 +1,4 @@
--- The limits, how often each is held now, and how many due jobs need it, counted up to the bound.
+-- The limits, their current holders, and the number of due jobs that need each, up to the bound.
 select l.name, l.max_concurrent, l.rate_count, l.rate_period_s, l.scope, l.updated_at, l.updated_by,
        u.running, u.busiest, w.waiting
   from laneway.limits l

@@ -1,4 +1,4 @@
--- Changes the columns named in `columns` and no others; answers the row as it now is.
+-- Changes exactly the columns named in `columns`; returns the changed row.
 update laneway.limits l
    set max_concurrent = case when 'max_concurrent' = any (c.columns)
                              then %(max_concurrent)s::integer else l.max_concurrent end,

@@ -1,4 +1,4 @@
--- Finds attempts that this worker of this principal runs, or ran to their end; tells nothing of any other.
+-- Finds attempts that this worker of this principal runs or ran to their end; reveals nothing about others.
 select g.n, j.seq, case when h.job_type like E'\x01%%' then laneway.lane_of(j.job_type) else h.lane end, h.job_type
   from unnest(%(ids)s::uuid[], %(attempts)s::integer[]) with ordinality as g (id, attempt, n)
  cross join lateral (select b.seq, b.job_type from laneway.jobs b where b.id = g.id offset 0) j

@@ -1,4 +1,4 @@
--- Finds what job types have in force otherwise than a worker declares. No arguments, lane or priority: not declared.
+-- Finds fields of job types that differ from a worker's declaration. Arguments, lane and priority may be undeclared.
 select d.name, d.fields
   from (select g.type ->> 'name' as name, array(
             select f.key from jsonb_each(g.type) f

@@ -1,4 +1,4 @@
--- Keeps the results of steps, each only for the attempt that runs; never waits for a lock.
+-- Stores step results, each only for the running attempt; never waits for a lock.
 select g.n, s.answer, s.result
   from unnest(%(seqs)s::bigint[], %(attempts)s::integer[], %(names)s::text[], %(results)s::text[],
               %(took)s::double precision[]) with ordinality as g (seq, attempt, name, result, took, n)

@@ -1,4 +1,4 @@
--- Reads every lease of the workers named, its length and age, how much of it is left, and whether it was renewed.
+-- Every lease of the named workers: its length, age, remaining time, and whether it was renewed.
 select l.worker_id, l.seq, j.id, l.attempt, l.lane, l.job_type, l.lease_seconds,
        extract(epoch from clock_timestamp() - l.claimed_at)::double precision,
        extract(epoch from l.lease_until - clock_timestamp())::double precision,

@@ -1,5 +1,5 @@
--- Reads the finished steps of the jobs named, in the order in which they finished, of as many of these jobs as fit.
--- Of each it tells how many bytes they take; of one that alone is larger than `largest`, or does not fit, only that.
+-- Finished steps of the named jobs in the order they finished, of as many of these jobs as fit.
+-- Each with the total bytes of its job; without steps if the job alone exceeds `largest`, or does not fit.
 select z.seq, z.size, s.name, s.result::text, s.took_s
   from (select y.seq, y.n, y.size,
                sum(y.size) filter (where y.size <= %(largest)s::bigint) over (order by y.n) as total

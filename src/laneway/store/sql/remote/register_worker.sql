@@ -1,5 +1,5 @@
--- Makes this stream the newest of a remote worker, only for the principal that registered its id first.
--- Tells the replica that has an older one.
+-- Registers the newest stream of a remote worker, only for the principal that first registered its id.
+-- Notifies the replica that has an older stream.
 with known as materialized (
     select w.session from laneway.workers w
      where w.id = %(id)s::uuid and w.principal_id = %(principal)s::uuid and w.stopped_at is null

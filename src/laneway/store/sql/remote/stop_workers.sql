@@ -1,4 +1,4 @@
--- Says of remote workers that they are gone, only where the session named is their newest.
+-- Records that remote workers stopped, only if the named session is their newest.
 with gone as (
     update laneway.workers w set stopped_at = clock_timestamp()
       from unnest(%(ids)s::uuid[], %(sessions)s::uuid[]) as g (id, session)

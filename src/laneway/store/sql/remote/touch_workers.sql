@@ -1,5 +1,5 @@
--- Says of each remote worker that it lives, only where the session named is its newest; answers whether it is.
--- And whether it was told to drain, and how many leases it has, by the counters that follow them.
+-- Records that remote workers are live, only if the named session is their newest; returns whether it is.
+-- Also returns whether each is drained, and the number of its leases by the counters.
 with given as materialized (
     select * from unnest(%(ids)s::uuid[], %(sessions)s::uuid[], %(memory)s::bigint[], %(rooms)s::jsonb[], %(news)s::boolean[])
         as g (id, session, memory, room, is_news)

@@ -1,2 +1,2 @@
--- Cancels jobs whose approval did not come in time, a bounded number, while this holder leads.
+-- Cancels a bounded number of jobs whose approval expired, while this holder is the leader.
 select laneway.expire_approvals(%(limit)s::integer, null) where laneway.leads(%(holder)s::uuid, %(epoch)s::bigint)

@@ -1,2 +1,2 @@
--- Gives back what jobs held that ended in their handler's transaction, while this holder leads.
+-- Releases slots, limits and keys of jobs finished in their handler's transaction, while this holder is the leader.
 select laneway.fold_finished(%(limit)s::integer) where laneway.leads(%(holder)s::uuid, %(epoch)s::bigint)

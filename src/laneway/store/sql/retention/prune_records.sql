@@ -1,2 +1,2 @@
--- Forgets old records of schedules, control changes, sessions and requests, a bounded number, while this holder leads.
+-- Deletes a bounded number of old records of schedules, control changes, sessions and requests, as the leader.
 select laneway.prune_records(%(holder)s::uuid, %(epoch)s::bigint, %(limit)s::integer)

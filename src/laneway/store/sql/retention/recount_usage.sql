@@ -1,2 +1,2 @@
--- Mends counters of slots and limits that differ from the leases, while this holder leads.
+-- Corrects counters of slots and limits that differ from the leases, while this holder is the leader.
 select laneway.recount() where laneway.leads(%(holder)s::uuid, %(epoch)s::bigint)

@@ -1,2 +1,2 @@
--- Mends keys that nobody holds or passes on, while this holder leads.
+-- Repairs keys without a valid holder or successor, while this holder is the leader.
 select laneway.sweep_keys() where laneway.leads(%(holder)s::uuid, %(epoch)s::bigint)

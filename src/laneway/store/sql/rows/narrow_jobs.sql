@@ -1,2 +1,2 @@
--- Until this transaction ends, a role that row-level security binds sees jobs of these workspaces only.
+-- Until this transaction ends, a role under row-level security sees only jobs of these workspaces.
 select set_config('laneway.workspaces', (%(workspaces)s::text[])::text, true)

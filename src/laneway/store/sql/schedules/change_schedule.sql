@@ -1,4 +1,4 @@
--- Changes the columns named in `columns` and no others; answers whether there is such a schedule.
+-- Changes exactly the columns named in `columns`; returns whether the schedule exists.
 update laneway.schedules s
    set job_type        = case when 'job_type' = any (c.columns) then %(job_type)s::text else s.job_type end,
        payload         = case when 'payload' = any (c.columns) then %(payload)s::jsonb else s.payload end,

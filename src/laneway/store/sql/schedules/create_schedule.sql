@@ -1,4 +1,4 @@
--- Creates a schedule if there is none of that name; never overwrites one. Answers whether it did.
+-- Creates a schedule unless the name is taken; never overwrites one. Returns whether it did.
 insert into laneway.schedules (name, job_type, payload, cron, timezone, missed, catch_up, check_name, priority,
                                max_retries, concurrency_key, workspace, tags, enabled, updated_by)
 select %(name)s::text, %(job_type)s::text, %(payload)s::jsonb, %(cron)s::text, %(timezone)s::text, %(missed)s::text,

@@ -1,4 +1,4 @@
--- Deletes a schedule with its slots and keeps who did it; its jobs stay. Answers whether it was there.
+-- Deletes a schedule with its slots and records the caller; its jobs stay. Returns whether it existed.
 with actor as materialized (
     select set_config('laneway.actor', %(by)s, true)
 ), gone as (

@@ -1,5 +1,5 @@
--- What this holder may serve now by the database's clock, and how long until it may serve more.
--- Without a check that is the leader's; with one, anybody's who knows the check and finds its lease free.
+-- Schedules that this process may fire now by the database's clock, and the time until the next ones.
+-- Without a check only the leader may; with one, any process that has the check and finds its lease free.
 with clock as materialized (
     select clock_timestamp() as now
 ), lead as materialized (

@@ -1,4 +1,4 @@
--- Records slots and submits their jobs only while this holder leads, or holds the check, and nobody else has.
+-- Records slots and submits their jobs once, only while this holder is the leader or holds the check.
 select answer, taken, job_type
   from laneway.fire(p_name => %(name)s::text, p_seen => %(seen)s::timestamptz, p_from => %(from_at)s::timestamptz,
                     p_next => %(next_at)s::timestamptz, p_slots => %(slots)s::timestamptz[],

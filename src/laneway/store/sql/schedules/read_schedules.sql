@@ -1,4 +1,4 @@
--- The schedules of these names, or all of them, by name, each with where it stands and the newest slot it took.
+-- The schedules of these names, or all, by name, each with its state and its newest slot.
 select s.name, s.job_type, s.payload::text, s.cron, s.timezone, s.missed, s.catch_up, s.check_name, s.priority,
        s.max_retries, s.concurrency_key, s.workspace, s.tags, s.enabled, s.error, s.created_at, s.updated_at,
        s.updated_by, t.next_at, t.check_failures, clock_timestamp() as now,

@@ -1,4 +1,4 @@
--- Says that a schedule runs sooner, only if it stands where it was read and nobody changes it. Answers whether it did.
+-- Moves the next slot earlier, only if the schedule is unchanged and unlocked. Returns whether it did.
 update laneway.schedule_state t set next_at = %(next_at)s::timestamptz
   from laneway.schedules s
  where s.name = %(name)s and s.updated_at = %(seen)s::timestamptz and s.enabled

@@ -1,10 +1,10 @@
--- Starts and ends of jobs per bucket of time, lane and (unless by_lane) job type, from the newest outcomes only.
--- So it costs the same however many jobs have ended; the last column tells whether there were more.
+-- Starts and ends of jobs per time bucket, lane and (unless by_lane) job type, from the newest outcomes only.
+-- Its cost does not depend on the number of ended jobs; the last column tells whether there were more.
 with newest as materialized (
     select o.seq, o.status, o.lane, o.job_type, o.attempt, o.claimed_at, o.started_at, o.finished_at
       from laneway.outcome o order by o.seq desc limit %(bound)s::integer
 ), ended as materialized (
-    -- A look-up per row: a join might read every job there is.
+    -- A lookup per row: a join might read every job.
     select n.*, case when n.attempt = 1 then greatest(0, extract(epoch from n.claimed_at - (
                     select greatest(j.created_at, j.run_at) from laneway.jobs j where j.seq = n.seq))) end as wait_s
       from newest n

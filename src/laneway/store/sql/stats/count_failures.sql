@@ -1,12 +1,12 @@
--- Failures within the window by lane, job type and type of error, the most frequent first, from the newest ends only.
--- So it costs the same however many jobs have ended; the first column tells whether there were more.
+-- Failures within the window by lane, job type and error type, most frequent first, from the newest ends only.
+-- Its cost does not depend on the number of ended jobs; the first column tells whether there were more.
 with newest as materialized (
     select o.seq, o.status, o.lane, o.job_type, o.finished_at
       from laneway.outcome o order by o.seq desc limit %(bound)s::integer
 ), failed as materialized (
-    -- Those that failed before they ran, or in their analysis, count where they would have run.
+    -- Jobs that failed before they ran, or in their analysis, count in the lane of their type.
     select n.seq, n.finished_at, n.job_type, coalesce(nullif(n.lane, 'analysis'), laneway.lane_of(n.job_type)) as lane,
-           -- A look-up per row: an error is read of what failed only.
+           -- A lookup per row: errors are read only for failures.
            (select left(o.error ->> 'type', 200) from laneway.outcome o where o.seq = n.seq) as error_type
       from newest n
      where n.status = 'failed' and n.finished_at > clock_timestamp() - make_interval(secs => %(window_s)s)

@@ -1,4 +1,4 @@
--- Keeps a step's result only for the attempt that runs; what was kept first stays.
+-- Stores a step's result only for the running attempt; the first stored result stays.
 select answer, result
   from laneway.step(%(seq)s::bigint, %(attempt)s::integer, %(name)s::text, %(result)s::text,
                     %(took)s::double precision)

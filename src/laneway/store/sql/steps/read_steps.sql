@@ -1,2 +1,2 @@
--- Reads every step of a job that has finished, as JSON text.
+-- Every finished step of a job, as JSON text.
 select name, result::text from laneway.steps where seq = %(seq)s::bigint

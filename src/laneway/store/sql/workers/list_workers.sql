@@ -1,4 +1,4 @@
--- Workers that live or were seen within the hour, newest first; or one, by its id, whenever it was seen.
+-- Workers that are live or were seen within the hour, newest first; or one of any age by its id.
 select w.id, w.name, w.host, w.pid, w.code, w.transport, w.job_types, w.lanes, w.concurrency, w.memory_bytes,
        w.started_at, w.seen_at, w.drain_requested_at, w.drain_requested_by, w.stopped_at,
        w.stopped_at is null and w.seen_at > clock_timestamp() - interval '45 seconds' as is_live,

@@ -1,2 +1,2 @@
--- Holds one worker's row until the transaction ends, so that who drains it sees what it was before.
+-- Locks one worker's row until the transaction ends, so that a drain sees its previous state.
 select from laneway.workers w where w.id = %(id)s::uuid for no key update

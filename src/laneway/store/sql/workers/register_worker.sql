@@ -1,4 +1,4 @@
--- Makes a worker process known under its fresh id.
+-- Registers a worker process under its new id.
 insert into laneway.workers (id, name, host, pid, code, transport, job_types, lanes, concurrency, memory_bytes)
 values (%(id)s, %(name)s, %(host)s, %(pid)s, %(code)s, %(transport)s, %(job_types)s::text[], %(lanes)s::text[],
         %(concurrency)s, %(memory_bytes)s::bigint)

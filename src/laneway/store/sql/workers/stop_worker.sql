@@ -1,4 +1,4 @@
--- The worker process ended on purpose; drops its counters when they are empty.
+-- Records that a worker process stopped on purpose; deletes its counters if they are zero.
 with gone as (
     delete from laneway.slot_counts c using laneway.slots_held u
      where u.worker_id = %(id)s::uuid and u.running = 0

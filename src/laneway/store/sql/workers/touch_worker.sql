@@ -1,4 +1,4 @@
--- The worker process lives; says nothing about its jobs, and answers whether it was told to drain.
+-- Records that the worker process is live, not its jobs; returns whether it is drained.
 update laneway.workers
    set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = %(memory_bytes)s::bigint,
        room = coalesce(%(room)s::jsonb, room)
