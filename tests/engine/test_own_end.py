@@ -70,7 +70,7 @@ async def test_odd_exception_of_async_handler_ends_its_job_only(
             " where j.payload ->> 'how' = %s",
             how,
         )
-        assert (error["type"], error["message"]) == (kind, f"its text cannot be had: {broken}")
+        assert (error["type"], error["message"]) == (kind, f"its text could not be read: {broken}")
     await until(lambda: worker.capacity.in_use == 0)
 
 

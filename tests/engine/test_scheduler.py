@@ -558,7 +558,7 @@ async def test_a_declaration_that_breaks_a_rule_is_refused(shop: Workshop) -> No
     with pytest.raises(ConfigError, match=r"check 'x': .*must take no argument"):
         shop.lw.check("x")(lambda a, b: True)
     shop.lw.schedule("x", "t", cron="@daily")
-    with pytest.raises(ConfigError, match="there is one already"):
+    with pytest.raises(ConfigError, match="already registered"):
         shop.lw.schedule("x", "t", cron="@daily")
 
     @shop.lw.handler("t")

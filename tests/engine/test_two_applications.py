@@ -56,7 +56,7 @@ async def test_application_not_seen_for_long_is_named_with_the_command(
         await shop.hire(new)
         command = "laneway admin workers forget-publisher old_shop --type refund"
         assert command in caplog.text
-        assert "arguments, retries and limits no longer bind others" in caplog.text
+        assert "arguments, retries and limits no longer apply" in caplog.text
         found = await health.check_publishers(new.database)
         assert found.finding is health.Finding.WARN
         assert command in (found.next or "")

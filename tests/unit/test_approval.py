@@ -164,14 +164,14 @@ def test_an_analysis_gets_the_arguments_it_names_with_defaults() -> None:
 
 def test_an_analysis_is_refused_that_could_not_be_called() -> None:
     handler = make_handler("rebuild", rebuild)
-    with pytest.raises(ConfigError, match="colour is no argument"):
+    with pytest.raises(ConfigError, match="has no argument colour"):
         make_analysis(handler, lambda colour: Analysis())
     with pytest.raises(ConfigError, match="analysis has no analysis"):
         make_analysis(make_analysis(handler, lambda: Analysis()), lambda: Analysis())
     registry = Registry()
     registry.add(handler)
     registry.add_analysis(handler, lambda: Analysis())
-    with pytest.raises(ConfigError, match="has an analysis already"):
+    with pytest.raises(ConfigError, match="already has an analysis"):
         registry.add_analysis(handler, lambda: Analysis())
 
 

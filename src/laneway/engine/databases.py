@@ -9,7 +9,7 @@ from laneway.store.database import Database
 
 
 class Databases(NamedTuple):
-    """Each has one connection, so that no kind of statement waits for another."""
+    """Databases with one connection each, so that kinds of statements do not block each other."""
 
     claim: Database
     settle: Database

@@ -1,4 +1,4 @@
-"""What an application loads when a process begins to run its handlers, and frees at the end."""
+"""Calls the on_start and on_stop hooks of an application."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 async def call_hooks(hooks: Iterable[Callable[..., Any]], resources: SimpleNamespace) -> None:
-    """Calls one after the other; plain functions and async ones."""
+    """Call plain and async hooks in order."""
     for hook in hooks:
         done = hook(resources)
         if inspect.isawaitable(done):

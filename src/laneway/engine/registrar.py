@@ -1,4 +1,4 @@
-"""Makes a worker process and its job types known, and keeps it so."""
+"""Registers a worker process and its job types, and keeps their rows up to date."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ STALE_SHOWN = 5
 
 
 class Registrar(Service):
-    """Publishes that the process lives, and reads whether an operator drains it.
+    """Publishes that the process is alive, and reads whether an operator drains it.
 
-    For its jobs, leases say so.
+    Jobs do not depend on this row: their leases decide.
     """
 
     name: ClassVar[str] = "registrar"
@@ -48,31 +48,31 @@ class Registrar(Service):
         on_resumed: Callable[[], None],
         capacity: Capacity | None = None,
     ) -> None:
-        """Without `rooms` the process runs no jobs."""
+        """`capacity` is None for a process that runs no jobs."""
         super().__init__(warnings)
         self._database = database
         self._worker = worker
         self._on_resumed = on_resumed
         self._capacity = capacity
-        self._is_expecting = False
-        # Job types with the application under which they were published, and when to say so again.
+        self._expects_full = False
+        # Published job types with their application, and when to publish again that they are used.
         self._published: dict[str, str] = {}
         self._see_at = 0.0
         self._is_leaving = False
         if capacity is not None:
             capacity.fullness.on_full = self._expect_full
-        # Until it is resumed, nothing is claimed; what was claimed before it learned of it runs.
+        # While drained the worker claims nothing; jobs claimed before still run.
         self.is_drained = False
 
     async def register(self, registry: Registry, settings: Settings) -> None:
-        """Creates missing lanes and limits, adopts job types in no lane, publishes, registers."""
+        """Create missing lanes, limits and schedules, publish job types, register the worker."""
         by = f"worker {self._worker.name}"
         state = await self._database.run(lanes.read())
         for lane in settings.lanes:
             if lane.name not in state.lanes:
                 await self._database.run(lanes.create(replace(lane, job_types=()), by))
-            _tell_differences(lane, state)
-        # A row that has a type already wins.
+            _warn_of_differences(lane, state)
+        # A lane's row that already has a type wins.
         named: list[tuple[str, str | None]] = [
             (lane.name, job_type) for lane in settings.lanes for job_type in lane.job_types
         ]
@@ -86,7 +86,7 @@ class Registrar(Service):
         await self._create_limits(registry, by)
         if len(registry):
             await self._publish(registry, settings.application)
-        await self._declare(registry, settings, by)
+        await self._create_schedules(registry, settings, by)
         await self._database.run(register(replace(self._worker, memory_bytes=resident_bytes())))
 
     async def _publish(self, registry: Registry, application: str | None) -> None:
@@ -98,22 +98,22 @@ class Registrar(Service):
         self._published, self._see_at = pairs, time.monotonic() + SEE_S
         for conflict in await self._database.run(conflicts(list(pairs))):
             log.warning(
-                "%s: the stricter policy stays. Make the handlers equal; of an application that is"
-                " gone, run `%s`",
+                "%s: the stricter policy stays. Make the handlers equal; if an application is gone,"
+                " run `%s`",
                 conflict,
                 forgetting("APPLICATION", conflict.job_type),
             )
         stale = job_types.publishers(list(pairs), stale_only=True, limit=STALE_SHOWN)
         for one in await self._database.run(stale):
             log.warning(
-                "%s: its arguments, retries and limits no longer bind others, its approval policy"
+                "%s: its arguments, retries and limits no longer apply, but its approval policy"
                 " does. Start it again, or run `%s`",
                 one,
                 forgetting(one.application, one.job_type),
             )
 
     async def _create_limits(self, registry: Registry, by: str) -> None:
-        """A limit that a handler names binds from the first job on, also before it was tuned."""
+        """Create missing limits that handlers name, so that they apply from the first job on."""
         named = {name for handler in registry for name in handler.limits}
         if not named:
             return
@@ -127,8 +127,8 @@ class Registrar(Service):
                     name,
                 )
 
-    async def _declare(self, registry: Registry, settings: Settings, by: str) -> None:
-        """Creates missing schedules; one that exists is its row's, whatever the code says."""
+    async def _create_schedules(self, registry: Registry, settings: Settings, by: str) -> None:
+        """Create missing schedules; an existing row wins over the code."""
         if not registry.schedules:
             return
         known = {each.name for each in await self._database.run(schedules.scopes())}
@@ -146,12 +146,11 @@ class Registrar(Service):
         room = self._capacity.published() if self._capacity is not None else None
         if room is not None and self._is_leaving:
             room["is_stopping"] = True
-        told = await self._database.run(touch(self._worker.id, resident_bytes(), room))
+        drained = await self._database.run(touch(self._worker.id, resident_bytes(), room))
         if self._published and time.monotonic() >= self._see_at:
             await self._database.run(job_types.see_publishers(self._published.items()))
             self._see_at = time.monotonic() + SEE_S
-        drained, was_drained = bool(told), self.is_drained
-        self.is_drained = drained
+        was_drained, self.is_drained = self.is_drained, bool(drained)
         if drained and not was_drained:
             log.info("worker %s is drained: it claims no more jobs", self._worker.name)
         elif was_drained and not drained:
@@ -160,23 +159,23 @@ class Registrar(Service):
         return TOUCH_S
 
     def _expect_full(self) -> None:
-        """Publishes that there is no room if that lasts; for a moment it is so all the time."""
-        if not self._is_expecting:
-            self._is_expecting = True
+        """Publish a lack of room soon if it lasts; short ones happen all the time."""
+        if not self._expects_full:
+            self._expects_full = True
             asyncio.get_running_loop().call_later(FULL_S, self._publish_full)
 
     def _publish_full(self) -> None:
-        self._is_expecting = False
+        self._expects_full = False
         if self._capacity is not None and self._capacity.fullness.longest_s() >= FULL_S / 2:
             self.wake()
 
     def announce_stop(self) -> None:
-        """Publishes that the process takes no more jobs while it finishes those it has."""
+        """Publish that the process takes no more jobs while it finishes those it has."""
         self._is_leaving = True
         self.wake()
 
     async def unregister(self) -> None:
-        # A round still at work would bring the worker back to life.
+        # A later round would mark the worker as alive again.
         await self.stop()
         await self._database.run(stop(self._worker.id))
 
@@ -187,8 +186,8 @@ async def adopt(
     by: str,
     state: lanes.ControlState,
 ) -> None:
-    """Puts types (lane, type) in no lane there; a missing lane is created without a bound."""
-    # Only before the first migration is there no `default`.
+    """Put job types that are in no lane into the named lane; create missing lanes unbounded."""
+    # `default` is missing only before the first migration.
     base = state.lanes.get(DEFAULT_LANE, Lane(DEFAULT_LANE))
     like = Lane("new", max_slots=None, poll_interval_ms=base.poll_interval_ms)
     for lane in await database.run(lanes.adopt_types(named, by, like)):
@@ -199,12 +198,12 @@ async def adopt(
         )  # fmt: skip
 
 
-def _tell_differences(lane: Lane, state: lanes.ControlState) -> None:
-    """Log where the database differs from the configured lane: the database decides."""
+def _warn_of_differences(lane: Lane, state: lanes.ControlState) -> None:
+    """Log differences between the configured lane and the database, which decides."""
     if lane.name in state.lanes:
         differences = lane.differences(state.lanes[lane.name])
         if differences:
-            told = "; ".join(
+            text = "; ".join(
                 f"{name} is {_value(there)}, configured {_value(current_run)}"
                 for name, (current_run, there) in differences.items()
             )
@@ -215,7 +214,7 @@ def _tell_differences(lane: Lane, state: lanes.ControlState) -> None:
             log.warning(
                 "lane %s in the database differs from LANEWAY_LANES, and the database decides:"
                 " %s. To change it: `laneway lanes set %s %s`",
-                lane.name, told, lane.name, options,
+                lane.name, text, lane.name, options,
             )  # fmt: skip
     for job_type in lane.job_types:
         found = state.lane_of(job_type)

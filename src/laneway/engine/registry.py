@@ -1,4 +1,4 @@
-"""Job type → handler."""
+"""The handlers of an application by job type, and its hooks, checks and schedules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger("laneway")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """The user's function for a job type, with all that was said about it."""
+    """The user's function for a job type, with its options."""
 
     job_type: str
     fn: Callable[..., Any]
@@ -59,9 +59,9 @@ class Handler:
         return is_analysis(self.job_type)
 
     def record(self, *, has_analysis: bool = False) -> TypeRecord:
-        """What other processes may know of it.
+        """The description of the job type that workers publish.
 
-        A schema that they could not check payloads by is left out: the worker checks them.
+        It omits a schema that other processes cannot use; then only the worker checks payloads.
         """
         arguments = json.dumps(self.arguments.schema())
         try:
@@ -93,7 +93,7 @@ class Handler:
 
 
 def _module(fn: Callable[..., Any]) -> str:
-    """The module of a function, also by its own name where it runs as the main program."""
+    """The module of a function, by its real name even if it runs as the main program."""
     if fn.__module__ != "__main__":
         return fn.__module__
     main = sys.modules["__main__"]
@@ -102,12 +102,12 @@ def _module(fn: Callable[..., Any]) -> str:
         return str(spec.name)
     if path is None:
         return "__main__"
-    # Of a folder or an archive that is run as a program, its name.
+    # A folder or archive run as a program gives its own name.
     return Path(path).parent.stem if spec is not None else Path(path).stem
 
 
 def make_handler(job_type: str, fn: Callable[..., Any], **options: Any) -> Handler:
-    """A handler with its options checked; says which option of which job type is wrong."""
+    """Make a handler; raises ConfigError that names the job type and the wrong option."""
     try:
         return _checked(job_type, fn, **options)
     except (InvalidInput, TypeError) as error:
@@ -158,7 +158,7 @@ def _checked(
     for name in limits:
         check_lane_name(name, "limits")
     if len(set(limits)) < len(limits):
-        raise InvalidInput("limits", "each name may stand there once")
+        raise InvalidInput("limits", "must not name a limit twice")
     if max_age is not None:
         check_duration(max_age, "max_age")
     if retention is not None and not isinstance(retention, Retention):
@@ -183,29 +183,29 @@ def _checked(
 
 
 def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
-    """What runs before a handler's jobs: gets the arguments that it names, `ctx` if it asks."""
+    """Make the analysis of a handler; it gets the arguments that it names, and `ctx` if named."""
     if handler.is_analysis:
         raise ConfigError(f"handler {handler.job_type!r}: an analysis has no analysis")
-    takes = inspect.signature(fn).parameters
-    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values())
+    parameters = inspect.signature(fn).parameters
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     known = handler.arguments.names
-    for name, one in takes.items():
+    for name, one in parameters.items():
         is_named = one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
         if is_named and one.default is one.empty and name not in known and name != "ctx":
             raise ConfigError(
-                f"analysis of {handler.job_type!r}: {name} is no argument of its handler"
+                f"analysis of {handler.job_type!r}: its handler has no argument {name}"
             )
 
     def chosen(ctx: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         full = handler.arguments.with_defaults(arguments)
-        given = {k: v for k, v in full.items() if takes_all or k in takes}
-        return {**given, "ctx": ctx} if "ctx" in takes else given
+        given = {k: v for k, v in full.items() if takes_all or k in parameters}
+        return {**given, "ctx": ctx} if "ctx" in parameters else given
 
     async def analyze(ctx: Any, **arguments: Any) -> dict[str, Any]:
-        return _said(await fn(**chosen(ctx, arguments)))
+        return _result(await fn(**chosen(ctx, arguments)))
 
     def analyze_in_thread(ctx: Any, **arguments: Any) -> dict[str, Any]:
-        return _said(fn(**chosen(ctx, arguments)))
+        return _result(fn(**chosen(ctx, arguments)))
 
     is_async = inspect.iscoroutinefunction(fn)
     return Handler(
@@ -219,7 +219,7 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
     )
 
 
-def _said(value: object) -> dict[str, Any]:
+def _result(value: object) -> dict[str, Any]:
     if not isinstance(value, Analysis):
         raise InvalidInput("analysis", f"must be an Analysis, got {type(value).__name__}")
     return value.to_dict()
@@ -231,7 +231,7 @@ def _whole(name: str, value: object, low: int, high: int) -> None:
 
 
 class Registry:
-    """The handlers of an application, and what it loads at start and frees at stop."""
+    """The handlers, analyses, hooks, checks and schedules of an application."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
@@ -243,34 +243,34 @@ class Registry:
 
     def add(self, handler: Handler) -> None:
         if handler.job_type in self._handlers:
-            raise ConfigError(f"handler {handler.job_type!r}: there is one already")
+            raise ConfigError(f"handler {handler.job_type!r}: is already registered")
         self._handlers[handler.job_type] = handler
 
     def add_analysis(self, handler: Handler, fn: Callable[..., Any]) -> None:
         analysis = make_analysis(handler, fn)
         if analysis.job_type in self._analyses:
-            raise ConfigError(f"handler {handler.job_type!r}: it has an analysis already")
+            raise ConfigError(f"handler {handler.job_type!r}: already has an analysis")
         self._analyses[analysis.job_type] = analysis
 
     def add_check(self, check: ScheduleCheck) -> None:
         if check.name in self.checks:
-            raise ConfigError(f"check {check.name!r}: there is one already")
+            raise ConfigError(f"check {check.name!r}: is already registered")
         self.checks[check.name] = check
 
     def add_schedule(self, schedule: Schedule) -> None:
         if schedule.name in self.schedules:
-            raise ConfigError(f"schedule {schedule.name!r}: there is one already")
+            raise ConfigError(f"schedule {schedule.name!r}: is already registered")
         self.schedules[schedule.name] = schedule
 
     def get(self, job_type: str) -> Handler | None:
         return self._handlers.get(job_type)
 
     def __getitem__(self, job_type: str) -> Handler:
-        """The handler of a job type, or of the analyses of one."""
+        """The handler of a job type or of its analysis."""
         return (self._analyses if is_analysis(job_type) else self._handlers)[job_type]
 
     def needs(self, job_type: str) -> str | None:
-        """What jobs of a type need before they may run: analysis, approval, both or nothing."""
+        """Whether jobs of a type need analysis, approval or both before they run; None if not."""
         handler = self._handlers.get(job_type)
         has_approval = handler is not None and handler.approval is not None
         if analysis_of(job_type) in self._analyses:
@@ -279,11 +279,11 @@ class Registry:
 
     @property
     def runnable(self) -> list[Handler]:
-        """All that a worker may claim for: job types and analyses."""
+        """The handlers that a worker may claim for, analyses included."""
         return [*self._handlers.values(), *self._analyses.values()]
 
     def records(self) -> list[TypeRecord]:
-        """What is published of the job types."""
+        """The descriptions of the job types to publish."""
         return [
             one.record(has_analysis=analysis_of(one.job_type) in self._analyses)
             for one in self._handlers.values()

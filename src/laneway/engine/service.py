@@ -1,4 +1,4 @@
-"""A background loop: `run_once` works and says how long to wait; the rest is written once."""
+"""A background loop around `run_once`, with backoff, jitter and wake-ups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("laneway")
 
 
 class Service:
-    """Supervised, jittered, wakeable; tests call `run_once` and never wait."""
+    """Calls `run_once` after the delay that it returns; tests call it directly."""
 
     name: ClassVar[str] = "service"
     longest_backoff_s: ClassVar[float] = 2.0
@@ -27,11 +27,11 @@ class Service:
         self._is_stopping = False
 
     async def run_once(self) -> float | None:
-        """Does one round; answers the seconds until the next, None to wait for a wake-up."""
+        """Run one round; return the seconds until the next, or None to wait for a wake-up."""
         raise AssertionError("a Service defines run_once")
 
     def wake(self) -> None:
-        """Asks for a round now."""
+        """Request a round now."""
         self._wake.set()
 
     def start(self) -> None:
@@ -39,7 +39,7 @@ class Service:
         self._task = loop.create_task(self._run(), name=f"laneway {self.name}")
 
     async def stop(self) -> None:
-        """Stops after the round at hand."""
+        """Stop after the current round."""
         self._is_stopping = True
         self._wake.set()
         if self._task is not None:
@@ -47,7 +47,7 @@ class Service:
             self._task = None
 
     async def cancel(self) -> None:
-        """Stops in the middle of a round."""
+        """Stop now, in the middle of a round."""
         self._is_stopping = True
         if self._task is not None:
             self._task.cancel()
@@ -57,7 +57,7 @@ class Service:
 
     async def _run(self) -> None:
         failures = 0
-        while self._goes_on():
+        while self._should_run():
             self._wake.clear()
             try:
                 delay = await self.run_once()
@@ -73,7 +73,7 @@ class Service:
                 self._warnings.warn(self.name, f"{type(error).__name__}: {error}")
                 log.debug("%s failed", self.name, exc_info=True)
                 delay = backoff_s(failures, self.longest_backoff_s)
-            if not self._goes_on():
+            if not self._should_run():
                 return
             if failures:
                 # Wake-ups must not turn an outage into a tight loop.
@@ -88,13 +88,13 @@ class Service:
                     await self._wake.wait()
 
     def _recovered(self) -> None:
-        """A round went well after some that had not."""
+        """Log that a round succeeded after failures."""
         self._warnings.resolved(self.name)
 
-    def _goes_on(self) -> bool:
+    def _should_run(self) -> bool:
         return not self._is_stopping
 
 
 def backoff_s(failures: int, longest_s: float) -> float:
-    """The pause after so many failures in a row, jittered."""
+    """The jittered pause after this many failures in a row."""
     return min(longest_s, 0.1 * 2.0 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)

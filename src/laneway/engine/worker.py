@@ -1,6 +1,6 @@
-"""One worker process: builds the loops, connects them, and takes them down in order.
+"""One worker: builds its services, connects them, and stops them in order.
 
-It holds five database connections: claim, settle, listen, heartbeat, and one for the rest.
+It holds five database connections: claim, settle, listen, heartbeat, and one for everything else.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Worker:
         self._app = app
         self._is_off = is_off
         self._max_jobs = max_jobs
-        # Set once it has run `max_jobs` jobs to their ends.
+        # Set once `max_jobs` jobs have ended.
         self.spent = asyncio.Event()
         self._transport: Transport = transport
         self._warnings = ThrottledWarnings()
@@ -169,7 +169,7 @@ class Worker:
         self.wakeups = Wakeups(self._dsn, settings, warnings, self._on_message, self._wake_all)
 
     async def start(self, marker: LoopMarker | None = None) -> None:
-        """Connects (waiting for the database if it must), loads resources, begins to claim."""
+        """Connect, waiting for the database if needed; load resources and begin to claim."""
         if self._is_off:
             log.info("LANEWAY_WORKER=off: no worker in this process")
             return
@@ -205,7 +205,7 @@ class Worker:
         await self.registrar.register(self.registry, self.settings)
 
     async def _when_reachable(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Does it as soon as the database can be reached."""
+        """Retry `work` until the database can be reached."""
         failures = 0
         while True:
             try:
@@ -218,7 +218,7 @@ class Worker:
                 await asyncio.sleep(min(2.0, 0.1 * 2**failures))
 
     def trouble(self) -> str | None:
-        """Why it would run no job now; None: it would. Safe to call from other threads."""
+        """The reason why it would not run a job now, if there is one; thread-safe."""
         if not self.is_running:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
@@ -238,10 +238,10 @@ class Worker:
     async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
-    # Taking down ------------------------------------------------------------------------------
+    # Stopping ---------------------------------------------------------------------------------
 
     async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
-        """Stops claiming at once, lets jobs finish within the grace, then releases the rest."""
+        """Stop claiming at once, let jobs finish within the grace, then release the rest."""
         if not self.is_running:
             return
         self.is_running = False
@@ -272,7 +272,7 @@ class Worker:
         stops = [asyncio.ensure_future(loop.stop()) for loop in self.loops.values()]
         if stops:
             await asyncio.wait(stops, timeout=STOP_S)
-        # What a claim that hangs may still bring lapses and is taken back.
+        # Jobs of a claim that hangs are reclaimed when their leases lapse.
         for loop in self.loops.values():
             await loop.cancel()
         await asyncio.gather(*stops, return_exceptions=True)
@@ -285,13 +285,13 @@ class Worker:
         await self._peers.close()
         await self.databases.close()
 
-    # What the parts tell each other -----------------------------------------------------------
+    # Callbacks of the services ----------------------------------------------------------------
 
     async def refresh(self) -> None:
-        """Reads the lanes and serves them as they now are."""
+        """Read the lanes, and start or update their loops."""
         state = await self.databases.rest.run(lanes.read())
         if not self.is_running:
-            # A lane that appears while the worker stops is for others.
+            # Do not start a loop while the worker stops.
             return
         self._state = state
         self.scheduler.wake()
@@ -309,12 +309,12 @@ class Worker:
 
     def _job_types(self) -> list[str]:
         if self.registrar.is_drained:
-            # So that others are told of what it promotes.
+            # The poller then wakes other workers for all jobs that it promotes.
             return []
         return sorted(job_type for loop in self.loops.values() for job_type in loop.job_types)
 
     def _batch_size(self) -> int:
-        # Half of what holds a full lane: the other half is settled while the lane claims again.
+        # Half of a full lane: the other half is settled while the lane claims again.
         is_full = any(loop.is_full for loop in self.loops.values())
         return self.heartbeat.held // 2 if is_full else MOST
 
@@ -324,7 +324,7 @@ class Worker:
                 loop.wake()
 
     def _on_room(self) -> None:
-        # The first to be woken is the first to claim.
+        # Loops claim in the order in which they are woken.
         for loop in sorted(self.loops.values(), key=lambda one: self.capacity.last_taken(one.lane)):
             if loop.wants_work:
                 loop.wake()
@@ -352,7 +352,7 @@ class Worker:
             self.registrar.wake()
 
     def _on_freed_limit(self) -> None:
-        """Room under a limit is left to a lane or call of this process."""
+        """Claim again: another process left room under a limit to this one."""
         self._requests.limits.hint()
         for loop in self.loops.values():
             if loop.is_full:

@@ -1,4 +1,4 @@
-"""Runs handlers in child processes, apart from the worker.
+"""Runs handlers in child processes, so that they cannot harm the worker.
 
 process_pool.py, process.py   the worker's side: a pool, and one child
 run.py, runs.py               one job in a child; all such jobs of a worker

@@ -1,4 +1,4 @@
-"""The line between a context and the worker when the handler runs in a child process."""
+"""The handler channel in a child process, and the child's state of its current job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPORT_EVERY_S = 0.05
 
 
 class ChildOutbox:
-    """Sends to the pool from any thread; progress is merged, for nobody reads it that often."""
+    """Sends messages to the pool from any thread; merges progress within 50 ms."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -39,7 +39,7 @@ class ChildOutbox:
         threading.Thread(target=self._run, name="laneway outbox", daemon=True).start()
 
     def send(self, message: Message) -> None:
-        """Sends at once, after what was reported before it."""
+        """Send at once, after any pending report."""
         with self._lock:
             self._send_report()
             self._sock.sendall(pack(message))
@@ -72,7 +72,7 @@ class ChildOutbox:
 
 
 class ChildJob:
-    """One job of a child, seen by the thread that runs it and by the one that hears the pool."""
+    """The current job of a child, shared by its main thread and its listener thread."""
 
     def __init__(self, message: Message) -> None:
         self.number: int = message["job"]
@@ -99,7 +99,7 @@ class ChildJob:
         self._ask_ids = itertools.count(1)
 
     def stop(self, reason: str) -> None:
-        """Tells the handler: a plain one sees it at its next call, an async one is cancelled."""
+        """Stop the handler: a plain one at its next call of `ctx`, an async one by cancellation."""
         with self._lock:
             cancel = self._cancel if self.stop_reason is None else None
             self.stop_reason = reason
@@ -110,7 +110,7 @@ class ChildJob:
         return self.stop_reason is not None
 
     def on_stop(self, cancel: Callable[[], object] | None) -> None:
-        """What to call when it should stop; at once if that was said already."""
+        """Set the function that stops the handler; call it now if the job is already stopped."""
         with self._lock:
             self._cancel = cancel
             is_late = self.stop_reason is not None
@@ -118,7 +118,7 @@ class ChildJob:
             cancel()
 
     def ask(self) -> tuple[int, Future[Any]]:
-        """A number for a question, and where its answer will be."""
+        """Open a request; return its number and the future of its answer."""
         with self._lock:
             if self.is_over:
                 raise StaleAttempt(f"attempt {self.assignment.claim.attempt} is over")
@@ -127,7 +127,7 @@ class ChildJob:
         return number, future
 
     def answered(self, message: Message) -> bool:
-        """Passes an answer on; False if nobody waits for it any more."""
+        """Pass an answer on; return False if the handler does not wait for it any more."""
         with self._lock:
             future = self._asks.pop(message["ask"], None)
         if "error" in message:
@@ -135,7 +135,7 @@ class ChildJob:
         return _resolve(future, message["value"])
 
     def close(self) -> None:
-        """What is still said about it, by a thread left behind, is void."""
+        """End the job: a thread that the handler left running gets StaleAttempt."""
         with self._lock:
             self.is_over = True
             asks, self._asks = self._asks, {}
@@ -159,14 +159,14 @@ def _resolve(
     return True
 
 
-def _error(told: dict[str, str], stop_reason: str | None) -> BaseException:
-    if told["code"] == INTERRUPTED:
-        return Interrupted(stop_reason or told["text"])
-    return unpack_error(told)
+def _error(packed: dict[str, str], stop_reason: str | None) -> BaseException:
+    if packed["code"] == INTERRUPTED:
+        return Interrupted(stop_reason or packed["text"])
+    return unpack_error(packed)
 
 
 class ChildChannel:
-    """For handlers in a child process: everything is told to the pool."""
+    """For handlers in a child process: sends every call to the pool."""
 
     __slots__ = (
         "_began",
@@ -213,16 +213,16 @@ class ChildChannel:
         if forks.is_fork:
             raise forks.refused()
         if not self._job.is_over:
-            told = {name: value for name, value in fields.items() if value is not None}
-            self._outbox.report(self._job.number, told)
+            given = {name: value for name, value in fields.items() if value is not None}
+            self._outbox.report(self._job.number, given)
 
     def log(self, level: str, message: str) -> None:
         if forks.is_fork:
             raise forks.refused()
-        # Never kept back: the last lines before a crash are those that are wanted.
+        # Sent at once: the last lines before a crash matter most.
         if not self._job.is_over:
-            told = {"kind": "log", "job": self._job.number, "level": level, "message": message}
-            self._outbox.send(told)
+            line = {"kind": "log", "job": self._job.number, "level": level, "message": message}
+            self._outbox.send(line)
 
     async def ask(self, what: str, **body: Any) -> Any:
         number, future = self._send(what, body)
@@ -230,8 +230,7 @@ class ChildChannel:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             if future.cancelled():
-                told = {"kind": "abandon", "job": self._job.number, "ask": number}
-                self._outbox.send(told)
+                self._outbox.send({"kind": "abandon", "job": self._job.number, "ask": number})
             raise
 
     def ask_blocking(self, what: str, **body: Any) -> Any:

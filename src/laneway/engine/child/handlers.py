@@ -1,4 +1,4 @@
-"""Finds in a child process the handler that the worker means."""
+"""Finds the handler of a job type in a child process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from types import ModuleType
 from laneway.engine.registry import Handler, Registry
 from laneway.errors import ConfigError
 
-# The name multiprocessing gives it too: what a script does under `if __name__ == "__main__"` it
-# does not do here.
+# The name that multiprocessing uses, so that code under `if __name__ == "__main__"` does not run.
 MAIN = "__mp_main__"
 
 
 class Finder:
-    """Imports what the worker has imported and looks for the applications in it."""
+    """Imports the modules of the worker and looks for applications in them."""
 
     def __init__(self, app: str | None) -> None:
         self._app = app
@@ -26,7 +25,7 @@ class Finder:
     def find(
         self, job_type: str, module: str | None, main: dict[str, str | None]
     ) -> tuple[Handler, Registry]:
-        """The handler of a job type and the registry it is in; raises what an import raises."""
+        """The handler of a job type and its registry; raises what an import raises."""
         found = self._found.get(job_type)
         if found is None:
             for registry in self._registries(module, main):
@@ -42,7 +41,7 @@ class Finder:
         return found
 
     def _registries(self, module: str | None, main: dict[str, str | None]) -> Iterator[Registry]:
-        # Imported first: it may be what puts the handler into the application.
+        # Import first: the module may add the handler to the application.
         home = _module(module, main)
         if self._app is not None:
             yield from _of(_attribute(self._app))
@@ -59,7 +58,7 @@ class Finder:
 def _of(value: object) -> Iterator[Registry]:
     try:
         registry = value if isinstance(value, Registry) else getattr(value, "registry", None)
-    except Exception:  # anything may be lying about in a module
+    except Exception:  # any object of a module may raise here
         return
     if isinstance(registry, Registry):
         yield registry
@@ -87,7 +86,7 @@ def _module(name: str | None, main: dict[str, str | None]) -> ModuleType | None:
 
 
 def _import_main(main: dict[str, str | None]) -> ModuleType | None:
-    """The worker's main script under another name; None where there is no file of it."""
+    """Import the worker's main script under another name; None if it has no file."""
     name, path = main.get("name"), main.get("path")
     module = ModuleType(MAIN)
     if name is not None:

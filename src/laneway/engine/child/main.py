@@ -1,7 +1,7 @@
-"""A child process of a worker: runs handlers one after the other for as long as the pool wants it.
+"""The child process of a worker: runs handlers one after the other until the pool retires it.
 
-The main thread runs handlers; one thread hears the pool, one sends progress. The child ends when
-told to, and dies with its worker however that ends. errand.py is the other side.
+The main thread runs handlers, one thread reads messages of the pool, one sends progress. The child
+dies with its worker, however the worker ends. run.py is the worker's side.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
 from laneway.engine.child.handlers import Finder
 from laneway.engine.child.output import mark
 from laneway.engine.child.setup import (
+    adopt_environment,
     die,
     die_with,
     ignore_signals,
     keep_to_one_arena,
     limit_memory,
-    look_like,
 )
 from laneway.engine.child.wire import HEAD, Message, unpack
 from laneway.engine.registry import Registry
@@ -50,7 +50,7 @@ class Child:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
-        # A handler may put another file in the place of stdout.
+        # A copy: a handler may replace stdout.
         self._output = os.dup(1)
         self._outbox = ChildOutbox(sock)
         self._jobs: queue.SimpleQueue[ChildJob | None] = queue.SimpleQueue()
@@ -61,7 +61,7 @@ class Child:
         if handshake is None:
             die()
         die_with(handshake["parent"])
-        look_like(handshake)
+        adopt_environment(handshake)
         self._limits = PayloadLimits(**handshake["limits"])
         self._finder = Finder(handshake["app"])
         self._has_database: bool = handshake["has_database"]
@@ -73,7 +73,7 @@ class Child:
         if handshake["memory_mb"] is not None:
             limit_memory(handshake["memory_mb"])
 
-    # What the pool says -------------------------------------------------------------------------
+    # Messages of the pool -----------------------------------------------------------------------
 
     def _receive(self) -> Message | None:
         head = self._read(HEAD.size)
@@ -81,7 +81,7 @@ class Child:
         return None if body is None else unpack(body)
 
     def _read(self, size: int) -> bytes | None:
-        # Not a buffered file: its lock, held by a daemon thread, would break the way out.
+        # Not a buffered file: a daemon thread that holds its lock would break the exit.
         data = bytearray()
         while len(data) < size:
             part = self._sock.recv(min(size - len(data), 1 << 18))
@@ -93,12 +93,12 @@ class Child:
     def _listen(self) -> None:
         try:
             while (message := self._receive()) is not None:
-                self._hear(message)
+                self._handle(message)
         finally:
-            # The worker is gone, or this process is beyond hearing it.
+            # The worker is gone, or its messages can no longer be read.
             die()
 
-    def _hear(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         job = self._current
         match message["kind"]:
             case "job":
@@ -108,15 +108,15 @@ class Child:
                 job.stop(message["reason"])
             case "answer" if job is not None and job.number == message["job"]:
                 if not job.answered(message) and message.get("undo") is not None:
-                    # It was given just when the handler gave up waiting.
+                    # The handler stopped waiting just as the request was granted: undo it.
                     self._outbox.send({"kind": "ask", "job": job.number, **message["undo"]})
             case "retire":
                 self._jobs.put(None)
 
-    # What the handlers do -----------------------------------------------------------------------
+    # Running handlers ---------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Runs jobs until the pool has no more for this child."""
+        """Run jobs until the pool retires this child."""
         while (job := self._jobs.get()) is not None:
             answer = self._attempt(job)
             job.close()
@@ -126,7 +126,7 @@ class Child:
         self._free()
 
     def _end_output(self, number: int) -> None:
-        """So that the worker knows that it has read all that belongs to the job."""
+        """Mark the end of the job's output, so that the worker knows that it has read all."""
         for stream in (sys.stdout, sys.stderr):
             # The handler may have closed it.
             with contextlib.suppress(Exception):
@@ -142,7 +142,7 @@ class Child:
             self._set_up_logs()
             resources = self._load(registry)
         except BaseException as error:
-            # SystemExit too: it would take the reason with it.
+            # Also SystemExit, which would end the child without a reason.
             return _ended(_described(error), can_go_on=False)
         if job.is_stopped():
             return _ended(None)
@@ -151,12 +151,12 @@ class Child:
         try:
             return _ended(copy_context().run(self._call, job, run, resources))
         except MemoryError as error:
-            # What filled the memory may be there still.
+            # The memory may still be full.
             return _ended(_described(error), can_go_on=False)
         except BaseException as error:
-            # SystemExit breaks off an event loop in the middle.
-            is_whole = isinstance(error, Exception) or not handler.is_async
-            return _ended(_judged(run, error), can_go_on=is_whole)
+            # SystemExit leaves an event loop in an undefined state.
+            can_go_on = isinstance(error, Exception) or not handler.is_async
+            return _ended(_verdict_on(run, error), can_go_on=can_go_on)
 
     def _call(self, job: ChildJob, run: Run, resources: SimpleNamespace) -> Verdict | None:
         handler, limits = run.handler, self._limits
@@ -194,12 +194,12 @@ class Child:
             if isinstance(error, (Interrupted, asyncio.CancelledError)) and job.is_stopped():
                 return None
             raise
-        # Whoever finished in its own transaction has said its result there.
-        said = None if ctx.has_finished else result
-        return Verdict(run.claim, "finish", encode_result(said, limits))
+        # ctx.finish already wrote the result in the handler's transaction.
+        text = encode_result(None if ctx.has_finished else result, limits)
+        return Verdict(run.claim, "finish", text)
 
     def _set_up_logs(self) -> None:
-        """Once the application was imported: its own way of logging comes first."""
+        """Configure logging after the import of the application, which may do so itself."""
         if self._logs is not None:
             from laneway.engine.process.logs import configure_child
 
@@ -207,7 +207,7 @@ class Child:
             self._logs = None
 
     def _load(self, registry: Registry) -> SimpleNamespace:
-        """What on_start loads, once per child."""
+        """Run the on_start hooks once per child; return the resources."""
         resources = self._resources.get(registry)
         if resources is None:
             resources = SimpleNamespace()
@@ -238,7 +238,7 @@ class Child:
 async def _on_loop(
     job: ChildJob, fn: Callable[..., Any], ctx: Context, kwargs: dict[str, Any]
 ) -> object:
-    """Runs an async handler; the tasks it starts end with it, the loop stays for resources."""
+    """Run an async handler; its tasks end with it, but the loop stays open for resources."""
     loop, before = asyncio.get_running_loop(), asyncio.all_tasks()
     forks.enter(loop)
     work = loop.create_task(_handled(fn(ctx, **kwargs)))
@@ -256,7 +256,7 @@ async def _on_loop(
 
 
 async def _handled(work: Awaitable[object]) -> object:
-    """A handler to its end; a process that it forked ends here too."""
+    """Await a handler; a process that it forked exits here."""
     try:
         result = await work
     except BaseException as error:
@@ -282,7 +282,7 @@ def _ended(verdict: Verdict | str | None, *, can_go_on: bool = True) -> Message:
     }
 
 
-def _judged(run: Run, error: BaseException) -> Verdict | str:
+def _verdict_on(run: Run, error: BaseException) -> Verdict | str:
     try:
         return attempt_outcomes.of_error(run, error)
     except Exception:
@@ -290,12 +290,12 @@ def _judged(run: Run, error: BaseException) -> Verdict | str:
 
 
 def _described(error: BaseException) -> str:
-    """An exception as stored, also one whose own text fails."""
+    """Encode an exception for storage, even if reading its text raises."""
     try:
         return attempt_outcomes.describe(error)
     except Exception as second:
-        said = f"its description raised {type(second).__name__}"
-        return attempt_outcomes.error_json(type(error).__name__, said)
+        text = f"its description raised {type(second).__name__}"
+        return attempt_outcomes.error_json(type(error).__name__, text)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""What a child process writes to stdout and stderr: to the log of its job, and to the worker's own.
+"""Copies stdout and stderr of a child process to the log of its job and to the worker's stderr.
 
-The worker reads it, not the child: the last words of a process that crashes are wanted most.
+The worker reads the pipe, not the child, so that the last lines before a crash are not lost.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from laneway.domain.text import escape_text
 from laneway.engine.process.logs import form_in_use
 from laneway.engine.run.handler_channel import LONGEST_LINE
 
-# Lines kept with one attempt; the worker's own output has all of them.
+# Lines stored with one attempt; the worker's stderr gets all of them.
 MOST_LINES: Final = 1000
 MARK: Final = b"\0laneway "
 
 
 def mark(number: int) -> bytes:
-    """The line by which a child says that the output of a job is complete."""
+    """The line with which a child marks the end of a job's output."""
     return b"%b%d\n" % (MARK, number)
 
 
 class ChildOutput(asyncio.Protocol):
-    """Reads one pipe, line by line, for as long as anybody holds its other end."""
+    """Reads one pipe line by line until its other end is closed."""
 
     def __init__(self) -> None:
         self._transport: asyncio.ReadTransport | None = None
@@ -46,7 +46,7 @@ class ChildOutput(asyncio.Protocol):
 
     @classmethod
     async def open(cls) -> tuple[ChildOutput, int]:
-        """The reader, and the end to be given to the child and then closed."""
+        """Open a pipe; return its reader, and the end to pass to the child and then close."""
         ours, theirs = os.pipe()
         try:
             file = os.fdopen(ours, "rb", 0)
@@ -60,11 +60,11 @@ class ChildOutput(asyncio.Protocol):
     # Jobs ---------------------------------------------------------------------------------------
 
     def begin(self, job_id: str, keep: Callable[[str], None]) -> None:
-        """Lines from now on belong to this job."""
+        """Assign the following lines to this job."""
         self._job_id, self._keep, self._kept = job_id, keep, 0
 
     async def complete(self, number: int, within_s: float) -> None:
-        """Returns once all that the child wrote for the job was read, or too late; ends the job."""
+        """Wait until the job's output is read, at most `within_s`; then end the job."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while self._marked < number and not self._is_ended:
@@ -89,15 +89,15 @@ class ChildOutput(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            # The last line before a mark may have no end.
+            # The last line before a mark may lack a line end.
             text, is_mark, number = line.partition(MARK)
             if self._is_cut:
-                # The end of a line of which the beginning was shown.
+                # The rest of a long line whose beginning was shown.
                 self._is_cut = False
             elif text or not is_mark:
                 self._line(text)
             if is_mark:
-                self._heard_mark(number)
+                self._mark_read(number)
         if len(self._rest) > LONGEST_LINE:
             if not self._is_cut:
                 self._line(self._rest)
@@ -107,7 +107,7 @@ class ChildOutput(asyncio.Protocol):
         self._is_ended = True
         self._changed.set()
 
-    def _heard_mark(self, number: bytes) -> None:
+    def _mark_read(self, number: bytes) -> None:
         with contextlib.suppress(ValueError):
             self._marked = max(self._marked, int(number))
             self._changed.set()
@@ -126,7 +126,7 @@ class ChildOutput(asyncio.Protocol):
             self._keep(f"more than {MOST_LINES:,} lines of output: the rest is not kept here")
 
     def _show(self, text: str) -> None:
-        """Among the worker's lines; log lines of the child name their job themselves."""
+        """Write to stderr with the job id, unless the line already contains it."""
         text = redact(text)
         if self._job_id and self._job_id not in text:
             if form_in_use() == "json":

@@ -1,4 +1,4 @@
-"""One child process as its worker sees it: started, spoken to, killed, waited for."""
+"""The worker's side of one child process: start, send, receive, kill, wait."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from laneway.engine.child.wire import HEAD, LONGEST, Message, pack, unpack
 from laneway.engine.process.spawned import Spawned, socket_pair
 
 CHILD_MODULE = "laneway.engine.child.main"
-# A program the handler has started may hold the socket of a dead child open; and a child that has
-# closed its socket may live on.
+# Time to wait for the socket of a dead child, which a program that it started may hold open. And
+# for the exit of a child that closed its socket.
 LINGER_S = 0.5
 
 
 class ChildProcess:
-    """A fresh interpreter that shares nothing with the worker but a socket and a pipe."""
+    """A new interpreter that shares only a socket and a pipe with the worker."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class ChildProcess:
         self.memory_mb = memory_mb
         self.jobs = 0
         self.idle_since = 0.0
-        # Clear while somebody still wants to hear what it has said.
-        self.is_heard = asyncio.Event()
-        self.is_heard.set()
+        # Clear while messages of a job are still being read.
+        self.is_read = asyncio.Event()
+        self.is_read.set()
         self.gone = asyncio.get_running_loop().create_task(self._wait(), name="laneway child")
 
     @classmethod
     async def start(cls, handshake: Message, memory_mb: int | None) -> ChildProcess:
-        """A new child; it is ready when it answers its first job."""
+        """Start a child; it is ready when it answers its first job."""
         async with socket_pair() as (reader, writer, ours, theirs):
             output, written = await ChildOutput.open()
             try:
@@ -61,7 +61,7 @@ class ChildProcess:
         child = cls(process, reader, writer, memory_mb, forks.Fds(ours.fileno()), output)
         child.send(
             {
-                "kind": "hello",
+                "kind": "handshake",
                 "parent": os.getpid(),
                 "path": sys.path,
                 "argv": sys.argv,
@@ -77,18 +77,18 @@ class ChildProcess:
         return self._process.returncode is None
 
     def take_job(self) -> int:
-        """The number of a new job on this child's wire; from now on it is listened to."""
+        """The number of a new job on this child's socket."""
         self.jobs += 1
-        self.is_heard.clear()
+        self.is_read.clear()
         return self.jobs
 
     def send(self, message: Message) -> None:
-        """Never waits: a child that does not read is a matter of its job's timeout."""
+        """Send without waiting: the job's timeout handles a child that does not read."""
         if not self._writer.is_closing():
             self._writer.write(pack(message))
 
     async def receive(self) -> Message | None:
-        """The next message; None when there will be no more, or nothing that makes sense."""
+        """Receive the next message; None at the end or after an invalid message."""
         try:
             (size,) = HEAD.unpack(await self._reader.readexactly(HEAD.size))
             if size > LONGEST:
@@ -98,22 +98,22 @@ class ChildProcess:
             return None
 
     def kill(self) -> None:
-        """Ends it and what it has started.
+        """Kill the child and the programs that it started.
 
-        SIGKILL at once: by then the handler has been told and had its grace, and SIGTERM would
-        wait for the very GIL that a handler which does not listen may be holding.
+        SIGKILL at once: the handler already had its grace, and SIGTERM would need the GIL, which
+        the handler may hold.
         """
         if self.is_alive:
             try:
-                # The group is the child's own (start_new_session), so programs it runs go along.
+                # The child leads its own process group (start_new_session).
                 os.killpg(self.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(self.pid, signal.SIGKILL)
 
     async def ended(self) -> str:
-        """How it ended, once it has; one that only stopped talking is killed."""
-        self.is_heard.set()
+        """Wait for the exit and describe it; kill a child that only closed its socket."""
+        self.is_read.set()
         try:
             async with asyncio.timeout(LINGER_S):
                 code = await asyncio.shield(self.gone)
@@ -126,7 +126,7 @@ class ChildProcess:
         code = await self._process.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LINGER_S):
-                await self.is_heard.wait()
+                await self.is_read.wait()
         self._kept.let_go()
         self.output.close()
         self._writer.transport.abort()
@@ -136,17 +136,19 @@ class ChildProcess:
 
 
 def _spawn(fd: int, output: int) -> Spawned:
-    """A program started anew rather than forked: no lock, connection or thread state of the worker
-    comes along. -P: nothing in the current directory may pose as a module of Python's."""
+    """Start a new program instead of a fork, without locks, connections or threads of the worker.
+
+    -P keeps files of the current directory from shadowing Python's modules.
+    """
     return Spawned(
         [sys.executable, "-P", "-m", CHILD_MODULE, str(fd)],
         stdin=DEVNULL,
         stdout=output,
         stderr=output,
         pass_fds=(fd,),
-        # Ctrl-C in a terminal is for the worker.
+        # Keep Ctrl-C in a terminal from the child.
         start_new_session=True,
-        # So that it finds Laneway; it puts the variable back as it was.
+        # The child needs it to find Laneway, and then restores the variable.
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
 

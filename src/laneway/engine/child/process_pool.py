@@ -1,4 +1,4 @@
-"""Runs handlers in child processes: what they do to their process they do not do to the worker."""
+"""A pool of child processes that run handlers, so that a crash does not harm the worker."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from laneway.store.leases import Verdict
 
 IDLE_S = 60.0
 KEPT_IDLE = 2
-# Time for on_stop in a child that is no longer needed.
+# Time for the on_stop hooks of a retired child.
 RETIRE_S = 5.0
 FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 30.0
 
 
 class _Backoff:
-    """Children that cannot even load a module are not started as fast as they fail."""
+    """Delays new children after a child failed to load a module."""
 
     def __init__(self) -> None:
         self._failures: dict[str | None, tuple[int, float]] = {}
@@ -74,11 +74,14 @@ class ProcessPool:
 
     @property
     def pids(self) -> list[int]:
-        """The children that are alive, busy or not."""
+        """The process ids of the living children, busy or idle."""
         return sorted(child.pid for child in self._children if child.is_alive)
 
     async def run(self, run: Run, channel: LoopChannel) -> Verdict | None:
-        """Runs a job in a child; raises only when cancelled. None: there is nothing to say."""
+        """Run a job in a child; return the verdict, or None if the child gave none.
+
+        Raises only when cancelled.
+        """
         child_run = self._child_runs[run] = ChildRun(run, channel)
         run.stopper = child_run.stop
         try:
@@ -92,13 +95,13 @@ class ProcessPool:
             await child_run.close()
 
     def kill(self, run: Run) -> None:
-        """Ends the child of a run that was told to stop and did not."""
+        """Kill the child of a run that did not stop when asked."""
         child_run = self._child_runs.get(run)
         if child_run is not None:
             child_run.kill()
 
     async def close(self) -> None:
-        """Ends all children and waits for them: the idle in order, the busy by force."""
+        """Retire idle children, kill busy ones, and wait for all."""
         self._is_closed = True
         if self._sweep is not None:
             self._sweep.cancel()
@@ -124,14 +127,14 @@ class ProcessPool:
             if child is None:
                 break
             was_used = child.jobs > 0
-            message = await child_run.converse(child)
+            message = await child_run.run_in(child)
             if child_run.is_started:
                 self._backoff.worked(child_run.module)
             if message is not None:
                 child_run.child = None
                 if not child_run.is_started and message["verdict"] is not None:
                     self._backoff.failed(child_run.module)
-                self._give_back(child, can_go_on=message["again"] and not child_run.is_killed)
+                self._put_back(child, can_go_on=message["again"] and not child_run.is_killed)
                 return child_run.verdict(message)
             how = await child.ended()
             child_run.child = None
@@ -142,16 +145,16 @@ class ProcessPool:
             if not was_used:
                 self._backoff.failed(child_run.module)
                 return child_run.death(how)
-            # It died of something older, before this handler was called: another child, then.
+            # The child died of an earlier job, before this handler was called: take another.
         return None
 
     async def _take(self, memory_mb: int | None) -> ChildProcess | None:
-        """The child used last among those that fit, else a new one; None when closed."""
+        """The idle child used last, or a new one; None if the pool is closed."""
         for child in reversed(self._idle):
             if child.memory_mb == memory_mb and child.is_alive:
                 self._idle.remove(child)
                 return child
-        # One at a time: an interpreter that starts keeps a core busy for a third of a second.
+        # One at a time: starting an interpreter keeps a core busy for a third of a second.
         async with self._starting:
             if self._is_closed:
                 return None
@@ -159,11 +162,11 @@ class ProcessPool:
                 self._retire(self._idle.pop(0))
             child = await ChildProcess.start(self._handshake, memory_mb)
             self._children.add(child)
-        child.gone.add_done_callback(lambda _: self._bury(child))
+        child.gone.add_done_callback(lambda _: self._remove(child))
         return child
 
-    def _give_back(self, child: ChildProcess, *, can_go_on: bool) -> None:
-        child.is_heard.set()
+    def _put_back(self, child: ChildProcess, *, can_go_on: bool) -> None:
+        child.is_read.set()
         if self._is_closed:
             child.kill()
         elif not can_go_on or child.jobs >= self._most_jobs:
@@ -178,7 +181,7 @@ class ProcessPool:
             self._sweep = asyncio.get_running_loop().call_later(delay_s, self._retire_surplus)
 
     def _retire_surplus(self) -> None:
-        """Lets children go that nobody has needed for long; a few stay warm."""
+        """Retire children that have been idle for long, except for a few."""
         self._sweep = None
         now = time.monotonic()
         while len(self._idle) > KEPT_IDLE and self._idle[0].idle_since <= now - IDLE_S:
@@ -190,7 +193,7 @@ class ProcessPool:
         child.send({"kind": "retire"})
         asyncio.get_running_loop().call_later(RETIRE_S, child.kill)
 
-    def _bury(self, child: ChildProcess) -> None:
+    def _remove(self, child: ChildProcess) -> None:
         self._children.discard(child)
         if child in self._idle:
             self._idle.remove(child)

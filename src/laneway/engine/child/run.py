@@ -1,4 +1,4 @@
-"""One job in a child process: from what the child says to the verdict on the attempt."""
+"""The worker's side of one job in a child process: handles its messages up to the verdict."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from laneway.engine.run.attempt import Run, current_run
 from laneway.engine.run.local_channel import LoopChannel
 from laneway.store.leases import Verdict
 
-# Messages of one child handled before everybody else on the event loop has a turn.
+# Messages of one child handled before the event loop runs other tasks.
 FAIR_SHARE = 32
-# Time for a child to load the application before it calls a handler that has a timeout.
+# Time for a child to load the application, for handlers that have a timeout.
 START_S = 60.0
 
 
 class ChildRun:
-    """A run and the child it is in, if it is in one yet."""
+    """A run, and the child process that runs it once there is one."""
 
     def __init__(self, run: Run, channel: LoopChannel) -> None:
         self.run = run
@@ -28,10 +28,10 @@ class ChildRun:
         self.worker = "" if around is None else around[1]
         self.module: str | None = getattr(run.handler.fn, "__module__", None)
         self.child: ChildProcess | None = None
-        # The handler was found and is about to be called.
+        # The child has found the handler and calls it.
         self.is_started = False
         self.is_killed = False
-        # The child did not get as far as calling the handler.
+        # The child did not load the application in time.
         self.is_late = False
         self.stopped = asyncio.Event()
         self._channel = channel
@@ -39,11 +39,11 @@ class ChildRun:
         self._asks: dict[int, asyncio.Task[None]] = {}
 
     def is_wanted(self) -> bool:
-        """False once there is no point in starting it."""
+        """Whether the handler should still be started."""
         return self.run.stop_reason is None and not self.is_killed
 
-    async def converse(self, child: ChildProcess) -> Message | None:
-        """Passes on what the child says until it says how the job ended; None if it never does."""
+    async def run_in(self, child: ChildProcess) -> Message | None:
+        """Send the job and handle messages; return the last one, or None if the child dies."""
         self.child = child
         self.is_started = False
         self._number = child.take_job()
@@ -65,14 +65,14 @@ class ChildRun:
             child.kill()
 
     async def _listen(self, child: ChildProcess) -> Message | None:
-        heard = 0
+        count = 0
         while (message := await child.receive()) is not None:
             if message.get("job") == self._number:
                 if message["kind"] == "ended":
                     break
-                self._hear(child, message)
-            heard += 1
-            if heard % FAIR_SHARE == 0:
+                self._handle(child, message)
+            count += 1
+            if count % FAIR_SHARE == 0:
                 await asyncio.sleep(0)
         await child.output.complete(self._number, LINGER_S)
         return message
@@ -80,7 +80,7 @@ class ChildRun:
     def _keep_output(self, text: str) -> None:
         self._channel.log("info", text)
 
-    def _hear(self, child: ChildProcess, message: Message) -> None:
+    def _handle(self, child: ChildProcess, message: Message) -> None:
         match message["kind"]:
             case "started":
                 self.is_started = True
@@ -90,7 +90,7 @@ class ChildRun:
             case "log":
                 self._channel.log(message["level"], message["message"])
             case "ask":
-                # Beside the conversation: while the database is away the child is still heard.
+                # In a task, so that other messages are read while the database is away.
                 number = message["ask"]
                 task = asyncio.get_running_loop().create_task(
                     self._answer(child, number, message["what"], message["body"]),
@@ -135,7 +135,7 @@ class ChildRun:
         child.send(message)
 
     def stop(self) -> None:
-        """Tells the handler why to stop, or the run that no handler is needed."""
+        """Stop the handler, or keep it from being started."""
         self.stopped.set()
         if self.child is not None:
             reason = self.run.stop_reason
@@ -148,18 +148,18 @@ class ChildRun:
             self.child.kill()
 
     async def close(self) -> None:
-        """Leaves nothing behind, whatever has happened."""
+        """Clean up: kill a child that was not put back, cancel open requests."""
         if self.child is not None:
-            # Nobody knows what this child is doing.
+            # Its state is unknown.
             self.child.kill()
-            self.child.is_heard.set()
+            self.child.is_read.set()
         if asks := list(self._asks.values()):
             for task in asks:
                 task.cancel()
             await asyncio.wait(asks)
 
     def verdict(self, message: Message) -> Verdict | None:
-        """The verdict the child came to, by the rules of verdicts.py."""
+        """The verdict in the child's last message."""
         if message["verdict"] is None:
             return None
         error = message.get("error")
@@ -173,7 +173,7 @@ class ChildRun:
         )
 
     def death(self, how: str) -> Verdict:
-        """The verdict on an attempt whose child died: charged like an exception."""
+        """The verdict on an attempt whose child died, charged like an exception."""
         text = f"the child process {how}"
         if self.is_late:
             text = f"the child process did not load the application within {START_S:g} s"
@@ -184,7 +184,7 @@ class ChildRun:
 
 
 def _main() -> dict[str, str | None]:
-    """Where the worker's main script came from; nowhere if it was typed in."""
+    """Module name and path of the worker's main script; neither for an interactive session."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return {

@@ -1,4 +1,4 @@
-"""Attempts whose handlers are called in child processes: by their isolation, or as suspects."""
+"""Attempts that run in child processes, because of their isolation or as suspects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from laneway.store.leases import Verdict
 
 
 class RunOwner(Protocol):
-    """The executor as runs in children need it."""
+    """The methods of the executor that runs in children need."""
 
     def enter(self, run: Run) -> None: ...
-    async def report_first(self, run: Run) -> None: ...
+    async def flush_reports(self, run: Run) -> None: ...
     def end(self, run: Run, verdict: Verdict | None) -> None: ...
 
 
@@ -40,40 +40,40 @@ class ChildRuns:
         self._requests = requests
         self._limits = settings.payload_limits
         self._resources = resources
-        # Suspects take no room of children from others: a few at a time.
-        self._apart = asyncio.Semaphore(max(1, settings.children))
+        # Suspects do not take room in the pool: run only a few at a time.
+        self._suspect_slots = asyncio.Semaphore(max(1, settings.children))
 
     async def run(self, run: Run) -> None:
-        """Runs one to its end."""
+        """Run an attempt to its end."""
         self._owner.enter(run)
         channel = LoopChannel(run, self._requests, None, None, self._resources, self._limits)
         verdict = await self._pool.run(run, channel)
-        if run.place == "apart" and run.started is None and not run.is_stopped:
-            # Perhaps it is defined where no child finds it.
+        if run.place == "child" and run.started is None and not run.is_stopped:
+            # A child may be unable to find its handler.
             run.place = "returned"
             return
         finished = verdict is not None and verdict.kind == "finish"
         if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
             verdict = attempt_outcomes.of_stop(run)
         elif verdict is None:
-            # The child took itself for superseded: if it is wrong, this is a failure like another.
+            # The child saw StaleAttempt. If the attempt still runs, that counts as a failure.
             verdict = attempt_outcomes.of_error(
                 run, StaleAttempt("the handler was refused a write")
             )
-        if run.reports and verdict is not None and not run.ended:
-            await self._owner.report_first(run)
+        if run.has_reports and verdict is not None and not run.ended:
+            await self._owner.flush_reports(run)
         self._owner.end(run, verdict)
 
     async def run_suspect(self, run: Run) -> None:
-        """Runs a suspect, however its handler is registered; `returned` if no child can."""
+        """Run a suspect, whatever its isolation; its place is `returned` if no child can."""
         run.stopper = cast("asyncio.Task[None]", asyncio.current_task()).cancel
         try:
             if not run.is_stopped:
-                async with self._apart:
+                async with self._suspect_slots:
                     if not run.is_stopped:
                         return await self.run(run)
         except asyncio.CancelledError:
             if not run.is_stopped:
                 raise
-        # Nothing has begun.
+        # The handler was not called.
         self._owner.end(run, attempt_outcomes.of_stop(run))

@@ -1,4 +1,4 @@
-"""What makes a process a child: it dies with its worker, minds its memory, finds its modules."""
+"""Sets up a child process: dies with its worker, limits its memory, finds its modules."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ M_ARENA_MAX = -8
 
 
 def die() -> NoReturn:
-    """Ends this process, and what its handlers started, without another line of Python."""
+    """Kill this process and the programs of its handlers, without running more Python."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(70)
 
 
 def die_with(parent: int) -> None:
-    """The listener sees the worker's end only with the GIL; Linux can do without."""
+    """Make the kernel kill this process with its parent: the listener needs the GIL for that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -33,8 +33,8 @@ def die_with(parent: int) -> None:
         die()
 
 
-def look_like(handshake: Message) -> None:
-    """Modules are found where the worker finds them."""
+def adopt_environment(handshake: Message) -> None:
+    """Use the worker's module path and arguments."""
     sys.path[:] = handshake["path"]
     sys.argv[:] = handshake["argv"]
     if handshake["python_path"] is None:
@@ -44,35 +44,35 @@ def look_like(handshake: Message) -> None:
 
 
 def keep_to_one_arena() -> None:
-    """glibc reserves 64 MB of addresses per thread that allocates, and the limit counts them."""
+    """Keep glibc from reserving 64 MB per thread, which the memory limit would count."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def limit_memory(memory_mb: int) -> None:
-    """The limit is for the user's code and data: what the bare child has comes on top."""
+    """Limit the memory of the user's code and data; the bare child's own memory is added."""
     limit = memory_mb << 20
     with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as statm:
         limit += int(statm.read().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard != resource.RLIM_INFINITY:
         limit = min(limit, hard)
-    # Where the system has no such limit the job still runs.
+    # Without system support for the limit, the job still runs.
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def ignore_signals() -> None:
-    """The worker decides when a child ends, not whoever signals everything at once.
+    """Ignore signals to the whole group: only the worker ends a child.
 
-    A handler and not SIG_IGN, which programs started from here would inherit.
+    SIG_IGN would be inherited by programs started from here.
     """
     own = os.getpid()
 
     def ignore(number: int, frame: FrameType | None) -> None:
         if os.getpid() != own:
-            # A fork of a handler's: what its parent sends is meant.
+            # A process forked by a handler obeys signals.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

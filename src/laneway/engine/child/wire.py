@@ -1,9 +1,8 @@
-"""What a process pool and its children say to each other: JSON, each message behind its length.
+"""Messages between a process pool and its children: JSON with a length prefix.
 
-Pool to child: hello (once), job, stop, answer, retire. Child to pool: started, report, log, ask,
-abandon (an ask), ended. All but hello and retire name the job they are about by its number on this
-wire, so that what comes too late is told from what is meant. JSON and not pickle: a payload must
-never become code.
+Pool to child: handshake (once), job, stop, answer, retire. Child to pool: started, report, log,
+ask, abandon (an ask), ended. All but handshake and retire carry the number of their job on this
+socket, so that late messages are recognized. JSON and not pickle: a payload must never become code.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ _ERRORS: dict[str, type[LanewayError]] = {
 }
 
 HEAD = struct.Struct(">I")
-# Far above anything meant: a longer one is not ours, whoever wrote it into the socket.
+# Far above any real message: a longer one was not written by Laneway.
 LONGEST = 1 << 29
 
 
 def pack(message: Message) -> bytes:
-    """A message as bytes, its length first."""
-    # A handler's text may hold lone surrogates; json.loads takes them back the same way.
+    """Encode a message with its length first."""
+    # A handler's text may hold lone surrogates, which json.loads restores.
     body = json.dumps(message, ensure_ascii=False).encode(errors="surrogatepass")
     return HEAD.pack(len(body)) + body
 
 
 def unpack(body: bytes) -> Message:
-    """The message in bytes without their length; ValueError if there is none."""
+    """Decode a message without its length; raises ValueError if it is not one."""
     message = json.loads(body)
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
         raise ValueError("not a message")
@@ -48,7 +47,7 @@ def unpack(body: bytes) -> Message:
 
 
 def pack_error(error: BaseException) -> dict[str, str]:
-    """An error as the other side can raise it again."""
+    """Encode an error, so that the other side can raise it again."""
     if isinstance(error, InvalidInput):
         return {"code": error.code, "field": error.field, "text": error.rule}
     if isinstance(error, LanewayError):
@@ -56,8 +55,8 @@ def pack_error(error: BaseException) -> dict[str, str]:
     return {"code": "error", "text": f"{type(error).__name__}: {error}"}
 
 
-def unpack_error(told: dict[str, str]) -> LanewayError:
-    """The error that `pack_error` was given, or the nearest there is."""
-    if told["code"] == InvalidInput.code:
-        return InvalidInput(told["field"], told["text"])
-    return _ERRORS.get(told["code"], LanewayError)(told["text"])
+def unpack_error(packed: dict[str, str]) -> LanewayError:
+    """Decode an error of `pack_error`, as the same class or a LanewayError."""
+    if packed["code"] == InvalidInput.code:
+        return InvalidInput(packed["field"], packed["text"])
+    return _ERRORS.get(packed["code"], LanewayError)(packed["text"])

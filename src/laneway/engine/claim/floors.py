@@ -104,7 +104,7 @@ class Floors:
         return ranges
 
     def learn(self, answer: ClaimAnswer) -> None:
-        """Raises floors as far as the answer of a claim allows."""
+        """Raise floors as far as the answer of a claim allows."""
         if answer.own_xid < self._newest_xid:
             # An xid only grows: this is another database, or an earlier state of it.
             self.forget()

@@ -292,7 +292,7 @@ def is_frozen(pid: int) -> bool:
 
 
 def by_statement(config: dict[str, Any]) -> Renew:
-    """Renews in the database."""
+    """Make a function that renews leases in the database."""
     # Imported here: the driver is half of what the process loads, and not always needed.
     from laneway.store.sync_connection import SyncConnection
 

@@ -1,10 +1,10 @@
-"""Runs a handler and decides how its attempt ended.
+"""Runs a handler and decides the outcome of its attempt.
 
 executor.py           runs a handler on the loop, in a thread or in a child process
-attempt.py            one attempt in the hands of a worker
-context.py, steps.py, call_retry.py      the tools of a handler
-inline_tasks.py, threads.py              the places where a handler runs
+attempt.py            the state of one attempt
+context.py, steps.py, call_retry.py      the `ctx` of a handler
+inline_tasks.py, threads.py              event-loop tasks and threads for handlers
 handler_channel.py, local_channel.py, handler_requests.py, handler_transaction.py
-                      how a context reaches its worker
-attempt_outcomes.py, exception_text.py   from an exception to a stored error
+                      the connection of a context to its worker
+attempt_outcomes.py, exception_text.py   from an exception to a verdict and a stored error
 """

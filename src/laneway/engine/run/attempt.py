@@ -1,4 +1,4 @@
-"""One attempt in the hands of a worker."""
+"""The state of one attempt in a worker."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from laneway.observability.tracing import AttemptSpan
 
 StopReason = Literal["cancel", "timeout", "fenced", "shutdown"]
-Place = Literal["here", "apart", "returned"]
-# A job that was lost so often together with others, and not charged, runs apart: it may be why.
+Place = Literal["worker", "child", "returned"]
+# A job lost this often together with others, uncharged, runs in a child: it may be the cause.
 SUSPECT_LOSSES = 2
 
 
 class Run:
-    """What the worker knows of an attempt from claim to verdict."""
+    """An attempt from its claim to its verdict."""
 
     __slots__ = (
         "checkpoint",
@@ -32,11 +32,12 @@ class Run:
         "ended",
         "grace",
         "handler",
+        "has_reports",
         "held",
         "is_closed",
         "is_finishing",
         "lane",
-        "line",
+        "log_lines",
         "losses",
         "mark",
         "on_begin",
@@ -44,7 +45,6 @@ class Run:
         "payload",
         "place",
         "rank",
-        "reports",
         "retries",
         "span",
         "started",
@@ -66,44 +66,44 @@ class Run:
         self.handler = handler
         self.timeout = handler.timeout
         self.lane = lane
-        # When its handler was called; None until then.
+        # When the handler was called.
         self.started: float | None = None
-        # Of its mark in the memory that the supervisor reads.
+        # The index of its mark in the memory that the supervisor reads.
         self.mark: int | None = None
-        # Apart: in a child process, whatever its handler says. Returned: no child could call it.
-        self.place: Place = "here"
+        # "child": a suspect runs in a child process, whatever its isolation. "returned": no child
+        # could call its handler.
+        self.place: Place = "worker"
         self.stop_reason: StopReason | None = None
-        # How to tell the handler to stop; set by whatever runs it.
+        # Stops the handler; set by the code that runs it.
         self.stopper: Callable[[], object] | None = None
-        # What to do when the handler is called at last, which may be long after the claim.
+        # Called when the handler is called, which may be long after the claim.
         self.on_begin: Callable[[], object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
-        # True once a verdict was passed on: what the handler still does or says is void.
+        # True once a verdict was passed on; later reports and results of the handler are void.
         self.ended = False
-        # Its coroutine is thrown away with the event loop: it may wait for nothing more.
+        # The event loop closed the handler's coroutine, which may not await any more.
         self.is_closed = False
-        self.reports = False
-        self.line = 0
-        # The job may have ended in the handler's own transaction: only the database knows.
+        self.has_reports = False
+        self.log_lines = 0
+        # The handler's own transaction may have ended the job: only the database knows.
         self.is_finishing = False
-        # Of its trace, where there is one.
         self.span: AttemptSpan | None = None
         # The limits held for a call.
         self.held: HeldCalls | None = None
-        # What the handler waits for in a task that is not its own, and what that is.
+        # Requests that a handler outside the event loop waits for, by their task.
         self.open_requests: dict[asyncio.Task[Any], str] = {}
 
     def begin(self, marker: LoopMarker | None = None) -> None:
-        """The handler is called now: from here on its time counts."""
+        """Start the handler's time: it is called now."""
         self.started = time.monotonic()
         if marker is not None:
             self.mark = marker.begin(self.claim.seq)
         if self.on_begin is not None:
             self.on_begin()
 
-    def break_off(self) -> None:
-        """Ends the waiting of a handler that should stop; what it has done is still kept."""
+    def cancel_requests(self) -> None:
+        """Cancel the open requests of a handler that should stop, but still store its steps."""
         for task, what in list(self.open_requests.items()):
             is_void = self.ended and what != "keep"
             if what == "acquire" or self.stop_reason == "fenced" or is_void:
@@ -111,21 +111,21 @@ class Run:
 
     @property
     def is_suspect(self) -> bool:
-        """True where it must not take others along if it takes its process along."""
+        """Whether it must run in a child process, because it may have crashed its process."""
         handler = self.handler
         is_here = handler.isolation != "process" and not handler.is_analysis
         return is_here and self.losses >= SUSPECT_LOSSES
 
     @property
     def is_stopped(self) -> bool:
-        """True once it was told to stop."""
+        """Whether the handler should stop."""
         return self.stop_reason is not None
 
     @property
     def ran_s(self) -> float | None:
-        """How long its handler has run; None before it was called."""
+        """Seconds since the handler was called; None before."""
         return None if self.started is None else time.monotonic() - self.started
 
 
-# The run that the code at hand belongs to, and the name of its worker: for log lines.
+# The run of the current code and the name of its worker, for log lines.
 current_run: ContextVar[tuple[Run, str] | None] = ContextVar("laneway run", default=None)

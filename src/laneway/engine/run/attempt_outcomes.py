@@ -1,4 +1,4 @@
-"""From how a handler ended to the verdict on its attempt: pure, written in one place."""
+"""The verdict on an attempt, from the way its handler ended. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ROLLED_BACK = "FinishRolledBack"
 def error_json(
     kind: str, message: str, trace: str | None = None, *, is_public: bool = False
 ) -> str:
-    """An error as stored: without secrets, safe for PostgreSQL, and bounded.
+    """Encode an error for storage: redacted, safe for PostgreSQL, and bounded.
 
-    `is_public`: everybody who may see the job reads the message.
+    `is_public`: every reader of the job may see the message.
     """
     body: dict[str, object] = {
         "type": escape_text(redact(kind))[:LONGEST_TYPE],
@@ -46,32 +46,32 @@ def error_json(
 
 
 def own_error_json(kind: str, message: str) -> str:
-    """An error in Laneway's own words, which everybody who may see the job reads."""
+    """Encode an error of Laneway itself, whose message every reader of the job may see."""
     return error_json(kind, message, is_public=True)
 
 
 def redacted_error(text: str) -> str:
-    """An error that another process described, without the secrets that only this one knows."""
-    said = json.loads(text)
-    is_public = said.get("public") is True
-    return error_json(said["type"], said["message"], said.get("traceback"), is_public=is_public)
+    """Redact an error encoded by another process, with the secrets known to this one."""
+    error = json.loads(text)
+    is_public = error.get("public") is True
+    return error_json(error["type"], error["message"], error.get("traceback"), is_public=is_public)
 
 
-def of_break(run: Run, error: BaseException) -> Verdict | None:
-    """The verdict on a handler that was interrupted: by a stop, or by itself."""
+def of_interruption(run: Run, error: BaseException) -> Verdict | None:
+    """The verdict on a handler that was interrupted, by a stop or by itself."""
     return of_stop(run) if run.stop_reason else of_error(run, error)
 
 
 def of_error(run: Run, error: BaseException) -> Verdict:
-    """The verdict on a handler that raised; there is one, whatever it raised."""
+    """The verdict on a handler that raised any exception."""
     try:
-        return _judged(run, error)
+        return _of_exception(run, error)
     except BaseException as broken:
-        # Snooze("a while"), Cancel(None): what it meant is anybody's guess. Or its own code raises.
+        # An invalid signal such as Snooze("a while") or Cancel(None), or its own code raises.
         return Verdict(run.claim, "fail", error=describe(broken), ran_s=run.ran_s)
 
 
-def _judged(run: Run, error: BaseException) -> Verdict:
+def _of_exception(run: Run, error: BaseException) -> Verdict:
     if _is(error, Snooze):
         return Verdict(run.claim, "snooze", delay_s=_delay(error.seconds), ran_s=run.ran_s)
     if _is(error, Cancel):
@@ -86,30 +86,30 @@ def _judged(run: Run, error: BaseException) -> Verdict:
 
 
 def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
-    """As isinstance, which would ask the exception for its __class__: code of the user."""
+    """Like isinstance, without reading `__class__`, which user code may define."""
     return issubclass(type(error), kind)
 
 
 def _delay(seconds: float) -> float:
-    # The handler may have changed it since.
+    # Checked again: the handler may have changed the attribute.
     return min(check_pause(seconds, "seconds"), LONGEST_DELAY)
 
 
 def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
-    """A payload the handler cannot take will not get better: no retry."""
+    """The verdict on an invalid payload: a failure without retry."""
     return Verdict(
         run.claim, "giveup", error=own_error_json("InvalidInput", str(error)), ran_s=run.ran_s
     )
 
 
 def of_forged(claim: Claim) -> Verdict:
-    """What was approved is what runs: anything else needs another approval."""
+    """The verdict on a job that was changed after its approval."""
     message = "payload or analysis is not what was approved: retry it to have it approved again"
     return Verdict(claim, "giveup", error=own_error_json("NotAsApproved", message), ran_s=0.0)
 
 
 def of_stop(run: Run, result: str | None = None) -> Verdict | None:
-    """The verdict on a handler told to stop; None where nothing may be written any more."""
+    """The verdict on a handler that was stopped; None if the attempt is fenced."""
     match run.stop_reason:
         case "cancel":
             return Verdict(run.claim, "cancel", result=result, ran_s=run.ran_s)
@@ -125,10 +125,10 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
 
 
 def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
-    """The verdict on a handler that finished in its own transaction: the database knows if it did.
+    """The verdict on a handler that called ctx.finish in its own transaction.
 
-    If not, what happened since counts as ever: an error, a snooze, a release. If it just returned,
-    that is the failure.
+    The database knows whether that transaction committed. If not, the given verdict counts; for a
+    handler that just returned, the rollback is the failure.
     """
     if verdict is None or verdict.kind == "finish":
         message = "the transaction that ctx.finish was called in was not committed"
@@ -138,6 +138,6 @@ def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
 
 
 def describe(error: BaseException) -> str:
-    """An exception as stored: its type, its message, and where it came from in the handler."""
+    """Encode an exception for storage: type, message and traceback."""
     is_public = _is(error, PublicError)
     return error_json(name_of(error), message_of(error), traceback_of(error), is_public=is_public)

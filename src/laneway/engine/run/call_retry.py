@@ -1,4 +1,4 @@
-"""Calls that a handler tries again itself, without an attempt of its job."""
+"""Retries of a call inside a handler (`ctx.retry`), which do not use up attempts of the job."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput, LanewayError
 
 LONGEST_RETRY_AFTER_S: Final = 3600.0
-# A plain handler that waits learns this often whether it should stop.
+# How often a waiting plain handler checks whether it should stop.
 TICK_S: Final = 0.1
-# An empty report counts as progress, without which a job may be taken back after a minute.
+# An empty report counts as progress; without progress the job may be reclaimed after a minute.
 MOVE_S: Final = 15.0
-# What a handler says about its job is no failure of the call.
-_VERDICTS: Final = (Snooze, Cancel, PublicError, LanewayError)
+# Exceptions that are about the job, and not failures of the call.
+_JOB_SIGNALS: Final = (Snooze, Cancel, PublicError, LanewayError)
 
 
 @dataclass(frozen=True, slots=True)
 class CallRetryOptions:
-    """How often a call is tried, after which exceptions again, and how long it waits between."""
+    """The number of tries, the exceptions to retry on, and the pauses between tries."""
 
     tries: int = 5
     on: type[Exception] | tuple[type[Exception], ...] = Exception
@@ -40,25 +40,25 @@ class CallRetryOptions:
 
     @classmethod
     def split(cls, options: Mapping[str, Any]) -> tuple[CallRetryOptions, dict[str, Any]]:
-        """What `tries`, `on` and `policy` say, and the arguments left for the call."""
+        """Separate `tries`, `on` and `policy` from the arguments of the call."""
         own = {name: options[name] for name in ("tries", "on", "policy") if name in options}
         return cls(**own), {name: each for name, each in options.items() if name not in own}
 
     def wait_s(self, error: Exception, n: int) -> float | None:
-        """Seconds to wait after the n-th try failed; None: the error is final."""
-        if n >= self.tries or isinstance(error, _VERDICTS):
+        """Seconds to wait after the n-th try failed; None if the error is final."""
+        if n >= self.tries or isinstance(error, _JOB_SIGNALS):
             return None
         if not isinstance(error, self.on) and not isinstance(error, Retry):
             return None
         asked_s = retry_after(error)
         if asked_s is not None:
-            # Never earlier than asked for, and not all at once.
+            # Never earlier than asked for, with jitter.
             return asked_s * random.uniform(1.0, 1.0 + self.policy.jitter)
         return self.policy.delay(n, random.random())
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Seconds that a failed call asks to wait: its own, or those of its response's header."""
+    """Seconds that a failed call asks to wait, by its attributes or its Retry-After header."""
     asked: object = getattr(error, "after", None) if isinstance(error, Retry) else None
     if asked is None:
         asked = getattr(error, "retry_after", None)
@@ -74,7 +74,7 @@ def retry_after(error: BaseException) -> float | None:
 
 
 def _seconds(asked: object) -> float | None:
-    """Of a number, or of the header: a number as text, or a date."""
+    """Parse a number, or a header with a number or a date."""
     if isinstance(asked, (int, float)) and not isinstance(asked, bool) and asked == asked:
         return float(asked)
     if not isinstance(asked, str):
@@ -98,7 +98,7 @@ async def call(
     kwargs: Mapping[str, Any],
     options: CallRetryOptions,
 ) -> Any:
-    """Calls fn until it succeeds or its error is final; fn may be plain or async."""
+    """Call fn until it succeeds or its error is final; fn may be plain or async."""
     n = 0
     while True:
         n += 1
@@ -109,12 +109,12 @@ async def call(
             wait_s = options.wait_s(error, n)
             if wait_s is None:
                 raise
-            _note(channel, error, n, options, wait_s)
+            _log_failure(channel, error, n, options, wait_s)
         until = time.monotonic() + wait_s
         while True:
             channel.report()
             left_s = max(0.0, until - time.monotonic())
-            # The task is cancelled here if the job should stop.
+            # A job that should stop is cancelled here.
             await asyncio.sleep(min(left_s, MOVE_S))
             if left_s <= MOVE_S:
                 break
@@ -128,7 +128,7 @@ def call_blocking(
     kwargs: Mapping[str, Any],
     options: CallRetryOptions,
 ) -> Any:
-    """The same in a plain handler; `check` ends it where it should stop."""
+    """`call` for a plain handler; `check` raises if the handler should stop."""
     if inspect.iscoroutinefunction(fn):
         raise InvalidInput("retry", f"{fn.__name__} is async, but its handler is a plain function")
     n = 0
@@ -141,7 +141,7 @@ def call_blocking(
             wait_s = options.wait_s(error, n)
             if wait_s is None:
                 raise
-            _note(channel, error, n, options, wait_s)
+            _log_failure(channel, error, n, options, wait_s)
         until = time.monotonic() + wait_s
         moves_at = 0.0
         while (left_s := until - time.monotonic()) > 0:
@@ -152,7 +152,7 @@ def call_blocking(
             time.sleep(min(left_s, TICK_S))
 
 
-def _note(
+def _log_failure(
     channel: HandlerChannel, error: Exception, n: int, options: CallRetryOptions, wait_s: float
 ) -> None:
     channel.log(

@@ -1,4 +1,4 @@
-"""What a handler holds: its job, and the ways to report, to remember, and to notice the end."""
+"""The `ctx` of a handler: its job, progress, checkpoints, steps, limits and cancellation."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ LARGEST = 1e100
 CANCEL_S = 1.0
 
 
-class _Memory:
-    """The checkpoint as the handler sees it, and the places its tracks have reached beside it."""
+class _Checkpoint:
+    """The handler's checkpoint, stored together with the positions of its tracks."""
 
     __slots__ = ("_limits", "state", "tracked")
 
@@ -50,7 +50,7 @@ class _Memory:
             self.state = {k: v for k, v in checkpoint.items() if k != TRACKED} or None
 
     def text(self) -> str:
-        """Both as JSON text."""
+        """Checkpoint and positions as JSON text."""
         if not self.tracked:
             return encode(self.state, limits=self._limits, field="checkpoint")
         if self.state is not None and not isinstance(self.state, dict):
@@ -63,14 +63,14 @@ class _Memory:
 
 
 class _Common:
-    __slots__ = ("_channel", "_log", "_memory", "_own", "_steps")
+    __slots__ = ("_channel", "_log", "_opened_steps", "_opened_transaction", "_stored")
 
     def __init__(self, channel: HandlerChannel) -> None:
         self._channel = channel
-        self._memory: _Memory | None = None
+        self._stored: _Checkpoint | None = None
         self._log: Log | None = None
-        self._steps: Steps | None = None
-        self._own: HandlerTransaction | None = None
+        self._opened_steps: Steps | None = None
+        self._opened_transaction: HandlerTransaction | None = None
 
     @property
     def job_id(self) -> UUID:
@@ -78,7 +78,7 @@ class _Common:
 
     @property
     def attempt(self) -> int:
-        """The number of this claim: 1 for the first start."""
+        """The number of this attempt, from 1."""
         return self._channel.claim.attempt
 
     @property
@@ -87,12 +87,12 @@ class _Common:
 
     @property
     def checkpoint(self) -> Any:
-        """What `save` stored last, in this attempt or an earlier one; None at first."""
-        return self._remembered.state
+        """The state that `save` stored last, in this attempt or an earlier one; None at first."""
+        return self._saved.state
 
     @property
     def resources(self) -> SimpleNamespace:
-        """What `on_start` loaded in this process."""
+        """The resources that `on_start` loaded in this process."""
         return self._channel.resources
 
     @property
@@ -108,29 +108,29 @@ class _Common:
 
     @property
     def has_finished(self) -> bool:
-        """True once `finish` was answered, committed or not."""
-        return self._own is not None and self._own.has_finished
+        """True after `finish`, whether its transaction committed or not."""
+        return self._opened_transaction is not None and self._opened_transaction.has_finished
 
     @property
-    def _my_steps(self) -> Steps:
-        if self._steps is None:
-            self._steps = Steps(self._channel)
-        return self._steps
+    def _steps(self) -> Steps:
+        if self._opened_steps is None:
+            self._opened_steps = Steps(self._channel)
+        return self._opened_steps
 
     @property
-    def _own_transaction(self) -> HandlerTransaction:
-        if self._own is None:
-            # With it comes the driver, which a child process may never need.
+    def _transaction(self) -> HandlerTransaction:
+        if self._opened_transaction is None:
+            # Imported here: it loads the driver, which a child process may never need.
             from laneway.engine.run.handler_transaction import HandlerTransaction
 
-            self._own = HandlerTransaction(self._channel)
-        return self._own
+            self._opened_transaction = HandlerTransaction(self._channel)
+        return self._opened_transaction
 
     @property
-    def _remembered(self) -> _Memory:
-        if self._memory is None:
-            self._memory = _Memory(self._channel.checkpoint, self._channel.limits)
-        return self._memory
+    def _saved(self) -> _Checkpoint:
+        if self._stored is None:
+            self._stored = _Checkpoint(self._channel.checkpoint, self._channel.limits)
+        return self._stored
 
     def _check_open(self, verb: str) -> None:
         if self.has_finished:
@@ -146,12 +146,12 @@ class _Common:
             message=escape_text(redact(message))[:1024] if message is not None else None,
         )
 
-    def _reached(self, name: str, place: int, total: int | None) -> None:
-        self._remembered.tracked[name] = place
+    def _report_position(self, name: str, position: int, total: int | None) -> None:
+        self._saved.tracked[name] = position
         self._channel.report(
-            done=float(place),
+            done=float(position),
             total=None if total is None else float(total),
-            checkpoint=self._remembered.text(),
+            checkpoint=self._saved.text(),
         )
 
 
@@ -168,7 +168,7 @@ def _number(field: str, value: float | None) -> float | None:
         raise InvalidInput(field, "must be a number")
     if not abs(value) <= LARGEST:
         raise InvalidInput(field, f"must be finite, at most {LARGEST:g}")
-    # A percentage is made of two of these: neither may be as large or as small as a float can be.
+    # The percentage divides two of these, so extreme floats would overflow.
     return round(float(value), 9)
 
 
@@ -179,7 +179,7 @@ def _length(items: object, total: int | None) -> int | None:
 
 
 class Context(_Common):
-    """What an `async def` handler holds; plain ones get a SyncContext: same names, plain calls."""
+    """The `ctx` of an `async def` handler; a plain one gets a SyncContext with the same names."""
 
     __slots__ = ()
 
@@ -191,14 +191,14 @@ class Context(_Common):
         *,
         stage: str | None = None,
     ) -> None:
-        """Says how far the work is; stored within half a second."""
+        """Report progress; stored within half a second."""
         self._report(done, total, message, stage)
 
     async def save(self, state: Any) -> None:
-        """Stores a checkpoint; once it returns, the next attempt will see it."""
+        """Store a checkpoint; when this returns, the next attempt will see it."""
         self._check_open("save")
-        self._remembered.state = state
-        self._channel.report(checkpoint=self._remembered.text())
+        self._saved.state = state
+        self._channel.report(checkpoint=self._saved.text())
         await self._channel.ask("flush")
 
     @overload
@@ -218,22 +218,22 @@ class Context(_Common):
     async def step(
         self, name: str, fn: Callable[..., Any], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
     ) -> Any:
-        """Runs fn once per job and remembers its result; later attempts get it without a call.
+        """Run fn once per job and store its result; later attempts get it without a call.
 
-        The result is JSON, read back as fn's return hint or `returns` says. fn may be a plain
-        function or async; a plain one runs on the event loop.
+        The result is stored as JSON and read back as the type of fn's return hint or `returns`. fn
+        may be plain or async; a plain one runs on the event loop.
         """
         self._check_open("step")
-        return await self._my_steps.run(name, fn, args, kwargs, returns)
+        return await self._steps.run(name, fn, args, kwargs, returns)
 
     async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        """Calls fn until it succeeds, with a growing pause; `options` as in `Patience.split`."""
+        """Call fn until it succeeds, with backoff; see `CallRetryOptions.split` for `options`."""
         retry_options, kwargs = CallRetryOptions.split(options)
         return await call(self._channel, fn, args, kwargs, retry_options)
 
     @asynccontextmanager
     async def limit(self, *names: str) -> AsyncIterator[None]:
-        """Holds one of each limit named inside of `async with`, waiting for its turn."""
+        """Hold one of each named limit inside `async with`, waiting for them if needed."""
         claim, taken = self._channel.claim, _limit_names(names)
         self._check_open("limit")
         await self._channel.ask("acquire", names=taken, inside=held_around(claim, taken))
@@ -244,22 +244,22 @@ class Context(_Common):
             await to_the_end(self._channel.ask("release", names=taken))
 
     async def guard(self, conn: object) -> None:
-        """Makes sure that this attempt is still the running one when your transaction commits.
+        """Make sure that this attempt is still the running one when your transaction commits.
 
         Raises StaleAttempt, or ends the handler, if it is not; `conn` is your connection.
         """
-        await self._met(await self._own_transaction.guard(conn))
+        await self._check_answer(await self._transaction.guard(conn))
 
     async def finish(self, *, conn: object, result: Any = None) -> None:
-        """Completes the job in your transaction: with what you wrote there, or not at all."""
-        answer = await self._own_transaction.finish(conn, result)
+        """Complete the job in your transaction: both commit, or neither."""
+        answer = await self._transaction.finish(conn, result)
         if answer != "finished":
-            await self._met(answer)
+            await self._check_answer(answer)
 
-    async def _met(self, answer: str) -> None:
+    async def _check_answer(self, answer: str) -> None:
         if answer != "held":
-            await self._channel.ask("met", answer=answer)
-            # The worker cancels this handler now: once, so that what it cleans up is not disturbed.
+            await self._channel.ask("refused", answer=answer)
+            # The worker cancels this sleep. Raising at once would cancel the handler twice.
             await asyncio.sleep(CANCEL_S)
             raise asyncio.CancelledError("cancel requested")
 
@@ -271,19 +271,19 @@ class Context(_Common):
         name: str = "items",
         durable: bool = False,
     ) -> AsyncIterator[T]:
-        """Goes through items with progress, checkpoint and a place to stop at each of them.
+        """Iterate over items with progress, a checkpoint and a cancellation point at each.
 
-        A later attempt goes on behind the last item stored. Places are stored within half a
+        A later attempt continues after the last item stored. Positions are stored within half a
         second, so a crash may repeat the last few items; `durable=True` stores each one first.
         """
-        count, reached = _length(items, total), self._remembered.tracked.get(name, 0)
-        place = 0
+        count, reached = _length(items, total), self._saved.tracked.get(name, 0)
+        position = 0
         async for item in _each(items):
-            place += 1
-            if place <= reached:
+            position += 1
+            if position <= reached:
                 continue
             yield item
-            self._reached(name, place, count)
+            self._report_position(name, position, count)
             if durable:
                 await self._channel.ask("flush")
             else:
@@ -300,12 +300,12 @@ async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
 
 
 class SyncContext(_Common):
-    """What a plain `def` handler holds, in a thread or a child process."""
+    """The `ctx` of a plain `def` handler, in a thread or a child process."""
 
     __slots__ = ()
 
     def check(self) -> None:
-        """Ends the handler here if it should stop; every other call checks too."""
+        """End the handler here if it should stop; every other call checks too."""
         if self._channel.stop_reason is not None:
             raise Interrupted(self._channel.stop_reason)
 
@@ -317,37 +317,37 @@ class SyncContext(_Common):
         *,
         stage: str | None = None,
     ) -> None:
-        """Says how far the work is; stored within half a second."""
+        """Report progress; stored within half a second."""
         self.check()
         self._report(done, total, message, stage)
 
     def save(self, state: Any) -> None:
-        """Stores a checkpoint; once it returns, the next attempt will see it."""
+        """Store a checkpoint; when this returns, the next attempt will see it."""
         self.check()
         self._check_open("save")
-        self._remembered.state = state
-        self._channel.report(checkpoint=self._remembered.text())
+        self._saved.state = state
+        self._channel.report(checkpoint=self._saved.text())
         self._channel.ask_blocking("flush")
 
     def step(
         self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
     ) -> T:
-        """Runs fn once per job and remembers its result; later attempts get it without a call."""
+        """Run fn once per job and store its result; later attempts get it without a call."""
         self.check()
         self._check_open("step")
-        result: T = self._my_steps.run_blocking(name, fn, args, kwargs, returns)
+        result: T = self._steps.run_blocking(name, fn, args, kwargs, returns)
         self.check()
         return result
 
     def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
-        """Calls fn until it succeeds, with a growing pause; stops where the handler should stop."""
+        """Call fn until it succeeds, with backoff; stop if the handler should stop."""
         retry_options, kwargs = CallRetryOptions.split(options)
         result: T = call_blocking(self._channel, self.check, fn, args, kwargs, retry_options)
         return result
 
     @contextmanager
     def limit(self, *names: str) -> Iterator[None]:
-        """Holds one of each limit named inside of `with`, waiting for its turn."""
+        """Hold one of each named limit inside `with`, waiting for them if needed."""
         self.check()
         claim, taken = self._channel.claim, _limit_names(names)
         self._check_open("limit")
@@ -360,20 +360,20 @@ class SyncContext(_Common):
             self._channel.ask_blocking("release", names=taken)
 
     def guard(self, conn: object) -> None:
-        """Makes sure that this attempt is still the running one when your transaction commits."""
+        """Make sure that this attempt is still the running one when your transaction commits."""
         self.check()
-        self._met(self._own_transaction.guard_blocking(conn))
+        self._check_answer(self._transaction.guard_blocking(conn))
 
     def finish(self, *, conn: object, result: Any = None) -> None:
-        """Completes the job in your transaction: with what you wrote there, or not at all."""
+        """Complete the job in your transaction: both commit, or neither."""
         self.check()
-        answer = self._own_transaction.finish_blocking(conn, result)
+        answer = self._transaction.finish_blocking(conn, result)
         if answer != "finished":
-            self._met(answer)
+            self._check_answer(answer)
 
-    def _met(self, answer: str) -> None:
+    def _check_answer(self, answer: str) -> None:
         if answer != "held":
-            self._channel.ask_blocking("met", answer=answer)
+            self._channel.ask_blocking("refused", answer=answer)
             self.check()
             raise Interrupted("cancel")
 
@@ -385,14 +385,14 @@ class SyncContext(_Common):
         name: str = "items",
         durable: bool = False,
     ) -> Iterator[T]:
-        """Goes through items with progress, checkpoint and a place to stop at each of them."""
-        count, reached = _length(items, total), self._remembered.tracked.get(name, 0)
-        for place, item in enumerate(items, 1):
-            if place <= reached:
+        """Iterate over items with progress, a checkpoint and a cancellation point at each."""
+        count, reached = _length(items, total), self._saved.tracked.get(name, 0)
+        for position, item in enumerate(items, 1):
+            if position <= reached:
                 continue
             self.check()
             yield item
-            self._reached(name, place, count)
+            self._report_position(name, position, count)
             if durable:
                 self._channel.ask_blocking("flush")
         self.check()

@@ -1,7 +1,7 @@
 """Reads name, message and traceback of an exception that user code raised.
 
-The class of an exception may define every one of these. Whatever its code does (raise SystemExit,
-return a gigabyte, chain a million causes), reading ends with a bounded text and raises nothing.
+User code may define all of these. Whatever that code does (raise SystemExit, return a gigabyte,
+chain a million causes), these functions return a bounded text and never raise.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 import traceback
 from typing import Final
 
-# Longer chains and larger groups are shown without their parts: formatting them would take minutes.
+# Longer chains and larger groups are cut: formatting them would take minutes.
 MOST_RELATED: Final = 100
-# Of each text; what is stored is shorter still.
+# The bound on each text; stored texts are shorter still.
 MOST_CHARACTERS: Final = 100_000
 _NAME: Final = type.__dict__["__name__"]
 
 
 def name_of(error: BaseException) -> str:
-    """The name of its class, as it was defined: a metaclass has no say."""
+    """The name of its class as defined, even if a metaclass overrides `__name__`."""
     return str(_NAME.__get__(type(error)))
 
 
 def message_of(error: BaseException) -> str:
-    """What str() gives, cut; the name of the class where that is empty."""
+    """The text of the exception, cut; the name of its class if that is empty."""
     try:
-        # A subclass of str may define slicing, too.
+        # A subclass of str may override slicing.
         text = str.__getitem__(str(error), slice(MOST_CHARACTERS))
         return text or name_of(error)
     except BaseException as broken:
-        return f"its text cannot be had: {name_of(broken)}"
+        return f"its text could not be read: {name_of(broken)}"
 
 
 def traceback_of(error: BaseException) -> str | None:
-    """The formatted traceback, with causes and parts while there are few."""
+    """The formatted traceback, with causes and grouped exceptions if they are few."""
     try:
         if not _has_few_related(error):
             frames = "".join(traceback.format_tb(error.__traceback__))
@@ -43,7 +43,7 @@ def traceback_of(error: BaseException) -> str | None:
 
 
 def summary_of(error: BaseException) -> str:
-    """Name and the beginning of the message, for a log line."""
+    """Name and shortened message, for a log line."""
     return f"{name_of(error)}: {message_of(error)[:200]}"
 
 

@@ -1,4 +1,4 @@
-"""Runs handlers: on the event loop, in a thread, or in a child process. All end in one verdict."""
+"""Runs handlers on the event loop, in a thread or in a child process, to exactly one verdict."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CLOSE_S = 0.5
 
 
 class Executor:
-    """Starts claimed jobs, stops them when told, and passes each verdict on exactly once."""
+    """Starts claimed jobs, stops them on request, and passes on one verdict for each."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Executor:
         self._threads = Threads()
         self._children = ChildRuns(self, pool, requests, settings, resources)
         self._loop = asyncio.get_running_loop()
-        self._inline_tasks = InlineTasks(self._loop, self._on_loop, self._broke_off)
+        self._inline_tasks = InlineTasks(self._loop, self._run_on_loop, self._on_broken)
         self.active: dict[tuple[int, int], Run] = {}
         self.quiet = asyncio.Event()
         self.quiet.set()
@@ -89,9 +89,9 @@ class Executor:
         lane: str,
         timeouts: Mapping[Claim, float] | None = None,
     ) -> None:
-        """Starts what was claimed; its room is taken already.
+        """Start claimed jobs, whose room is already taken.
 
-        `timeouts`, in seconds, are for handlers that have none of their own.
+        `timeouts`, in seconds, apply to handlers without a timeout.
         """
         self.quiet.clear()
         self._is_traced = tracing.is_on()
@@ -105,33 +105,33 @@ class Executor:
             if timeouts is not None and run.timeout is None:
                 run.timeout = timeouts.get(run.claim)
             if run.timeout is not None:
-                run.on_begin = partial(self._time, run, run.timeout)
+                run.on_begin = partial(self._start_timeout, run, run.timeout)
             if run.is_suspect:
-                run.place = "apart"
+                run.place = "child"
             elif run.handler.isolation == "async":
                 on_loop.append(run)
                 continue
             try:
                 self._begin(run)
             except Exception as error:
-                # No more threads or memory: that is this job's failure, not the batch's.
+                # Out of threads or memory: fail this job, not the whole batch.
                 log.error("job %s could not be started: %s", run.claim.job_id, summary_of(error))
                 self.end(run, attempt_outcomes.of_error(run, error))
         if on_loop:
             self._inline_tasks.start(on_loop)
 
     def _begin(self, run: Run) -> None:
-        if run.place == "apart":
+        if run.place == "child":
             self._spawn(run, self._children.run_suspect(run))
         elif run.handler.isolation == "async":
             self._inline_tasks.start(deque([run]))
         elif run.handler.isolation == "thread":
-            self._in_thread(run)
+            self._run_in_thread(run)
         else:
             self._spawn(run, self._children.run(run))
 
     def enter(self, run: Run) -> None:
-        """What runs from here on, in a context of its own, belongs to the run."""
+        """Bind the current context to the run, for log lines and traces."""
         current_run.set((run, self._name))
         if self._is_traced:
             run.span = tracing.begin(
@@ -143,29 +143,29 @@ class Executor:
                 origin=run.traceparent,
             )
 
-    def _time(self, run: Run, timeout_s: float) -> None:
-        """Starts the timeout of a handler that is called now: waiting for that is not its time."""
+    def _start_timeout(self, run: Run, timeout_s: float) -> None:
+        """Start the timeout when the handler is called: waiting for a thread does not count."""
         if not run.ended:
             left_s = timeout_s - (run.ran_s or 0.0)
             run.timer = self._loop.call_later(left_s, self.stop, run, "timeout")
 
     def stop(self, run: Run, reason: StopReason) -> None:
-        """Tells a handler to stop; one that has not within the grace is left behind."""
+        """Ask a handler to stop; abandon it if it has not stopped within the grace."""
         if run.ended or (run.stop_reason is not None and reason != "fenced"):
             return
         if run.is_finishing and reason == "fenced":
-            # Its lease is gone because it has finished, or it will learn at its end.
+            # Its own finish deleted the lease, or its end will be refused anyway.
             return
         run.stop_reason = reason
         if run.stopper is not None:
             run.stopper()
-        run.break_off()
+        run.cancel_requests()
         if run.grace is None:
             grace = 0.0 if reason == "fenced" else self._grace_s
             run.grace = self._loop.call_later(grace, self.abandon, run)
 
     def stop_by_claim(self, seq: int, attempt: int, answer: str) -> None:
-        """Stops what others want stopped (`cancel_requested`) or have taken away, and says so."""
+        """Stop an attempt with a cancellation request or a lost lease, and log it."""
         run = self.active.get((seq, attempt))
         if run is None:
             return
@@ -176,7 +176,7 @@ class Executor:
             self._loss_log.log(run.handler.job_type, run.claim, answer)
 
     async def close(self) -> None:
-        """Lets go of what is still running; its jobs have ended or will lapse."""
+        """Cancel what is still running; its jobs have ended or their leases will lapse."""
         self._threads.close()
         for run in self.active.values():
             for ask in list(run.open_requests):
@@ -184,7 +184,7 @@ class Executor:
         for task in self._inline_tasks.tasks:
             task.cancel()
         if self._inline_tasks.tasks:
-            # A handler that swallows its cancellation must not keep the worker.
+            # Do not wait longer for a handler that swallows its cancellation.
             await asyncio.wait(self._inline_tasks.tasks, timeout=CLOSE_S)
         await self._requests.close()
         self._loss_log.close()
@@ -199,27 +199,27 @@ class Executor:
     def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
         self._inline_tasks.tasks.discard(task)
         if run.place == "returned":
-            run.place = "here"
+            run.place = "worker"
             self._begin(run)
             return
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        self._broke_off(run, error or RuntimeError("broke off"))
+        self._on_broken(run, error or RuntimeError("ended without a verdict"))
 
-    def _broke_off(self, run: Run, error: BaseException) -> None:
-        """It ended before it could say how: cancelled before its first step, or our mistake."""
+    def _on_broken(self, run: Run, error: BaseException) -> None:
+        """End a run without a verdict: cancelled before its first step, or a bug of Laneway."""
         if self.active.get((run.claim.seq, run.claim.attempt)) is run:
             log.error(
-                "attempt %s of job %s broke off: %s",
+                "attempt %s of job %s was interrupted: %s",
                 run.claim.attempt,
                 run.claim.job_id,
                 summary_of(error),
             )
             self.end(run, attempt_outcomes.of_stop(run) or attempt_outcomes.of_error(run, error))
 
-    async def _on_loop(self, run: Run) -> None:
+    async def _run_on_loop(self, run: Run) -> None:
         handler = run.handler
         if run.is_stopped:
-            # Told to stop before its turn came.
+            # Stopped before its handler was called.
             self.end(run, attempt_outcomes.of_stop(run))
             return
         self.enter(run)
@@ -232,7 +232,7 @@ class Executor:
             self.end(run, attempt_outcomes.of_bad_payload(run, error))
             return
         except BaseException as error:
-            # A validator of the user's own.
+            # Raised by the user's validator.
             self.end(run, attempt_outcomes.of_error(run, error))
             return
         channel = LoopChannel(
@@ -248,7 +248,7 @@ class Executor:
                 forks.end()
             verdict = self._returned(run, result)
         except asyncio.CancelledError as error:
-            verdict = attempt_outcomes.of_break(run, error)
+            verdict = attempt_outcomes.of_interruption(run, error)
         except BaseException as error:
             if forks.is_fork:
                 forks.end(error)
@@ -256,22 +256,22 @@ class Executor:
                 raise
             # SystemExit or GeneratorExit of a handler ends its job, nothing else.
             verdict = self._raised(run, error)
-        if run.reports and verdict is not None:
-            await self.report_first(run)
+        if run.has_reports and verdict is not None:
+            await self.flush_reports(run)
         self.end(run, verdict)
 
-    async def report_first(self, run: Run) -> None:
-        """What was reported before the end must be stored before it: later it would be refused."""
+    async def flush_reports(self, run: Run) -> None:
+        """Store the reports before the verdict: after it they would be refused."""
         if run.is_finishing:
-            # All of it was stored before.
+            # ctx.finish stored them already.
             return
-        # A report that cannot be stored must not keep the end from being told.
+        # A report that cannot be stored must not block the verdict.
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.shield(self._requests.reporter.flush(run.claim))
 
     def _returned(self, run: Run, result: object) -> Verdict | None:
         try:
-            # Whoever finished in its own transaction has said its result there.
+            # ctx.finish already wrote the result in the handler's transaction.
             text = encode_result(None if run.is_finishing else result, self._limits)
         except InvalidInput as error:
             return attempt_outcomes.of_error(run, error)
@@ -287,19 +287,19 @@ class Executor:
 
     # In a thread ------------------------------------------------------------------------------
 
-    def _in_thread(self, run: Run) -> None:
+    def _run_in_thread(self, run: Run) -> None:
         if run.on_begin is not None:
-            # Timers belong to the loop.
-            run.on_begin = partial(self._on_the_loop, run.on_begin)
+            # Timers must be set on the loop.
+            run.on_begin = partial(self._call_on_loop, run.on_begin)
 
         def work() -> None:
             verdict = copy_context().run(self._call, run)
-            self._on_the_loop(partial(self._thread_ended, run, verdict))
+            self._call_on_loop(partial(self._thread_ended, run, verdict))
 
         self._threads.run(work)
 
-    def _on_the_loop(self, call: Callable[[], object]) -> None:
-        # The loop may be gone while threads go on.
+    def _call_on_loop(self, call: Callable[[], object]) -> None:
+        # The loop may be closed while threads still run.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call)
 
@@ -323,7 +323,7 @@ class Executor:
                 forks.end()
             return self._returned(run, result)
         except Interrupted as error:
-            return attempt_outcomes.of_break(run, error)
+            return attempt_outcomes.of_interruption(run, error)
         except BaseException as error:
             if forks.is_fork:
                 forks.end(error)
@@ -332,37 +332,37 @@ class Executor:
 
     def _thread_ended(self, run: Run, verdict: Verdict | None) -> None:
         if run.timer is not None:
-            # It came back in time, however long the database takes now.
+            # The handler returned in time, even if the database is slow now.
             run.timer.cancel()
-        if run.reports and verdict is not None and not run.ended:
-            self._spawn(run, self._end_after_report(run, verdict))
+        if run.has_reports and verdict is not None and not run.ended:
+            self._spawn(run, self._end_after_reports(run, verdict))
         else:
             self.end(run, verdict)
 
-    async def _end_after_report(self, run: Run, verdict: Verdict) -> None:
-        await self.report_first(run)
+    async def _end_after_reports(self, run: Run, verdict: Verdict) -> None:
+        await self.flush_reports(run)
         self.end(run, verdict)
 
     # The end ----------------------------------------------------------------------------------
 
     def abandon(self, run: Run) -> None:
-        """The grace is over: the job ends now, whatever its handler still does."""
-        if run.handler.isolation == "process" or run.place == "apart":
+        """End the job after the grace, even if its handler still runs."""
+        if run.handler.isolation == "process" or run.place == "child":
             self._pool.kill(run)
             return
         if not run.ended:
             self._on_left(run)
             self._conclude(run, attempt_outcomes.of_stop(run))
-            run.break_off()
+            run.cancel_requests()
 
     @property
     def abandoned(self) -> Counter[str]:
-        """How many handlers go on though their jobs have ended, by isolation."""
+        """The number of handlers still running after their jobs ended, by isolation."""
         return Counter(run.handler.isolation for run in self.active.values() if run.ended)
 
     @property
     def is_done(self) -> bool:
-        """Whether every job has ended, whatever handlers were left behind."""
+        """Whether every job has ended, even if abandoned handlers still run."""
         return all(run.ended for run in self.active.values())
 
     def _conclude(self, run: Run, verdict: Verdict | None) -> None:
@@ -374,7 +374,7 @@ class Executor:
         if run.is_finishing:
             verdict = attempt_outcomes.after_finish(run, verdict)
         elif run.stop_reason == "fenced":
-            # Whatever it says now would be refused.
+            # The write would be refused.
             verdict = None
         if run.span is not None:
             run.span.end(verdict.kind if verdict else "void", verdict.error if verdict else None)
@@ -386,7 +386,7 @@ class Executor:
             self._on_void(run.claim)
 
     def end(self, run: Run, verdict: Verdict | None) -> None:
-        """The handler has returned: its room is free again."""
+        """Free the room of a run whose handler has returned."""
         if not run.ended:
             self._conclude(run, verdict)
         del self.active[run.claim.seq, run.claim.attempt]

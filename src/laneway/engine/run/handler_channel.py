@@ -1,4 +1,4 @@
-"""What runs between a handler's context and its worker, wherever the handler is."""
+"""The interface between a handler's context and its worker, wherever the handler runs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ LONGEST_LINE = 8192
 
 
 class Interrupted(BaseException):
-    """Raised inside a plain handler at its next call of the context once it should stop.
+    """Raised by the next call of `ctx` in a plain handler that should stop.
 
     Not an Exception, so that `except Exception` in a handler does not swallow it.
     """
 
 
 def after_finish(verb: str) -> Refused:
-    """What a context says to all that writes about a job which its handler has finished itself.
+    """The error of a write after ctx.finish.
 
-    The handler's own transaction has deleted the lease, and holds it as long as it is open: to wait
-    for it there would be to wait for oneself.
+    The handler's open transaction locks the deleted lease, so the write would wait for its own
+    handler.
     """
     return Refused(f"ctx.{verb} was called after ctx.finish: the job ends with your transaction")
 
 
 class HandlerChannel(Protocol):
-    """What a context needs from the worker it runs in, wherever that is."""
+    """The calls of a context to its worker."""
 
     claim: Claim
     payload: Any
@@ -54,7 +54,7 @@ class HandlerChannel(Protocol):
         checkpoint: str | None = None,
     ) -> None: ...
     def log(self, level: str, message: str) -> None: ...
-    # What can be asked: requests.py.
+    # The requests are listed in handler_requests.py.
     async def ask(self, what: str, **body: Any) -> Any: ...
     def ask_blocking(self, what: str, **body: Any) -> Any: ...
 
@@ -70,7 +70,7 @@ class Log:
     def __call__(self, message: object, level: str = "info") -> None:
         if level not in ("debug", "info", "warning", "error"):
             raise InvalidInput("level", "must be debug, info, warning or error")
-        # Before it is cut: half a secret is not known as one.
+        # Redact before cutting: half of a secret is not recognized.
         text = escape_text(redact(str(message)))
         if len(text) > LONGEST_LINE:
             text = text[:LONGEST_LINE] + " …"

@@ -1,12 +1,12 @@
-"""What handlers ask of their worker and wait for: one way, wherever the handler runs.
+"""Requests that handlers make of their worker and wait for, wherever the handler runs.
 
-flush      what was reported so far is stored
-steps      the finished steps of the job, by name, as JSON text
-keep       a step's result is stored; answers it as it will be read
-acquire    the limits named are held
-release    they are given back
-finishing  from now on the job may end in the handler's own transaction
-met        what the handler's own transaction met instead: cancel_requested, fenced or failed
+flush      store the reports made so far
+steps      return the finished steps of the job, by name, as JSON text
+keep       store a step's result; return it as later attempts will read it
+acquire    acquire the named limits
+release    release them
+finishing  note that the handler's own transaction may end the job from now on
+refused    note that this transaction got cancel_requested or fenced, or failed
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from laneway.store.leases import WriteResult
 BUSY_S = 0.05
 LONGEST_BACKOFF_S = 2.0
 CANCEL_S = 1.0
-# What writes about the job, and the call of the context that asks for it.
+# Requests that write about the job, and the call of `ctx` that makes each.
 WRITES = {"flush": "save", "steps": "step", "keep": "step", "acquire": "limit"}
 
 
 class HandlerRequests:
-    """Answers the handlers of one worker process, on its event loop."""
+    """Answers the requests of one worker's handlers, on its event loop."""
 
     def __init__(
         self,
@@ -49,23 +49,23 @@ class HandlerRequests:
         self.limits = CallLimits(store, warnings)
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
-        """The answer; raises StaleAttempt where the attempt is not the one running."""
+        """Answer a request; raises StaleAttempt if the attempt is superseded."""
         if run.is_finishing and what in WRITES:
             raise after_finish(WRITES[what])
         match what:
             case "flush":
                 await self.reporter.flush(run.claim)
             case "steps":
-                return await self._read(run)
+                return await self._read_steps(run)
             case "keep":
-                return await self._keep(run, **body)
+                return await self._keep_step(run, **body)
             case "acquire":
                 await self._acquire(run, **body)
             case "release":
                 await self.limits.release(run, body["names"])
             case "finishing":
                 await self._finishing(run)
-            case "met":
+            case "refused":
                 run.is_finishing = False
                 self._handle_refusal(run, body["answer"], at_once=False)
             case _:
@@ -79,29 +79,29 @@ class HandlerRequests:
         answer = await self.limits.acquire(run, names, inside)
         if answer != "granted":
             self._handle_refusal(run, answer, at_once=False)
-            # It is cancelled now, and must not go on with what it has not got.
+            # The handler is being cancelled, and must not go on without the limits.
             await asyncio.sleep(CANCEL_S)
             raise asyncio.CancelledError
 
     # Steps --------------------------------------------------------------------------------------
 
-    async def _read(self, run: Run) -> dict[str, str]:
+    async def _read_steps(self, run: Run) -> dict[str, str]:
         failures = 0
         while True:
             try:
                 return await self._store.read_steps(run.claim)
             except DatabaseUnavailable as error:
                 failures += 1
-                await self._put_off(run, error, failures)
+                await self._back_off(run, error, failures)
 
-    async def _keep(self, run: Run, name: str, result: str, took_s: float) -> str | None:
+    async def _keep_step(self, run: Run, name: str, result: str, took_s: float) -> str | None:
         failures = 0
         while True:
             try:
                 kept = await self._store.keep_step(run.claim, name, result, took_s)
             except DatabaseUnavailable as error:
                 failures += 1
-                await self._put_off(run, error, failures)
+                await self._back_off(run, error, failures)
                 continue
             if kept.answer != "busy":
                 self._handle_refusal(run, kept.answer, at_once=True)
@@ -110,11 +110,11 @@ class HandlerRequests:
                 raise StaleAttempt(f"attempt {run.claim.attempt} is over")
             if run.is_finishing:
                 raise after_finish("step")
-            # Somebody writes this row.
+            # Another transaction locks the row: retry soon.
             await asyncio.sleep(BUSY_S)
 
-    async def _put_off(self, run: Run, error: DatabaseUnavailable, failures: int) -> None:
-        """What a step has done is not lost with a connection: again, unless the job should stop."""
+    async def _back_off(self, run: Run, error: DatabaseUnavailable, failures: int) -> None:
+        """Pause before a retry, so that a lost connection loses no step; raise if it is useless."""
         if isinstance(error, SchemaMismatch) or run.stop_reason is not None:
             raise error
         self._warnings.warn("step", error)
@@ -128,26 +128,26 @@ class HandlerRequests:
             raise InvalidInput("finish", "an analysis does not finish its job")
         was_finishing, run.is_finishing = run.is_finishing, True
         try:
-            # What was reported so far is stored before the end: later it would be refused.
-            if run.reports:
+            # Store the reports first: after the end they would be refused.
+            if run.has_reports:
                 await self.reporter.flush(run.claim)
         except BaseException:
             run.is_finishing = was_finishing
             raise
 
-    # What was answered ----------------------------------------------------------------------------
+    # Refused writes -------------------------------------------------------------------------------
 
     def _handle_refusal(self, run: Run, answer: str, *, at_once: bool) -> None:
-        """Stops a run that is to be cancelled; raises StaleAttempt in one that is superseded.
+        """Stop a run that should be cancelled; raise StaleAttempt in one that is superseded.
 
-        Not at once where this may be the handler's own task: it is cancelled while it waits. And
-        not both: what the handler cleans up after a StaleAttempt is not disturbed.
+        Never both, so that cleanup after StaleAttempt is not cancelled. `at_once` is False if this
+        may be the handler's own task, which must be cancelled while it waits.
         """
         if answer == "fenced":
             raise StaleAttempt(f"attempt {run.claim.attempt} of job {run.claim.job_id} is over")
         if answer == "cancel_requested":
-            told = WriteResult(run.claim.seq, run.claim.attempt, answer)
+            result = WriteResult(run.claim.seq, run.claim.attempt, answer)
             if at_once:
-                self._on_answer(told)
+                self._on_answer(result)
             else:
-                asyncio.get_running_loop().call_soon(self._on_answer, told)
+                asyncio.get_running_loop().call_soon(self._on_answer, result)

@@ -1,4 +1,4 @@
-"""Guard and finish: the handler's own transaction and the end of its job, both or neither."""
+"""ctx.guard and ctx.finish: the handler's transaction and the end of its job commit together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from laneway.store.statement import Statement
 
 
 class HandlerTransaction:
-    """What one attempt says in transactions of its handler."""
+    """The guard and finish of one attempt in transactions of its handler."""
 
     __slots__ = ("_channel", "has_finished")
 
@@ -19,18 +19,18 @@ class HandlerTransaction:
         if not channel.has_database:
             raise NeedsDatabase("ctx.guard and ctx.finish need a worker with a database connection")
         self._channel = channel
-        # Called and answered; the caller may still roll it back.
+        # True after a finish, which the caller may still roll back.
         self.has_finished = False
 
     async def guard(self, conn: object) -> str:
-        """held, cancel_requested or fenced, for the rest of the caller's transaction."""
+        """Lock the lease until the transaction ends; return held, cancel_requested or fenced."""
         borrowed = borrow(conn)
         held = await borrowed.run(caller_transaction.guard(self._channel.claim))
         if held.answer == "held" and not await borrowed.run(
             caller_transaction.is_still_in(held.xid)
         ):
             raise InvalidInput(
-                "conn", "must be in a transaction: on its own a guard is over at once"
+                "conn", "must be in a transaction: outside of one a guard ends at once"
             )
         return held.answer
 
@@ -38,14 +38,14 @@ class HandlerTransaction:
         return run_now(self.guard(_sync(conn)))
 
     async def finish(self, conn: object, result: object) -> str:
-        """finished, cancel_requested or fenced, once the caller's transaction is committed."""
+        """End the job in the caller's transaction; return finished, cancel_requested or fenced."""
         borrowed, statement = borrow(conn), self._statement(result)
         await self._channel.ask("finishing")
         try:
             answer = await borrowed.run(statement)
         except BaseException:
             if not self.has_finished:
-                await self._channel.ask("met", answer="failed")
+                await self._channel.ask("refused", answer="failed")
             raise
         return self._answered(answer)
 
@@ -56,7 +56,7 @@ class HandlerTransaction:
             answer = run_now(borrowed.run(statement))
         except BaseException:
             if not self.has_finished:
-                self._channel.ask_blocking("met", answer="failed")
+                self._channel.ask_blocking("refused", answer="failed")
             raise
         return self._answered(answer)
 

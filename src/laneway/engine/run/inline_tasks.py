@@ -1,8 +1,8 @@
-"""Handlers on the event loop that take turns in one task as long as none of them waits.
+"""Runs handlers on the event loop, in one shared task as long as none of them waits.
 
-A task and its trip through the loop cost more than a short handler itself. So those that were
-claimed together start in one task, each in a context of its own; the first that waits keeps the
-task for itself, and the others go on in another.
+A task and its pass through the loop cost more than a short handler. So handlers claimed together
+start in one task, each in a separate context. The first one that waits keeps the task, and the
+others continue in another task.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Work = Callable[[Run], Coroutine[Any, Any, None]]
 
 
 class InlineTasks:
-    """Starts runs, and ends those that broke off before they could say how."""
+    """Starts runs; calls `on_broken` for those that end without a verdict."""
 
     def __init__(
         self,
@@ -34,40 +34,40 @@ class InlineTasks:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def start(self, runs: deque[Run]) -> None:
-        """Begins with the first of them at the loop's next turn."""
-        shared = _Shared(runs)
+        """Start the runs in the loop's next iteration."""
+        shared = _SharedTask(runs)
         task = self._loop.create_task(self._all(shared))
         self.tasks.add(task)
         task.add_done_callback(lambda done: self._ended(shared, done))
 
-    async def _all(self, shared: _Shared) -> None:
+    async def _all(self, shared: _SharedTask) -> None:
         while shared.runs:
             run = shared.current = shared.runs.popleft()
-            turn = _InlineRun(self._work(run), run, self._let_go, shared)
+            inline = _InlineRun(self._work(run), run, self._detach, shared)
             try:
-                await turn
+                await inline
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
-                # Our mistake, as handlers' errors end in verdicts: not for those behind it. Nor for
-                # the loop, which SystemExit of a task would end.
-                if turn.is_closed:
+                # A bug of Laneway, as errors of handlers become verdicts. It must not stop the
+                # other runs, or the loop, which a SystemExit of a task would end.
+                if inline.is_closed:
                     raise
                 self._on_broken(run, error)
             shared.current = None
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                # A handler cancelled its own task: that is not for those behind it.
-                self._let_go(shared)
+                # A handler cancelled its own task, which must not cancel the other runs.
+                self._detach(shared)
 
-    def _let_go(self, shared: _Shared) -> None:
-        """The task belongs to its present run alone from now on."""
+    def _detach(self, shared: _SharedTask) -> None:
+        """Move the remaining runs to another task; the current run keeps this one."""
         if shared.runs:
             rest = deque(shared.runs)
             shared.runs.clear()
             self.start(rest)
 
-    def _ended(self, shared: _Shared, task: asyncio.Task[None]) -> None:
+    def _ended(self, shared: _SharedTask, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None:
@@ -75,8 +75,8 @@ class InlineTasks:
                 self._on_broken(run, error)
 
 
-class _Shared:
-    """The run that has the task now, and those behind it."""
+class _SharedTask:
+    """The current run of a task, and the runs after it."""
 
     __slots__ = ("current", "runs")
 
@@ -86,22 +86,22 @@ class _Shared:
 
 
 class _InlineRun:
-    """Awaits one run's coroutine, each step in a context of its own."""
+    """Awaits one run's coroutine, each step in the run's own context."""
 
-    __slots__ = ("_let_go", "_run", "_shared", "_work", "is_closed")
+    __slots__ = ("_detach", "_run", "_shared", "_work", "is_closed")
 
     def __init__(
         self,
         work: Coroutine[Any, Any, None],
         run: Run,
-        let_go: Callable[[_Shared], None],
-        shared: _Shared,
+        detach: Callable[[_SharedTask], None],
+        shared: _SharedTask,
     ) -> None:
         self._work = work
         self._run = run
-        self._let_go = let_go
+        self._detach = detach
         self._shared = shared
-        # Its task is thrown away: what GeneratorExit says then, and never else.
+        # The event loop closed the task: only then is GeneratorExit not the handler's own.
         self.is_closed = False
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -111,9 +111,9 @@ class _InlineRun:
         except StopIteration:
             return
         if forks.is_fork:
-            # Before anything else of the worker's loop runs here.
+            # Exit before the forked copy of the worker's loop runs anything else.
             forks.end()
-        self._let_go(self._shared)
+        self._detach(self._shared)
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._run.stopper = task.cancel
         yield from self._steps(context, work, waited)

@@ -1,4 +1,4 @@
-"""The lines between a context and the worker when the handler runs in the worker's own process."""
+"""Handler channels inside the worker's process."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class LoopChannel:
         if forks.is_fork:
             raise forks.refused()
         if self._run.is_finishing:
-            # It would wait for the handler's own transaction, and be refused behind it.
+            # The write would wait for the handler's own transaction, and then be refused.
             return
-        self._run.reports = True
+        self._run.has_reports = True
         stage = None if stage is None else redact(stage)
         message = None if message is None else redact(message)
         report = Report(self.claim, stage, done, total, message, checkpoint)
@@ -83,9 +83,9 @@ class LoopChannel:
             raise forks.refused()
         if self._run.is_finishing:
             return
-        self._run.reports = True
-        self._run.line += 1
-        self._requests.reporter.line(self.claim, self._run.line, level, redact(message))
+        self._run.has_reports = True
+        self._run.log_lines += 1
+        self._requests.reporter.line(self.claim, self._run.log_lines, level, redact(message))
 
     async def ask(self, what: str, **body: Any) -> Any:
         if forks.is_fork:
@@ -96,7 +96,7 @@ class LoopChannel:
         raise AssertionError("the event loop cannot wait for itself")
 
     async def ask_in_task(self, what: str, body: dict[str, Any]) -> Any:
-        """For handlers elsewhere, in a task of its own that ends when the run should."""
+        """Make a request for a handler outside the loop, in a task that the run can cancel."""
         task = asyncio.ensure_future(self._requests.answer(self._run, what, body))
         self._run.open_requests[task] = what
         try:
@@ -106,7 +106,7 @@ class LoopChannel:
 
 
 class ThreadChannel(LoopChannel):
-    """For handlers in a thread: the same, handed over to the event loop."""
+    """For handlers in a thread: passes every call to the event loop."""
 
     __slots__ = ("_loop",)
 

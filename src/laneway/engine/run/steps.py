@@ -1,4 +1,4 @@
-"""Durable steps: a named part of a handler that runs once per job and is remembered."""
+"""Durable steps: named parts of a handler that run once per job and whose results are stored."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NAME_BYTES = 200
 
 
 class Steps:
-    """The steps of one attempt: the results there are, and the names it has used."""
+    """The steps of one attempt: stored results, and the names used so far."""
 
     __slots__ = ("_channel", "_found", "_reading", "_used")
 
     def __init__(self, channel: HandlerChannel) -> None:
         self._channel = channel
-        # A first attempt finds none and need not ask.
+        # A first attempt has no stored steps to read.
         self._found: dict[str, str] | None = {} if channel.claim.attempt == 1 else None
         self._used: set[str] = set()
         self._reading = asyncio.Lock()
@@ -37,7 +37,7 @@ class Steps:
         kwargs: Mapping[str, Any],
         hint: Any,
     ) -> Any:
-        """The result of the step; fn is called only if no attempt has finished it."""
+        """Return the step's result; call fn only if no attempt has finished the step."""
         returns = self._begin(name, fn, hint)
         try:
             async with self._reading:
@@ -66,7 +66,7 @@ class Steps:
         kwargs: Mapping[str, Any],
         hint: Any,
     ) -> Any:
-        """The same without an event loop."""
+        """`run` without an event loop."""
         returns = self._begin(name, fn, hint)
         try:
             if self._found is None:
@@ -99,7 +99,7 @@ def _named(name: str) -> str:
 
 
 async def to_the_end(work: Awaitable[T]) -> T:
-    """Waits for what must not be broken off; a cancellation comes through when it is done."""
+    """Await work to its end even if cancelled; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Threads for plain handlers: few, reused, and never in the way of the process's exit."""
+"""Reused daemon threads for plain handlers, which never delay the exit of the process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Threads:
-    """Daemon threads made on demand: one that never returns must not keep the process alive."""
+    """Threads made on demand; a handler that never returns does not keep the process alive."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -18,24 +18,24 @@ class Threads:
 
     @property
     def idle(self) -> int:
-        """How many threads wait for work."""
+        """The number of threads that wait for work."""
         return self._idle
 
     def run(self, fn: Callable[[], None]) -> None:
-        """Runs fn in a thread at once; how many may run is decided by the room, not here."""
+        """Run fn in a thread at once; the worker's capacity bounds how many run."""
         with self._lock:
             if self._idle > 0:
                 self._idle -= 1
                 self._work.put(fn)
                 return
             name = f"laneway-{self._made + 1}"
-            # There may be no more threads to be had: then fn must not be left for another.
+            # Start before queueing: if no thread can be started, fn must not run later.
             threading.Thread(target=self._serve, name=name, daemon=True).start()
             self._made += 1
             self._work.put(fn)
 
     def close(self) -> None:
-        """Lets the idle threads end; busy ones end when their handlers return."""
+        """End the idle threads; busy ones end when their handlers return."""
         with self._lock:
             for _ in range(self._made):
                 self._work.put(None)
