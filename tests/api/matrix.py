@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from laneway.domain.permissions import PERMISSIONS, SEEDED_ROLES
+from laneway.operations.catalog import DECLARED
+from laneway.operations.operation import Operation
 
 Side = Literal["near", "far"]
 Kind = Literal[
@@ -146,11 +148,27 @@ def _named(**more: Any) -> Callable[[str, str, str, int], Any]:
     return lambda workspace, lane, job_type, number: {"name": f"new-{number}", **more}
 
 
-_LANES: Final = "/admin/workers/lanes"
 _JOB: Final = "/jobs/{job_id}"
 _SCHEDULE: Final = "/admin/schedules/{name}"
 _TOKEN: Final = {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]}
 _ROLE: Final = ["jobs:read"]
+
+# What the requests of declared operations send.
+_BODIES: Final[dict[str, Any]] = {
+    "create_lane": _named(),
+    "tune_lane": {"poll_interval_ms": 4000},
+    "take_type": {"job_type": "taken"},
+}
+_KINDS: Final[dict[str, Kind]] = {"lanes": "lanes", "lane": "lane", "all lanes": "global"}
+
+
+def _declared(operation: Operation[Any, Any]) -> Entry:
+    """The row of an operation; docs/howto/access.md says the same, in words."""
+    kind = _KINDS[operation.scope]
+    # For what needs all lanes, one that is in reach is not enough.
+    make = {"lane": "lane", "global": "own_lane"}.get(kind) if operation.inputs_of("path") else None
+    return Entry(kind, operation.permission, _BODIES.get(operation.name), make=make)
+
 
 ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", "/healthz"): Entry("open"),
@@ -184,17 +202,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         "anyone", "jobs:cancel", {"verb": "cancel", "all": True, "dry_run": True}
     ),
     ("GET", "/jobs/bulk/{run_id}"): Entry("run", make="run"),
-    ("GET", _LANES): Entry("lanes", "workers:view"),
-    ("POST", _LANES): Entry("global", "workers:manage", _named()),
-    ("GET", f"{_LANES}/{{name}}"): Entry("lane", "workers:view", make="lane"),
-    ("PATCH", f"{_LANES}/{{name}}"): Entry(
-        "lane", "workers:manage", {"poll_interval_ms": 4000}, make="lane"
-    ),
-    ("POST", f"{_LANES}/{{name}}/take"): Entry(
-        "global", "workers:manage", {"job_type": "taken"}, make="own_lane"
-    ),
-    ("GET", f"{_LANES}/{{name}}/history"): Entry("lane", "workers:manage", make="lane"),
-    ("POST", f"{_LANES}/{{name}}/rollback"): Entry("global", "workers:manage", make="own_lane"),
+    **{(each.method, each.path): _declared(each) for each in DECLARED.values()},
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
     ("GET", "/admin/workers/types"): Entry("lanes", "workers:view"),
     ("GET", "/admin/workers/publishers"): Entry("global", "workers:view"),

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
+from laneway.operations.catalog import DECLARED
 from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, MARK, PEOPLE, PLACES, Entry, Person, Side
 from tests.api.streaming import reading
@@ -24,6 +25,7 @@ from tests.control.scene import Scene
 
 # What changes nothing as it is asked here: without a session, as a dry run.
 NO_ACTS = {("POST", "/logout"), ("POST", "/jobs/bulk")}
+WRITTEN = (Path(__file__).parents[2] / "docs" / "howto" / "access.md").read_text("utf-8")
 FIGURES = Path(__file__).parents[2] / "bench" / "latest" / "authz.json"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -162,6 +164,18 @@ def world(conn: psycopg.Connection[Any]) -> World:
 
 def test_every_route_has_its_line_in_the_matrix(app: FastAPI) -> None:
     assert set(served(app)) == set(ENTRIES)
+
+
+def test_declared_permissions_are_those_of_the_written_table() -> None:
+    """The table is written by hand: a wrong declaration shows."""
+    rows = re.findall(r"^\| (\w+) `(/\S+)` \| `([\w:]+)` \| (.+) \|$", WRITTEN, re.MULTILINE)
+    written = {(method, path): (permission, scope) for method, path, permission, scope in rows}
+    also = {each: f"{each.scope}; all lanes with {', '.join(f'`{f}`' for f in each.all_lanes_for)}"
+            for each in DECLARED.values() if each.all_lanes_for}  # fmt: skip
+    assert written == {
+        (each.method, each.path): (each.permission, also.get(each, each.scope))
+        for each in DECLARED.values()
+    }
 
 
 async def test_nobody_gets_what_is_not_granted(app: FastAPI, ask: Ask, world: World) -> None:

@@ -40,27 +40,28 @@ class PageRequest(NamedTuple):
     cursor: str | None
 
 
-_WORK: Final[dict[Operation[Any, Any], Callable[..., Awaitable[Any]]]] = {}
+# By operation, the function that does it.
+WORK: Final[dict[Operation[Any, Any], Callable[..., Awaitable[Any]]]] = {}
 
 
 def implement(
     operation: Operation[P, R], work: Callable[Concatenate[Operator, P], Awaitable[R]]
 ) -> None:
-    _WORK[operation] = work
+    WORK[operation] = work
 
 
 def implement_list(
     operation: Operation[P, Page[T]],
     work: Callable[Concatenate[Operator, PageRequest, P], Awaitable[Page[T]]],
 ) -> None:
-    _WORK[operation] = work
+    WORK[operation] = work
 
 
 async def perform(
     operation: Operation[P, R], who: Operator, *args: P.args, **kwargs: P.kwargs
 ) -> R:
     """Do the operation."""
-    done: R = await _WORK[operation](who, **operation.bind(*args, **kwargs))
+    done: R = await WORK[operation](who, **operation.bind(*args, **kwargs))
     return done
 
 
@@ -72,7 +73,7 @@ async def read_page(
     **kwargs: P.kwargs,
 ) -> Page[T]:
     """Read one page of a list."""
-    found: Page[T] = await _WORK[operation](who, page, **operation.bind(*args, **kwargs))
+    found: Page[T] = await WORK[operation](who, page, **operation.bind(*args, **kwargs))
     return found
 
 

@@ -2,6 +2,7 @@
 
 operation.py   the declaration: method, path, permission, scope, input, output. Start here.
 lanes.py       the operations on lanes
+catalog.py     all of them, by name
 models.py      pydantic models made from the types of the domain, for OpenAPI and assistants
 
 The doors derive from these: `api/operations.py` the routes, `http/declared.py` the methods of the

@@ -1,0 +1,10 @@
+"""All declared operations, by name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from laneway.operations.lanes import LANES
+from laneway.operations.operation import Operation
+
+DECLARED: Final[dict[str, Operation[Any, Any]]] = {each.name: each for each in (*LANES,)}
