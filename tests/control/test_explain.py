@@ -380,7 +380,9 @@ async def test_the_two_person_rule_names_whose_approval_does_not_count(
     by_ann = scene.submit(created_by="ann")
     by_schedule = scene.submit(created_by="schedule:nightly")
     assert "not ann" in await told(db, by_ann, "awaiting_approval")
-    assert "not who wrote the schedule nightly" in await told(db, by_schedule, "awaiting_approval")
+    assert "not the author of the schedule nightly" in await told(
+        db, by_schedule, "awaiting_approval"
+    )
 
 
 async def test_approved_job_whose_type_now_asks_says_that_it_is_sent_back(

@@ -166,7 +166,7 @@ async def test_a_cancel_does_not_wait_for_ever_for_an_open_finish(bank: Workshop
     await bank.hire()
     submitted = await bank.lw.submit("job")
     await asyncio.wait_for(finished.wait(), 60)
-    with pytest.raises(Refused, match="in a transaction still open: try again"):
+    with pytest.raises(Refused, match="in an open transaction: try again"):
         await asyncio.wait_for(submitted.cancel(), 60)
     let_go.set()
     await asyncio.wait_for(rolled_back.wait(), 60)

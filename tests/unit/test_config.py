@@ -221,7 +221,7 @@ def test_an_unbounded_lane_can_be_said_in_toml_and_json(monkeypatch: pytest.Monk
     [
         ("[a]\nmax_slots = 99999", "lane a, max_slots: must be a whole number from 0 to 10000"),
         ("[A]\nmax_slots = 1", "lane A, name: "),
-        ("[a]\nslots = 1", "lane a, slots: is no setting of a lane"),
+        ("[a]\nslots = 1", "lane a, slots: is not a setting of a lane"),
         ('[{"max_slots": 1}]', "name: is required"),
         ('[{"name": "a"}, {"name": "a"}]', "names the lane a twice"),
         ('{"a": {"job_types": ["x"]}, "b": {"job_types": ["x"]}}', "into two lanes: a, b"),

@@ -1,4 +1,4 @@
-"""Nobody gives away more than he has, whatever the grants."""
+"""Callers cannot grant permissions that they do not hold, whatever the grants."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.domain.delegation import excess
-from laneway.domain.permissions import PERMISSIONS, Access, Grant
+from laneway.domain.permissions import PERMISSIONS, Access, Grant, excess
 
 WORKSPACES = ("ours", "theirs")
 LANES = ("default", "system")

@@ -46,18 +46,18 @@ def test_a_fixed_time_in_the_gap_is_told_as_moved() -> None:
 
 def test_a_fixed_time_moved_onto_another_is_told_there() -> None:
     assert told("0 2,3 * * *", utc(2026, 3, 28, 12), 2) == [
-        ("29 01:00", f"02:00 on 2026-03-29 {GAP}: this one stands for it too"),
+        ("29 01:00", f"02:00 on 2026-03-29 {GAP}: this slot runs for it too"),
         ("30 00:00", None),
     ]
 
 
 def test_what_follows_real_time_tells_what_was_left_out_unless_it_runs_every_hour() -> None:
     assert told("0 */2 * * *", utc(2026, 3, 29), 2) == [
-        ("29 02:00", f"02:00 on 2026-03-29 {GAP}: left out before this one"),
+        ("29 02:00", f"02:00 on 2026-03-29 {GAP}: skipped before this one"),
         ("29 04:00", None),
     ]
     assert told("*/30 2 * * *", utc(2026, 3, 28, 12), 1) == [
-        ("30 00:00", f"02:30 on 2026-03-29 {GAP}: left out before this one")
+        ("30 00:00", f"02:30 on 2026-03-29 {GAP}: skipped before this one")
     ]
     assert {note for _, note in told("15 * * * *", utc(2026, 3, 28, 22), 8)} == {None}
 

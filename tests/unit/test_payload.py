@@ -188,7 +188,7 @@ def test_decoding_anything_gives_a_value_or_invalid_input(text: Any) -> None:
 HOSTILE = [
     ({"a": NUL}, "payload.a", "NUL"),
     ({"items": [0, 1, 2, {"name": f"x{NUL}y"}]}, "payload.items[3].name", "NUL"),
-    ({"a": {f"k{NUL}": 1}}, 'payload.a["k\\\\u0000"]', "key holds a NUL"),
+    ({"a": {f"k{NUL}": 1}}, 'payload.a["k\\\\u0000"]', "key contains a NUL"),
     ([LONE], "payload[0]", "surrogate"),
     ({"a b": LONE}, 'payload["a b"]', "surrogate"),
     ({LONE: 1}, 'payload["\ufffd"]', "surrogate"),

@@ -8,8 +8,7 @@ from uuid import UUID
 from laneway.control import access
 from laneway.domain.access import RoleGrant
 from laneway.domain.bounds import NO_BOUNDS, BoundsChange
-from laneway.domain.delegation import excess
-from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope
+from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope, excess
 from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.store.database import Database
 

@@ -177,7 +177,7 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
     async with audited(db, by, "job.reprioritized", "job", str(job_id)) as deed:
         job = await _get(deed, job_id)
         answer = await deed.run(store.reprioritize(job_id, priority))
-        status = verb_rules.met(job_id, answer.found_in)
+        status = verb_rules.found_status(job_id, answer.found_in)
         if status is Status.RUNNING or status in TERMINAL:
             raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
         deed.workspace = job.workspace
@@ -193,7 +193,7 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
         answer = await deed.run(store.retry(job_id))
         if answer.found_in == "duplicate":
             raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
-        status = verb_rules.met(job_id, answer.found_in)
+        status = verb_rules.found_status(job_id, answer.found_in)
         if status not in (Status.FAILED, Status.CANCELLED):
             raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
         job = await _get(deed, job_id)

@@ -28,15 +28,16 @@ MOST_JOB_TYPES: Final = 1000
 TOKEN_LIFE_S: Final = 90 * DAY_S
 LONGEST_LIFE_S: Final = 10 * YEAR_S
 
-# Who submits for a schedule, and who approves by policy: no principal may pass for them.
+# Alphabets whose letters look alike.
 _LOOKALIKES: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
+# Laneway writes these into `created_by` and `approved_by` itself.
 _TAKEN_PREFIX: Final = "schedule:"
 _TAKEN_NAMES: Final = frozenset({"policy", "laneway"})
-# Of these nobody new may be called.
+# Names that new principals may not have.
 _RESERVED: Final = _TAKEN_NAMES | {"nobody", "anonymous", "system"}
 
 
-def _told(at: datetime | None) -> str | None:
+def _iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
@@ -64,15 +65,15 @@ class Principal:
             "id": str(self.id),
             "name": self.name,
             "kind": self.kind,
-            "created_at": _told(self.created_at),
+            "created_at": _iso(self.created_at),
             "created_by": self.created_by,
-            "disabled_at": _told(self.disabled_at),
+            "disabled_at": _iso(self.disabled_at),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A named set of permissions; a seeded one stays as it is."""
+    """A named set of permissions; a seeded one cannot be changed."""
 
     name: str
     permissions: tuple[str, ...]
@@ -85,14 +86,14 @@ class Role:
             "name": self.name,
             "permissions": list(self.permissions),
             "is_seeded": self.is_seeded,
-            "updated_at": _told(self.updated_at),
+            "updated_at": _iso(self.updated_at),
             "updated_by": self.updated_by,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class RoleGrant:
-    """That a principal has a role, and for which jobs."""
+    """A role of a principal, and the jobs it covers."""
 
     id: UUID
     principal: str
@@ -121,7 +122,7 @@ class RoleGrant:
             "scope": self.scope,
             "workspace": self.workspace,
             "lanes": _listed(self.lanes),
-            "granted_at": _told(self.granted_at),
+            "granted_at": _iso(self.granted_at),
             "granted_by": self.granted_by,
             **asdict(self.bounds),
         }
@@ -129,7 +130,7 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """All that is known of a token but its secret; `hint` is how that begins."""
+    """A token without its secret; `hint` is the beginning of the secret."""
 
     id: UUID
     principal: str
@@ -153,40 +154,40 @@ class Token:
             "hint": self.hint,
             "permissions": _listed(self.permissions),
             "lanes": _listed(self.lanes),
-            "created_at": _told(self.created_at),
+            "created_at": _iso(self.created_at),
             "created_by": self.created_by,
-            "expires_at": _told(self.expires_at),
-            "revoked_at": _told(self.revoked_at),
+            "expires_at": _iso(self.expires_at),
+            "revoked_at": _iso(self.revoked_at),
             "revoked_by": self.revoked_by,
-            "last_used_at": _told(self.last_used_at),
+            "last_used_at": _iso(self.last_used_at),
             "job_types": _listed(self.job_types),
         }
 
 
 class NewToken(NamedTuple):
-    """A token and its secret, which nobody can show again."""
+    """A token and its secret, which cannot be shown again."""
 
     secret: str
     token: Token
 
 
 def check_principal_name(value: object, field: str = "name") -> str:
-    """A principal's name, as `created_by` of jobs will hold it."""
+    """A principal's name, as `created_by` of jobs stores it."""
     name = check_name(value, field, max_bytes=PRINCIPAL_BYTES)
     if not name.isprintable():
         raise InvalidInput(field, "must be printable text without control characters")
     if name in _TAKEN_NAMES or name.startswith(_TAKEN_PREFIX):
-        raise InvalidInput(field, f"{name!r} stands for Laneway itself")
+        raise InvalidInput(field, f"{name!r} is reserved for Laneway")
     return name
 
 
 def check_new_principal_name(value: object) -> str:
-    """A name for a new principal, which must not pass for another one."""
+    """A name for a new principal, which must not look like another one."""
     name = check_principal_name(value)
     if name.casefold() in _RESERVED or name.casefold().startswith(_TAKEN_PREFIX):
-        raise InvalidInput("name", f"{name!r} could pass for Laneway itself")
+        raise InvalidInput("name", f"{name!r} looks like a name that is reserved for Laneway")
     if not is_normalized("NFKC", name):
-        raise InvalidInput("name", "has characters that look like others: write it in NFKC")
+        raise InvalidInput("name", "contains characters that look like others: write it in NFKC")
     scripts = {unicode_name(char, "").partition(" ")[0] for char in name if char.isalpha()}
     if len(scripts & _LOOKALIKES) > 1:
         raise InvalidInput("name", "mixes alphabets whose letters look alike")
@@ -200,7 +201,7 @@ def check_kind(value: object) -> Kind:
 
 
 def check_role_permissions(given: object) -> tuple[str, ...]:
-    """At least one permission; those of a role, or what a token is narrowed to."""
+    """The permissions of a role, or those that a token is narrowed to; at least one."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidInput("permissions", "must be a list")
     chosen = check_permissions(each if isinstance(each, str) else repr(each) for each in given)
@@ -236,7 +237,7 @@ def check_job_types(given: object) -> tuple[str, ...] | None:
 
 
 def check_place(scope: object, workspace: object) -> tuple[Scope, str | None]:
-    """A scope and the workspace that goes with it."""
+    """A scope and its workspace."""
     if scope not in SCOPES:
         raise InvalidInput("scope", f"must be one of {', '.join(SCOPES)}")
     place = None if workspace is None else check_text(workspace, "workspace", max_bytes=NAME_BYTES)
@@ -248,12 +249,12 @@ def check_place(scope: object, workspace: object) -> tuple[Scope, str | None]:
 
 
 def check_token_name(value: object) -> str:
-    """What people call a token."""
+    """A token's name, for people."""
     return check_name(value, "name", max_bytes=TOKEN_NAME_BYTES)
 
 
 def check_life(seconds: object) -> float | None:
-    """How long a token lives; None is for ever."""
+    """The seconds until a token expires; None: it never does."""
     if seconds is None:
         return None
     if not isinstance(seconds, (int, float)) or isinstance(seconds, bool):

@@ -1,21 +1,21 @@
-"""Who acts, and through which door."""
+"""The actor of a change, and the interface that it used: its door."""
 
 from __future__ import annotations
 
 from typing import Final, Literal, Self
 from uuid import UUID, uuid4
 
-# `ui`: a browser's session; a token over HTTP is `http`, unless its client says what it is.
+# `ui` is a browser's session. A token over HTTP is `http`, unless its client names another door.
 Door = Literal["http", "ui", "grpc", "cli", "mcp", "python"]
 DEFAULT_DOOR: Final[Door] = "python"
-# In the scope of an HTTP request that the server makes to itself: the id of the outer one.
+# In the scope of an HTTP request that the server makes to itself: the id of the outer request.
 REQUEST_ID: Final = "laneway.request_id"
-# Begins the request ids that the server makes; no request may bring one with a colon.
+# The server's own request ids begin with it. Request ids of clients may not contain a colon.
 _OWN_REQUEST: Final = "lw:"
 
 
 def new_request_id() -> str:
-    """An id that shows by its form that the server made it."""
+    """A request id that the server made, recognizable by its prefix."""
     return f"{_OWN_REQUEST}{uuid4().hex}"
 
 
@@ -24,7 +24,7 @@ def is_own_request_id(text: str) -> bool:
 
 
 class Actor(str):
-    """A name as rows keep it (`by`, `created_by`), with what the audit wants to know beside it."""
+    """A name as rows store it (`by`, `created_by`), with what the audit records besides."""
 
     __slots__ = ("address", "door", "principal_id", "request_id")
 
@@ -51,5 +51,5 @@ class Actor(str):
 
     @classmethod
     def of(cls, by: str) -> Actor:
-        """Whoever a plain name stands for came through Python."""
+        """The actor of a plain name: its door is Python."""
         return by if isinstance(by, Actor) else cls(by)

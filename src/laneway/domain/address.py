@@ -1,4 +1,4 @@
-"""Whom an address is reached by."""
+"""Addresses that only this machine reaches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from ipaddress import ip_address
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an analysis says, and which jobs need somebody's consent because of it."""
+"""Analyses with their cost, and the policy that decides which jobs need an approval."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from laneway.errors import InvalidInput
 TOKENS: Final = "tokens"
 MOST_WARNINGS: Final = 100
 LARGEST_AMOUNT: Final = 1_000_000_000_000_000
-NEEDS_SUBMITTER: Final = "must be given, jobs of this type are approved by somebody else"
-# The sub-queue of a type's analyses: no job type begins with a control character.
+NEEDS_SUBMITTER: Final = "must be given, because another person approves jobs of this type"
+# Begins the queue of a type's analyses: no job type begins with a control character.
 ANALYSIS_PREFIX: Final = "\x01"
 
 Policy = Literal["never", "always", "below"]
@@ -26,7 +26,7 @@ Number = int | float | Decimal
 
 
 def analysis_of(job_type: str) -> str:
-    """The name under which the analyses of a job type wait, run and are claimed."""
+    """The name under which analyses of a job type wait and are claimed."""
     return ANALYSIS_PREFIX + job_type
 
 
@@ -34,14 +34,14 @@ def is_analysis(name: str) -> bool:
     return name.startswith(ANALYSIS_PREFIX)
 
 
-def spoken(name: str) -> str:
-    """The name as people read it."""
+def display_name(name: str) -> str:
+    """The name of a job type, or of its analyses, for people."""
     return f"analysis of {name.removeprefix(ANALYSIS_PREFIX)}" if is_analysis(name) else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """Plan and cost estimate of a job: money with its currency, or tokens."""
+    """Plan and cost estimate of a job: an amount with its currency, or tokens."""
 
     plan: Any = None
     cost: Number | None = None
@@ -50,7 +50,7 @@ class Analysis:
     warnings: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As stored; InvalidInput names the field that is wrong."""
+        """The analysis as stored; InvalidInput names the field that is wrong."""
         if isinstance(self.warnings, str) or len(self.warnings) > MOST_WARNINGS:
             raise InvalidInput("warnings", f"must be a list of at most {MOST_WARNINGS} texts")
         for i, text in enumerate(self.warnings):
@@ -59,7 +59,7 @@ class Analysis:
 
     def _cost(self) -> dict[str, Any] | None:
         if self.cost is not None and self.tokens is not None:
-            raise InvalidInput("tokens", "is instead of cost, not beside it")
+            raise InvalidInput("tokens", "give cost or tokens, not both")
         if self.cost is not None:
             amount = _amount("cost", self.cost)
             return {"amount": amount, "currency": check_currency(self.currency, "currency")}
@@ -71,7 +71,7 @@ class Analysis:
 
 
 class Cost(NamedTuple):
-    """How much of what: a currency, or tokens."""
+    """An amount in a unit: a currency, or tokens."""
 
     amount: Decimal
     unit: str
@@ -81,20 +81,20 @@ class Cost(NamedTuple):
 
 
 def cost_of(analysis: object) -> Cost | None:
-    """The cost that a stored analysis says, None where it says none."""
-    told = analysis.get("cost") if isinstance(analysis, Mapping) else None
-    if not isinstance(told, Mapping):
+    """The cost in a stored analysis; None if it has none."""
+    cost = analysis.get("cost") if isinstance(analysis, Mapping) else None
+    if not isinstance(cost, Mapping):
         return None
-    amount, unit = told.get("amount"), told.get("currency")
+    amount, unit = cost.get("amount"), cost.get("currency")
     if amount is None:
-        amount, unit = told.get("tokens"), TOKENS
+        amount, unit = cost.get("tokens"), TOKENS
     is_number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
     return Cost(Decimal(str(amount)), str(unit)) if is_number else None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Who decided what about a job, when and why; `seal` is of what it was about."""
+    """A decision about a job; `seal` is the fingerprint of what was decided about."""
 
     decision: str
     decided_at: datetime
@@ -114,11 +114,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """Who must agree before a job of a type runs.
+    """The approval that jobs of a type need before they run.
 
-    Approval() asks for every job; `below_cost` (with `currency`) or `below_tokens` let jobs through
-    whose analysis says no more than that. `two_person`: not the one who submitted it. `expires`:
-    seconds (or a timedelta) until a job nobody decided about is cancelled.
+    Approval() asks for every job. With `below_cost` (and `currency`) or `below_tokens`, a job runs
+    without approval if its analysis estimates at most that. With `two_person`, the submitter cannot
+    approve. After `expires` (seconds or a timedelta) without a decision the job is cancelled.
     """
 
     below_cost: Number | None = None
@@ -129,7 +129,7 @@ class Approval:
 
     def __post_init__(self) -> None:
         if self.below_cost is not None and self.below_tokens is not None:
-            raise InvalidInput("below_tokens", "is instead of below_cost, not beside it")
+            raise InvalidInput("below_tokens", "give below_cost or below_tokens, not both")
         if self.below_cost is not None:
             _amount("below_cost", self.below_cost)
             check_currency(self.currency, "currency")
@@ -149,7 +149,7 @@ class Approval:
 
     @property
     def unit(self) -> str | None:
-        """What `below` counts."""
+        """The unit of `below`: a currency, or tokens."""
         return self.currency or (TOKENS if self.below_tokens is not None else None)
 
     @property
@@ -157,21 +157,21 @@ class Approval:
         return seconds_of(self.expires)
 
     def lets_through(self, cost: Cost | None) -> bool:
-        """Whether nobody need be asked about a job that costs so much; without a cost, somebody."""
+        """Whether a job of this cost needs no decision; a job without a cost needs one."""
         if self.below is None or cost is None:
             return False
         return cost.unit == self.unit and cost.amount <= Decimal(str(self.below))
 
 
 def status_after_analysis(approval: Approval | None, analysis: object) -> Status:
-    """What becomes of an analysed job by the policy of its type; laneway.admit is the same rule."""
+    """The status of an analysed job by the policy of its type; laneway.admit is the same rule."""
     if approval is None or approval.lets_through(cost_of(analysis)):
         return Status.APPROVED
     return Status.AWAITING_APPROVAL
 
 
 def as_approval(given: object) -> Approval | None:
-    """What a handler says of approval: True, "always", an Approval; False, None or "never"."""
+    """The policy for `approval=`: True, "always", an Approval; or False, None, "never"."""
     if isinstance(given, Approval):
         return given
     if given is True or given == "always":
@@ -182,11 +182,11 @@ def as_approval(given: object) -> Approval | None:
 
 
 def excluded(created_by: str | None) -> str:
-    """Whose approval does not count under the two-person rule, for people."""
+    """Text about who cannot approve a job under the two-person rule."""
     if created_by is None:
-        return "anybody, as nobody knows who submitted it"
+        return "anyone, because its submitter is unknown"
     name = created_by.removeprefix("schedule:")
-    return created_by if name == created_by else f"who wrote the schedule {name}"
+    return created_by if name == created_by else f"the author of the schedule {name}"
 
 
 def check_currency(text: object, field: str) -> str:

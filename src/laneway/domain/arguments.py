@@ -1,8 +1,8 @@
 """A handler's parameters: their JSON Schema, and payloads checked and turned into arguments.
 
-Where the handler's code is at hand, `Arguments` checks by its type hints; a door that knows only
-the published schema uses `validate_against_schema`. Both follow JSON, not Python's conversions:
-`"5"` is no integer, but an ISO text is a datetime. Both raise InvalidInput with path and rule.
+`Arguments` checks by the type hints of the handler. Programs that have only the published schema
+use `validate_against_schema`. Both follow JSON, not Python's conversions: `"5"` is not an integer,
+but an ISO text is a datetime. Both raise InvalidInput with path and rule.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _CONFIG: Final = ConfigDict(
     strict=True,
     allow_inf_nan=False,
     arbitrary_types_allowed=False,
-    # Kept as they are, so that encoding the payload refuses them instead of sending null.
+    # Infinity and NaN stay, so that encoding the payload refuses them instead of sending null.
     ser_json_inf_nan="constants",
 )
 _OPEN_CONFIG: Final = ConfigDict(**{**_CONFIG, "extra": "allow"})
 
-# Made at run time from a signature, which type checkers do not allow for.
+# Made at run time from a signature, which type checkers do not support.
 _typed_dict: Any = TypedDict
 
 
 class Arguments:
-    """What one handler takes besides its Context.
+    """The arguments that one handler takes besides its Context.
 
-    An application may have thousands of handlers: schemas of hints are shared, and what checks a
-    payload is made when the first one comes.
+    An application may have thousands of handlers: they share the schemas of equal hints, and the
+    validator is built for the first payload.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Arguments:
 
     @property
     def _adapter(self) -> _Adapter:
-        """What checks the arguments; made at first use, for it takes a millisecond."""
+        """The validator, built at first use, because that takes a millisecond."""
         if self._built is None:
             make = _shared_adapter if _is_hashable((self._shape, self._rest)) else _make_adapter
             self._built = make(self._shape, self._rest, repr(self._rest))
@@ -94,8 +94,8 @@ class Arguments:
     ) -> Arguments:
         """The arguments of a handler; `skip_ctx=False` for analyses, which take no Context.
 
-        Raises InvalidInput when they cannot be passed by name from JSON. `localns` helps to
-        resolve hints that name classes local to a function.
+        Raises InvalidInput if they cannot be passed by name from JSON. `localns` resolves hints
+        that name classes local to a function.
         """
         name = getattr(fn, "__qualname__", type(fn).__name__)
         parameters = list(inspect.signature(fn).parameters.values())
@@ -134,30 +134,30 @@ class Arguments:
             try:
                 shown = to_jsonable_python(default, inf_nan_mode="constants")
                 json.dumps(shown, allow_nan=False)
-            except Exception:  # noqa: S112 -- a default JSON cannot show is simply not shown
+            except Exception:  # noqa: S112 -- a default without JSON form is left out
                 continue
             properties[name]["default"] = shown
         return {"$schema": DIALECT, **schema}
 
     @property
     def names(self) -> frozenset[str]:
-        """The arguments by name, `**kwargs` aside."""
+        """The names of the arguments, without `**kwargs`."""
         return self._required | frozenset(self._defaults)
 
     def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
-        """The arguments given and the defaults of the others."""
+        """The given arguments, and the defaults of the others."""
         return {**self._defaults, **given}
 
     def validate(self, payload: object) -> dict[str, object]:
         """The keyword arguments for the call, as the hints want them.
 
-        A parameter the payload does not name is left to its own default.
+        A parameter that the payload does not name keeps its default.
         """
         if not isinstance(payload, dict):
-            raise InvalidInput("payload", "must be an object that holds the arguments by name")
+            raise InvalidInput("payload", "must be an object with the arguments by name")
         try:
-            # Strict checking of Python values equals that of JSON for builtins only: a datetime
-            # would have to be a datetime already.
+            # Strict checks of Python values and of JSON agree for builtins only: a datetime would
+            # have to be a datetime already.
             if self._is_plain:
                 return self._adapter.validate_python(payload)
             text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
@@ -169,7 +169,7 @@ class Arguments:
             raise InvalidInput("payload", f"cannot be checked ({reason})") from None
 
     def encode(self, kwargs: Mapping[str, object]) -> dict[str, object]:
-        """Call arguments as JSON values; `validate` takes them back."""
+        """Call arguments as JSON values, which `validate` accepts."""
         for name in sorted(self._required - kwargs.keys()):
             raise InvalidInput(json_path("payload", (name,)), REQUIRED)
         if not self._accepts_any_name:
@@ -187,9 +187,9 @@ class Arguments:
 
 
 def validate_against_schema(schema: Mapping[str, object] | str, payload: object) -> None:
-    """Checks a payload by the JSON Schema, or its text, that its job type has published.
+    """Check a payload by the JSON Schema, or its text, that its job type has published.
 
-    One that would be refused today, stored by an earlier version, is left to the handler.
+    A schema of an earlier version that is invalid today checks nothing; the handler does.
     """
     try:
         readable = _read(schema)
@@ -207,7 +207,7 @@ def validate_against_schema(schema: Mapping[str, object] | str, payload: object)
 
 
 def check_schema(schema: Mapping[str, object] | str, field: str) -> None:
-    """Refuses what `validate_against_schema` could not check anything by."""
+    """Refuse a schema that `validate_against_schema` could not use."""
     try:
         _read(schema)
     except InvalidInput as error:
@@ -221,7 +221,7 @@ def _read(schema: Mapping[str, object] | str) -> Mapping[str, Any]:
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Says no more than validation enforces: a set takes an array with repeated items."""
+    """Schemas that state only what validation enforces: a set takes repeated items."""
 
     def set_schema(self, schema: core_schema.SetSchema) -> JsonSchemaValue:
         shown = super().set_schema(schema)
@@ -240,7 +240,7 @@ def _resolve(
     place: str,
     localns: Mapping[str, object] | None,
 ) -> Any:
-    """The hint of one parameter, alone: a Context imported for type checkers only must not hurt."""
+    """The hint of one parameter, alone: a Context may be imported for type checkers only."""
     if parameter.annotation is inspect.Parameter.empty:
         return Any
     code = fn
@@ -262,13 +262,12 @@ def _resolve(
 
 
 _Adapter = TypeAdapter[dict[str, object]]
-# Each argument: name, hint, the hint as written (for 1 equals True), whether it has a default.
+# Each argument: name, hint, its repr (because 1 equals True), whether it has a default.
 _Shape = tuple[tuple[str, Any, str, bool], ...]
 
 
 def _make_adapter(shape: _Shape, rest: Any, _written: str) -> _Adapter:
-    # A TypedDict, because it validates straight into keyword arguments and, unlike a model,
-    # takes any parameter name.
+    # A TypedDict validates into keyword arguments and, unlike a model, takes any name.
     keys = {key: NotRequired[hint] if has_default else hint for key, hint, _, has_default in shape}
     made = _typed_dict("Arguments", keys, **({} if rest is None else {"extra_items": rest}))
     made.__pydantic_config__ = _CONFIG if rest is None else _OPEN_CONFIG
@@ -279,7 +278,7 @@ _shared_adapter = lru_cache(maxsize=1024)(_make_adapter)
 
 
 def _schema(name: str, shape: _Shape, rest: Any) -> dict[str, Any]:
-    """The JSON Schema of arguments; raises InvalidInput where a hint has none."""
+    """The JSON Schema of arguments; InvalidInput if a hint has none."""
     parts: dict[str, dict[str, Any]] = {}
     try:
         for key, hint, written, _ in shape:
@@ -313,7 +312,7 @@ def _title(name: str) -> str:
 
 
 def _argument_schema(hint: Any, written: str) -> dict[str, Any] | None:
-    """The schema of one argument, the same in every handler; None if it needs definitions."""
+    """The schema of one argument, shared by all handlers; None if it needs definitions."""
     make = _shared_argument_schema if _is_hashable(hint) else _make_argument_schema
     return make(hint, written)
 
@@ -347,7 +346,7 @@ _PLAIN_HINTS: Final = (Any, object, None, type(None), str, int, float, bool, lis
 
 
 def _is_plain(hint: Any) -> bool:
-    """Whether the hint is made only of types that Python and JSON share."""
+    """Whether the hint has only types that Python and JSON share."""
     if any(hint is plain for plain in _PLAIN_HINTS):
         return True
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -365,7 +364,7 @@ def _from_pydantic(error: ValidationError, payload: object) -> InvalidInput:
     missing = first["type"] in ("missing", "missing_argument", "missing_keyword_only_argument")
     keys: list[object] = []
     node = payload
-    # pydantic also names the union member it tried; only steps the payload has are shown.
+    # pydantic also names the union member it tried; keep only steps that the payload has.
     for i, key in enumerate(first["loc"]):
         if _has(node, key):
             node = node[key]  # type: ignore[index]

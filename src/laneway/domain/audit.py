@@ -1,4 +1,4 @@
-"""An act in the audit: who did what to which object, through which door, and what came of it."""
+"""Entries of the audit: actor, action, object, door and outcome."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from laneway.errors import InvalidInput
 
 Outcome = Literal["done", "refused"]
 
-# What acts are about; of `route` and `call` are refused requests and calls of remote workers.
+# Kinds of objects. `route` and `call` are refused requests and refused calls of remote workers.
 KINDS: Final = (
     "job", "lane", "limit", "schedule", "gate", "access", "worker", "application", "database",
     "route", "call",
 )  # fmt: skip
 WORD_BYTES: Final = 512
-# Of a token's request, `http` is what it is where the client says nothing of its door.
+# The server knows these doors itself; clients name the others.
 _SEEN_DOORS: Final = frozenset({"http", "ui", "grpc"})
 LONGEST_AGE: Final = CENTURY_S
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One row of the audit; `before` is None for what was created, `after` for what is gone."""
+    """One row of the audit; `before` is None for a creation, `after` for a deletion."""
 
     id: int
     at: datetime
@@ -48,10 +48,10 @@ class AuditEntry:
 
     @property
     def claimed(self) -> tuple[str, ...]:
-        """The fields that are the caller's word; the server found out the others.
+        """The fields that the caller claimed; the server verified the others.
 
-        Without a principal a program with a login to the database wrote the act. With one, the
-        server knows that a request came by HTTP, gRPC or a browser's session, and no more.
+        Without a principal, a program with a database login wrote the entry. With one, the server
+        knows only whether the request came by HTTP, gRPC or a browser's session.
         """
         is_seen = self.door in _SEEN_DOORS
         return tuple(
@@ -89,7 +89,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """None does not narrow; what is given must all hold.
+    """Conditions that entries must all meet; None is any value.
 
     `newer_than` is in seconds, by the database's clock.
     """
@@ -105,7 +105,7 @@ class AuditFilter:
     newer_than: float | None = None
 
     def check(self) -> AuditFilter:
-        """This filter, or InvalidInput with the field and the rule it breaks."""
+        """This filter; InvalidInput names the field and the rule that it breaks."""
         for field in ("actor", "action", "kind", "name", "workspace"):
             value = getattr(self, field)
             if value is not None:
@@ -130,4 +130,4 @@ def _check_time(since: object) -> None:
     if since is None:
         return
     if not isinstance(since, datetime) or since.utcoffset() is None:
-        raise InvalidInput("since", "must be a time with its zone")
+        raise InvalidInput("since", "must be a time with a time zone")

@@ -1,4 +1,4 @@
-"""How much a grant allows: the highest priority, and how many jobs of a principal may wait."""
+"""Bounds of grants: the highest priority, and how many jobs of a principal may wait."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from laneway.errors import InvalidInput
 
 _MOST: Final = 2**31 - 1
 _MOST_BYTES: Final = 2**53 - 1
-# What can be done with these permissions is bounded.
+# Permissions whose use is bounded.
 BOUNDED: Final = frozenset({"jobs:submit", "jobs:cancel", "workers:manage", "schedules:manage"})
-# Who may give any waiting job any priority is not bound, unless its grant says so.
+# A grant with this permission has no bounds unless it sets them.
 _UNBOUND_PERMISSION: Final = "workers:manage"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds in force at one place; the largest values bound nothing."""
+    """The bounds in force; the largest values bound nothing."""
 
     max_priority: int = PRIORITY_RANGE[1]
     max_queued: int = _MOST
@@ -28,20 +28,20 @@ class Bounds:
 
     @property
     def counts(self) -> bool:
-        """Whether jobs have to be counted to hold them."""
+        """Whether jobs must be counted to enforce them."""
         return (self.max_queued, self.max_queued_bytes, self.max_types) != (
             _MOST,
             _MOST_BYTES,
             _MOST,
         )
 
-    def allows(self, others: Bounds) -> bool:
-        """Whether the others allow nothing more."""
-        return all(getattr(self, f.name) >= getattr(others, f.name) for f in fields(self))
+    def allows(self, other: Bounds) -> bool:
+        """Whether the other bounds allow nothing more."""
+        return all(getattr(self, f.name) >= getattr(other, f.name) for f in fields(self))
 
 
 UNBOUND: Final = Bounds()
-# What a grant allows that says nothing.
+# Bounds of a grant that sets none.
 Usual = Literal["usual"]
 USUAL_WORD: Final[Usual] = "usual"
 USUAL: Final = Bounds(max_priority=100, max_queued=100_000, max_queued_bytes=1024**3, max_types=100)
@@ -49,7 +49,7 @@ USUAL: Final = Bounds(max_priority=100, max_queued=100_000, max_queued_bytes=102
 
 @dataclass(frozen=True, slots=True)
 class GrantBounds:
-    """What a grant says of its bounds; None: what is usual for its role."""
+    """The bounds that a grant sets; None: what is usual for its role."""
 
     max_priority: int | None = None
     max_queued: int | None = None
@@ -59,11 +59,11 @@ class GrantBounds:
     def in_force(self, permissions: Collection[str]) -> Bounds:
         """The bounds of a grant of a role with these permissions."""
         usual = UNBOUND if _UNBOUND_PERMISSION in permissions else USUAL
-        said = {name: value for name, value in asdict(self).items() if value is not None}
-        return Bounds(**{**asdict(usual), **said})
+        own = {name: value for name, value in asdict(self).items() if value is not None}
+        return Bounds(**{**asdict(usual), **own})
 
     def check(self) -> GrantBounds:
-        """Refuses a bound that is out of range."""
+        """Refuse a bound that is out of range."""
         low, high = PRIORITY_RANGE
         ranges = {
             "max_priority": (low, high),
@@ -82,7 +82,7 @@ class GrantBounds:
 
 @dataclass(frozen=True, slots=True)
 class BoundsChange:
-    """What is said of the bounds of a grant; None leaves one as it is, `usual` takes it off."""
+    """A change of a grant's bounds; None keeps a bound, `usual` removes it."""
 
     max_priority: int | Usual | None = None
     max_queued: int | Usual | None = None
@@ -92,21 +92,20 @@ class BoundsChange:
     @property
     def given(self) -> GrantBounds:
         """The bounds that are numbers."""
-        said = {name: value for name, value in asdict(self).items() if value != USUAL_WORD}
-        return GrantBounds(**said)
+        return GrantBounds(**{k: v for k, v in asdict(self).items() if v != USUAL_WORD})
 
     @property
     def cleared(self) -> list[str]:
-        """The names of those that are taken off."""
+        """The names of the bounds that are removed."""
         return [name for name, value in asdict(self).items() if value == USUAL_WORD]
 
     def over(self, before: GrantBounds) -> GrantBounds:
         """The bounds that result."""
-        said = {name: value for name, value in asdict(self.given).items() if value is not None}
-        return replace(before, **{**dict.fromkeys(self.cleared), **said})
+        given = {name: value for name, value in asdict(self.given).items() if value is not None}
+        return replace(before, **{**dict.fromkeys(self.cleared), **given})
 
     def check(self) -> BoundsChange:
-        """Refuses a bound that is out of range."""
+        """Refuse a bound that is out of range."""
         self.given.check()
         return self
 
@@ -116,7 +115,7 @@ NO_CHANGE: Final = BoundsChange()
 
 
 def widest(several: Iterable[Bounds]) -> Bounds:
-    """What several grants allow together: of each bound the largest."""
+    """The largest of each bound: what several grants allow together."""
     found = list(several)
     if len(found) == 1:
         return found[0]
@@ -124,7 +123,7 @@ def widest(several: Iterable[Bounds]) -> Bounds:
 
 
 def narrowest(several: Iterable[Bounds]) -> Bounds:
-    """What holds for several jobs at once: of each bound the smallest; for none there is none."""
+    """The smallest of each bound: what holds for all of several jobs; unbound if there is none."""
     found = list(several) or [UNBOUND]
     if len(found) == 1:
         return found[0]
@@ -132,7 +131,7 @@ def narrowest(several: Iterable[Bounds]) -> Bounds:
 
 
 def check_priority_bound(priority: int | None, bounds: Bounds, field: str = "priority") -> None:
-    """Refuses a priority that is higher than a caller's grants allow."""
+    """Refuse a priority that is higher than a caller's grants allow."""
     if priority is not None and priority > bounds.max_priority:
         raise InvalidInput(
             field,

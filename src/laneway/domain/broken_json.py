@@ -1,4 +1,4 @@
-"""The rule that a JSON text breaks which a typed schema could not read at all."""
+"""The rule that a JSON text breaks if a typed schema could not read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from laneway.errors import InvalidInput
 
 
 def broken_rule(body: bytes, limits: PayloadLimits, field: str, *, above: int) -> InvalidInput:
-    """The place and the rule, for a text with so many levels above its payload."""
+    """The place and the rule, for a text with `above` levels around its payload."""
     bounds = replace(limits, max_bytes=len(body) + 1, max_depth=limits.max_depth + above)
     try:
         decode(body, bounds, field=field)

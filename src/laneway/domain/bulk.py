@@ -1,4 +1,4 @@
-"""A verb on all jobs that match a filter: what is ordered, and what came of it."""
+"""A verb on all jobs that match a filter: request, preview and progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laneway.errors import InvalidInput, Refused
 
 
 class BulkVerb(StrEnum):
-    """What can be done to many jobs at once."""
+    """A verb for many jobs at once."""
 
     CANCEL = "cancel"
     RETRY = "retry"
@@ -26,8 +26,8 @@ class BulkVerb(StrEnum):
 
 
 _WAITING: Final = (Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
-# Where each verb works, in the order jobs move, so that none slips past; all are tried unless the
-# filter names one.
+# The statuses that each verb takes, in the order in which jobs move, so that it misses none. All
+# are tried unless the filter names one.
 STATUSES: Final[dict[BulkVerb, tuple[Status, ...]]] = {
     BulkVerb.CANCEL: (*_WAITING, Status.RUNNING),
     BulkVerb.RETRY: (Status.FAILED, Status.CANCELLED),
@@ -36,16 +36,16 @@ STATUSES: Final[dict[BulkVerb, tuple[Status, ...]]] = {
     BulkVerb.APPROVE: (Status.AWAITING_APPROVAL,),
     BulkVerb.REJECT: (Status.AWAITING_APPROVAL,),
 }
-# What somebody cancelled comes back only when it is named.
+# Cancelled jobs are retried only if the filter names that status.
 _UNLESS_NAMED: Final = {BulkVerb.RETRY: (Status.FAILED,)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkRequest:
-    """A verb, the jobs it is for, and what the verb needs to know.
+    """A verb, the jobs that it is for, and its arguments.
 
-    An empty filter means every job there is, and must be meant: `everything`. `reason` is kept with
-    cancelled, rejected (which need one) and approved jobs.
+    An empty filter takes every job and needs `everything`. `reason` is stored with cancelled,
+    rejected (where it is required) and approved jobs.
     """
 
     verb: BulkVerb
@@ -55,11 +55,11 @@ class BulkRequest:
     priority: int | None = None
 
     def check(self, by: str) -> BulkRequest:
-        """This order, or InvalidInput or Refused by the rule it breaks."""
+        """This request; InvalidInput or Refused names the rule that it breaks."""
         self.wanted.check()
         verb_rules.check_words(by, self.reason)
         if self.wanted.is_empty and not self.everything:
-            raise Refused(f"{self.verb} without a filter takes every job: say all if it is meant")
+            raise Refused(f"{self.verb} without a filter takes every job: set all to do that")
         allowed = STATUSES[self.verb]
         if self.wanted.status is not None and self.wanted.status not in allowed:
             raise InvalidInput("status", f"{self.verb} takes jobs that are {', '.join(allowed)}")
@@ -71,7 +71,7 @@ class BulkRequest:
 
     @property
     def parts(self) -> list[JobFilter]:
-        """The filter once for every status the verb works in."""
+        """The filter, once for every status that the verb takes."""
         if self.wanted.status is not None:
             return [self.wanted]
         statuses = _UNLESS_NAMED.get(self.verb, STATUSES[self.verb])
@@ -80,9 +80,9 @@ class BulkRequest:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an order would do; `is_more`: counting stopped at the bound.
+    """The jobs that a request would change; `is_more`: counting stopped at the bound.
 
-    `upto` is the number of the newest job there was: given to `run`, it takes no newer one.
+    `upto` is the number of the newest job. Given to `run`, it leaves newer jobs alone.
     """
 
     verb: BulkVerb
@@ -93,7 +93,7 @@ class Preview:
 
     @property
     def count(self) -> str:
-        """The number as people read it."""
+        """The number for people."""
         return f"{self.matched:,} or more" if self.is_more else f"{self.matched:,}"
 
     def to_dict(self) -> dict[str, object]:
@@ -109,9 +109,9 @@ class Preview:
 
 @dataclass(slots=True)
 class BulkProgress:
-    """What an order has done so far: jobs done, and jobs refused by reason.
+    """The progress of a request: jobs done, and jobs refused by reason.
 
-    `asked_to_stop`: how many of the done jobs of a cancel still ran; None where that is not known.
+    `asked_to_stop`: how many jobs were running when they were cancelled; None if not known.
     """
 
     verb: BulkVerb
@@ -120,12 +120,12 @@ class BulkProgress:
     asked_to_stop: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        told: dict[str, object] = {
+        shown: dict[str, object] = {
             "verb": self.verb.value,
             "dry_run": False,
             "done": self.done,
             "refused": dict(self.refused),
         }
         if self.asked_to_stop is not None:
-            told["asked_to_stop"] = self.asked_to_stop
-        return told
+            shown["asked_to_stop"] = self.asked_to_stop
+        return shown

@@ -1,4 +1,4 @@
-"""A change of the control plane: who changed what, from what to what."""
+"""Changes of the control plane, with the settings before and after."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 from laneway.domain.annotations import Doc
 
 Kind = Literal["lane", "limit", "schedule", "gate"]
-# What has a history, and what can be put back; the pause gate has separate verbs for that.
+# Kinds with a history, and kinds that roll back; the pause gate has its own verbs.
 KINDS: Final = get_args(Kind)
 RESTORABLE: Final = ("lane", "limit", "schedule")
 LARGEST_ID: Final = 2**63 - 2
@@ -47,8 +47,7 @@ class Change:
 
     @property
     def differences(self) -> dict[str, tuple[object, object]]:
-        """The settings that differ, each with its value before and after; none if it was created
-        or deleted."""
+        """As `differences`; empty for a creation or a deletion."""
         if self.before is None or self.after is None:
             return {}
         return differences(self.before, self.after)

@@ -1,4 +1,4 @@
-"""What a change of a lane, a limit or a schedule may name, checked field by field."""
+"""The settings that a change of a lane, a limit or a schedule may name, checked by field."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def validate_settings(
     *,
     required: Collection[str],
 ) -> dict[str, object]:
-    """The settings that a change names, each as its check answers it.
+    """The settings that a change names, each as its check returns it.
 
-    What is `required` is so for a new one; without it, one that exists is changed, and its `name`
-    stays. `fields` that have no check are never taken from outside.
+    A new object has `required` settings. Without them an existing object is changed, which keeps
+    its `name`. `fields` without a check cannot be set from outside.
     """
     if not isinstance(change, Mapping):
         raise InvalidInput(of, "must be an object")
@@ -42,7 +42,7 @@ def validate_settings(
         else:
             known = ", ".join(sorted(name for name in checks if name != "name"))
             shown = escape_text(str(field)[:_SHOWN_CHARS])
-            raise InvalidInput(shown, f"is no setting of a {of}; there are {known}")
+            raise InvalidInput(shown, f"is not a setting of a {of}; use one of {known}")
     for field in required:
         if field not in checked:
             raise InvalidInput(field, f"is required for a new {of}")
@@ -76,10 +76,10 @@ def check_flag(field: str, value: object) -> bool:
 
 
 def check_whole(low: int, high: int) -> Callable[[str, object], int]:
-    """A check for whole numbers of a range."""
+    """A check for whole numbers in a range."""
 
     def check(field: str, value: object) -> int:
-        # bool is an int to Python, and `true` slots would silently be one.
+        # bool is an int in Python: `true` would silently be one slot.
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InvalidInput(field, f"must be a whole number from {low} to {high}")
         return value

@@ -7,11 +7,11 @@ from uuid import UUID
 
 
 class Claim(NamedTuple):
-    """One attempt of one job: every write about running work names it.
+    """One attempt of one job; every write about running work names it.
 
-    `seq` is the job's internal number (what the store joins on), `job_id` its public id, and
+    `seq` is the job's internal number, which the store joins on, and `job_id` its public id.
     `attempt` grows by one at every claim and is never reused, so an older Claim of the same job
-    can be told from the one that runs.
+    differs from the one that runs.
     """
 
     seq: int

@@ -1,4 +1,4 @@
-"""How many jobs are where."""
+"""Counts of jobs by state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from laneway.domain.states import Status
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """Jobs in one state, counted up to a bound; if `is_capped`, there may be more than `count`."""
+    """The number of jobs in one state; if `is_capped`, there may be more."""
 
     status: Status
     count: int

@@ -1,4 +1,4 @@
-"""When a cron expression comes round in a time zone. Slots are moments in UTC."""
+"""The slots of a cron expression in a time zone: moments in UTC."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ALIASES: Final = {
     "@hourly": "0 * * * *",
 }
 _FIELDS: Final = ("second", "minute", "hour", "day-of-month", "month", "day-of-week")
-# They say another time on every machine.
+# They name another time zone on every machine.
 _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
-# A day that no calendar lacks, to try an expression on.
+# Any day, to try an expression on.
 _SOME_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 # Twice what a schedule may catch up on.
@@ -38,14 +38,14 @@ _COUNTED: Final = 2000
 
 
 class Timing(NamedTuple):
-    """An expression and the zone it is meant in, both checked."""
+    """A checked expression and its checked time zone."""
 
     cron: str
     timezone: str
 
 
 def check_cron(value: object, field: str = "cron") -> str:
-    """Five fields, six with seconds first, or an alias such as @daily; it must come round."""
+    """Five fields, six with seconds first, or an alias such as @daily; it must have a slot."""
     text = check_text(value, field, max_bytes=CRON_BYTES)
     if text.startswith("@"):
         if text not in ALIASES:
@@ -63,7 +63,7 @@ def check_cron(value: object, field: str = "cron") -> str:
     except CronSimError as error:
         raise InvalidInput(field, _blame(str(error), parts)) from None
     except StopIteration:
-        raise InvalidInput(field, "never comes round") from None
+        raise InvalidInput(field, "never occurs") from None
     except (AssertionError, ValueError, OverflowError):
         raise InvalidInput(field, "is not a cron expression") from None
     return text
@@ -75,13 +75,13 @@ def _blame(message: str, parts: list[str]) -> str:
     if bad not in fields:
         return "is not a cron expression"
     part = parts[fields.index(bad)]
-    # "Its second field" would be the hour's neighbour.
+    # "its second field" would read as the field after the first.
     bad = "seconds" if bad == "second" else bad
     return f"its {bad} field is not valid: {part!r}"
 
 
 def check_timezone(value: object, field: str = "timezone") -> str:
-    """The name of a zone in the time zone database, such as Europe/Berlin."""
+    """A name in the time zone database, such as Europe/Berlin."""
     name = check_text(value, field, max_bytes=ZONE_BYTES)
     try:
         if name in _NO_ZONES:
@@ -90,23 +90,22 @@ def check_timezone(value: object, field: str = "timezone") -> str:
     except (KeyError, ValueError, OSError):
         # ZoneInfo reads files: a name may be a directory, or not a path at all.
         raise InvalidInput(
-            field, f"there is no time zone {name!r}; write UTC or a name such as Europe/Berlin"
+            field, f"unknown time zone {name!r}; write UTC or a name such as Europe/Berlin"
         ) from None
     return name
 
 
 @lru_cache(maxsize=1024)
 def parse(cron: str, timezone: str) -> Timing:
-    """The timing of a row, however it came to be there; InvalidInput names the field."""
+    """The timing of a row, checked again; InvalidInput names the field."""
     return Timing(ALIASES.get(check_cron(cron), cron), check_timezone(timezone))
 
 
 def slots_after(timing: Timing, moment: datetime) -> Iterator[datetime]:
     """Every slot later than the moment, in order.
 
-    At a clock change, with seconds and without: a fixed time that is skipped runs when the gap is
-    over, one that comes twice runs the first time. Expressions whose minute or hour begins with `*`
-    follow real time.
+    At a clock change, a fixed time that is skipped runs at the end of the gap, and one that occurs
+    twice runs the first time. Expressions whose minute or hour begins with `*` follow real time.
     """
     zone = ZoneInfo(timing.timezone)
     local = moment.astimezone(zone)
@@ -116,24 +115,24 @@ def slots_after(timing: Timing, moment: datetime) -> Iterator[datetime]:
     last = moment
     for face in CronSim(timing.cron, local.replace(tzinfo=None, fold=0)):
         slot = _moment_of(face, zone)
-        # Not later: of the first turn of a repeated hour, or one of several that fell into a gap.
+        # Not later: in the first pass of a repeated hour, or one of several in a gap.
         if slot > last:
             last = slot
             yield slot
 
 
 def is_fixed(timing: Timing) -> bool:
-    """Whether it names times on the clock, which a clock change may skip or repeat."""
+    """Whether it names fixed times of day, which a clock change may skip or repeat."""
     minute, hour = timing.cron.split()[-5:-3]
     return not (minute.startswith("*") or hour.startswith("*"))
 
 
 def _moment_of(face: datetime, zone: ZoneInfo) -> datetime:
-    """The first moment when the clock of the zone shows this time, or has skipped it."""
+    """The first moment when the clock of the zone shows this time, or just skipped it."""
     found = face.replace(tzinfo=zone).astimezone(UTC)
     if found.astimezone(zone).replace(tzinfo=None, fold=0) == face:
         return found
-    # Skipped: the offset changes between these two, to the second.
+    # Skipped: the offset changes between these two moments; find the second.
     before, after = face.replace(tzinfo=zone, fold=1).astimezone(UTC), found
     old = before.astimezone(zone).utcoffset()
     while after - before > _SECOND:
@@ -147,12 +146,12 @@ def _moment_of(face: datetime, zone: ZoneInfo) -> datetime:
 
 
 def next_slot(timing: Timing, moment: datetime) -> datetime | None:
-    """The first slot later than the moment; None if there is none in fifty years."""
+    """The first slot later than the moment; None if fifty years have none."""
     return next(slots_after(timing, moment), None)
 
 
 class Backlog(NamedTuple):
-    """The newest slots that are due, in order; how many there are in all, at least or exactly."""
+    """The newest due slots, in order, and their total number; a lower bound unless exact."""
 
     newest: list[datetime]
     total: int
@@ -160,7 +159,7 @@ class Backlog(NamedTuple):
 
 
 def backlog(timing: Timing, first: datetime, now: datetime, keep: int) -> Backlog:
-    """The slots from `first`, which is one, to now; its cost does not grow with a long absence."""
+    """The slots from the slot `first` to now, in bounded time even after a long absence."""
 
     def due(start: datetime) -> Iterator[datetime]:
         return takewhile(lambda slot: slot <= now, slots_after(timing, start))
@@ -180,7 +179,7 @@ def backlog(timing: Timing, first: datetime, now: datetime, keep: int) -> Backlo
 
 
 def describe(cron: str) -> str:
-    """The expression in words; nothing for what is none."""
+    """The expression in words; empty if it is not a cron expression."""
     try:
         return CronSim(ALIASES.get(cron, cron), _SOME_DAY).explain()
     except (CronSimError, AssertionError, ValueError):

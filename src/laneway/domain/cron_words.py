@@ -1,4 +1,4 @@
-"""Cron expressions in plain words, where a short sentence is the whole truth."""
+"""Cron expressions in plain words, if a short sentence describes them exactly."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MONTHS: Final = (
 )  # fmt: skip
 _DAY_NUMBERS: Final = {name.upper(): number for number, name in enumerate(_DAYS)}
 _MONTH_NUMBERS: Final = {name[:3].upper(): number for number, name in enumerate(_MONTHS, 1)}
-# More times a day than this are no short sentence.
+# More times a day do not fit a short sentence.
 _MOST_TIMES: Final = 4
 _LEAP_YEAR: Final = 2024
-# Every month has as many.
+# Every month has as many days.
 _SURE_DAYS: Final = 28
 
 
 @lru_cache(maxsize=4096)
 def words(cron: str, timezone: str) -> str:
-    """`At 02:30, Mon–Fri, Europe/Berlin`; the expression itself where no short sentence is true."""
+    """`At 02:30, Mon–Fri, Europe/Berlin`; else the expression itself."""
     parts = ALIASES.get(cron, cron).upper().split()
     if len(parts) != 5:
         return cron
@@ -39,7 +39,7 @@ def words(cron: str, timezone: str) -> str:
 
 
 class _Times(NamedTuple):
-    """When on a day; `is_single`: at times that can be counted on the fingers."""
+    """The times of a day; `is_single`: a short list of times."""
 
     text: str
     is_single: bool = False
@@ -69,7 +69,7 @@ def _times(minute: str, hour: str) -> _Times | None:
 
 
 def _days(day: str, month: str, weekday: str) -> str | None:
-    """On which days; nothing where on all of them, None where it takes more words."""
+    """The days in words; empty for every day, None if it takes more words."""
     if day != "*" and weekday != "*":
         return None
     in_month, longest = "", 31
@@ -92,12 +92,12 @@ def _days(day: str, month: str, weekday: str) -> str | None:
         return None
     if len(named) == 7:
         return f"every day in {in_month}" if in_month else ""
-    said = _run(named)
-    return f"{said} in {in_month}" if in_month else said
+    days = _day_names(named)
+    return f"{days} in {in_month}" if in_month else days
 
 
 def _weekdays(text: str) -> list[int] | None:
-    """The days named, from Monday (1) to Sunday (7)."""
+    """The named days, from Monday (1) to Sunday (7)."""
     found: set[int] = set()
     for term in text.split(","):
         ends = [_number(each, _DAY_NUMBERS) for each in term.split("-")]
@@ -108,7 +108,7 @@ def _weekdays(text: str) -> list[int] | None:
     return sorted(found)
 
 
-def _run(days: Sequence[int]) -> str:
+def _day_names(days: Sequence[int]) -> str:
     names = [_DAYS[each % 7] for each in days]
     if len(days) > 2 and days[-1] - days[0] == len(days) - 1:
         return f"{names[0]}–{names[-1]}"
@@ -122,7 +122,7 @@ def _number(text: str, names: dict[str, int] | None = None) -> int | None:
 
 
 def _step(text: str, whole: int) -> int | None:
-    """N where the field means every N-th of the whole, evenly."""
+    """N if the field means every N-th, evenly; else None."""
     if text == "*":
         return 1
     star, _, step = text.partition("/")

@@ -15,7 +15,7 @@ def check_dsn(value: object) -> object:
         return value
     dsn = value.strip()
     if "\x00" in dsn:
-        raise ValueError("must not hold a NUL character")
+        raise ValueError("must not contain a NUL character")
     if _URL.match(dsn):
         if _DRIVER.match(dsn):
             dsn = _DRIVER.sub(r"\1://", dsn, count=1)

@@ -1,4 +1,4 @@
-"""What streams tell: events, the topics they are about, and where in the log a reader stands."""
+"""Events of streams, their topics, and the positions of readers in the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.errors import InvalidInput
 
-# Watched in place of the number of a job.
+# Watched instead of the number of a job.
 EVERY_JOB: Final = 0
 CONTROL: Final = -1
 MOST_TOPICS: Final = 100
@@ -31,12 +31,12 @@ _TIMES: Final = (
     "approved_at", "expires_at", "run_at", "claimed_at", "last_progress_at",
     "cancel_requested_at", "started_at", "finished_at",
 )  # fmt: skip
-# Of many jobs at once, those that approvers may want to know.
+# Changes of many jobs at once that may concern approvers.
 _DECIDES: Final = frozenset({"submitted", "settled", "ended", None})
 
 
 class Event(NamedTuple):
-    """One row of the log. Without a number: many jobs at once, or the control plane."""
+    """One row of the log; without `seq`: about many jobs at once, or the control plane."""
 
     id: int
     seq: int | None
@@ -52,29 +52,29 @@ class Event(NamedTuple):
         return self.seq is not None and self.state["status"] in TERMINAL
 
 
-def shown(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
+def job_at(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
     """The job as it was when the event was logged, as lists show it; never with a traceback.
 
-    `job`: as it is now, for all that does not change, and for what is too large for a log.
-    `debug`: with the message of an error that is not public.
+    `job` is the job now, for values that do not change or are too large for the log. `debug` adds
+    the message of a private error.
     """
-    told = job.to_dict(debug=False)
-    del told["attempts"]
-    is_as_now = told["attempt"] == event.state["attempt"]
-    told |= event.state
-    told["error"] = _error(event, debug=debug)
-    told |= {name: _time(event.state.get(name)) for name in _TIMES}
-    told["label"] = label_of(Status(event.state["status"]), event.state["approved_by"])
-    told["lane"] = event.lane
+    shown = job.to_dict(debug=False)
+    del shown["attempts"]
+    is_as_now = shown["attempt"] == event.state["attempt"]
+    shown |= event.state
+    shown["error"] = _error(event, debug=debug)
+    shown |= {name: _time(event.state.get(name)) for name in _TIMES}
+    shown["label"] = label_of(Status(event.state["status"]), event.state["approved_by"])
+    shown["lane"] = event.lane
     if not (is_as_now and event.state["status"] == Status.RUNNING):
-        told["lease_until"] = None
+        shown["lease_until"] = None
     if not (is_as_now and event.is_terminal):
-        told["result"] = None
-    return told
+        shown["result"] = None
+    return shown
 
 
 def has_private_error(event: Event) -> bool:
-    """Whether readers with jobs:debug read more of this event than others."""
+    """Whether readers with jobs:debug see more of this event than others."""
     error = event.state.get("error")
     return error is not None and error.get("public") is not True
 
@@ -94,7 +94,7 @@ def _time(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a page wants to hear of."""
+    """A subject that a stream subscribes to."""
 
     kind: TopicKind
     name: str | None = None
@@ -122,7 +122,7 @@ class Topic:
         return self.kind if self.name is None else f"{self.kind}:{self.name}"
 
     def has(self, event: Event) -> bool:
-        """Whether an event of jobs is about this; `job` is told apart by its number."""
+        """Whether an event about jobs belongs to this topic; `job` is matched by its number."""
         match self.kind:
             case "jobs":
                 return True
@@ -136,7 +136,7 @@ class Topic:
 
 
 def _is_of_approval(event: Event) -> bool:
-    """Whether a job came to wait for its approval, or waits no longer."""
+    """Whether a job began to wait for an approval, or stopped waiting."""
     state = event.state
     if event.seq is None:
         return state.get("change") in _DECIDES
@@ -149,8 +149,7 @@ def _is_of_approval(event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Which transactions had ended at a moment, up to the newest in the log: `xmin:xmax:running,…`,
-    as PostgreSQL writes it."""
+    """The transactions that had ended at a moment: `xmin:xmax:running,…`, as in PostgreSQL."""
 
     xmin: int
     xmax: int
@@ -166,7 +165,7 @@ class Snapshot:
 
     @property
     def code(self) -> str:
-        """Short: all but the first number count from there."""
+        """A short form: all other numbers count from the first."""
         rest = (self.xmax, *self.running)
         return ".".join(f"{number:x}" for number in (self.xmin, *(n - self.xmin for n in rest)))
 
@@ -184,7 +183,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """Where a reader of one job stands: the number of an event, and in which log it stands."""
+    """The position of a reader of one job: the number of an event, and the id of its log."""
 
     id: int
     log: str | None = None
@@ -194,7 +193,7 @@ class LogPosition:
 
     @classmethod
     def read(cls, text: str) -> LogPosition:
-        """The place, or InvalidInput for what no stream has sent."""
+        """The position; InvalidInput if no stream has sent this text."""
         number, dot, log = text.partition(".")
         is_number = _NUMBER.fullmatch(number) and int(number) <= _LARGEST
         if not is_number or (dot and not _LOG.fullmatch(log)):
@@ -204,10 +203,10 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a reader of several topics stands: of what became visible between two snapshots it has
-    read up to an id; everything visible before it has read, or never wanted.
+    """The position of a reader of several topics.
 
-    `log`: which log that is; None: not known, for cursors of older servers do not say.
+    The reader has read everything before `prev`, and events up to `id` of those that became visible
+    between the two snapshots. `log` is the id of the log; cursors of older servers have none.
     """
 
     prev: Snapshot
@@ -221,10 +220,10 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        """The cursor, or InvalidInput for what no stream has sent."""
+        """The cursor; InvalidInput if no stream has sent this text."""
         try:
             prev, following, number, *rest = text[:LONGEST_CURSOR].split("/")
-            place = LogPosition.read(".".join((number, *rest)))
-            return cls(Snapshot.read(prev), Snapshot.read(following), place.id, place.log)
+            position = LogPosition.read(".".join((number, *rest)))
+            return cls(Snapshot.read(prev), Snapshot.read(following), position.id, position.log)
         except (ValueError, InvalidInput):
             raise InvalidInput("Last-Event-ID", "must be the id of an event of /events") from None

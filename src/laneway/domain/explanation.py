@@ -1,4 +1,4 @@
-"""Why a job is not running."""
+"""The reasons why a job is not running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from laneway.domain.states import Status
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that decides; `code` is stable, `message` is for people."""
+    """One reason; `code` is stable, `message` is for people."""
 
     code: str
     message: str
@@ -22,7 +22,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A job and the reasons for where it stands, the most decisive first.
+    """A job and the reasons for its state, the most decisive first.
 
     `runs_for_s` is how long jobs of its type ran recently; None if none did. `label` is the
     status for people; servers of older versions do not send it.

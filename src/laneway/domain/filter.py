@@ -1,4 +1,4 @@
-"""Which jobs a list shows and a bulk verb takes, the same at every door."""
+"""The filter of lists and bulk verbs, the same in every interface."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ LONGEST_AGE: Final = CENTURY_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """None does not narrow; what is given must all hold.
+    """Conditions that jobs must all meet; None is any value.
 
-    `since` and `until` bound the submit, as `newer_than` and `older_than` (seconds ago) do by the
-    database's clock.
-    `worker` is the name or the id of the worker that runs or ran the job last. `q` is text to be
-    found, in either case, in id, job type, error or payload. `max_cost` takes jobs whose analysis
-    said a cost of at most that in `unit`; a job without a cost is not among them. `within` is what
-    whoever asks may reach, `private` the jobs whose private error messages `q` may look into, None:
-    all. Neither is a wish, and a filter that has nothing else is empty.
+    `since` and `until` bound the time of the submit, `newer_than` and `older_than` its age in
+    seconds by the database's clock. `worker` is the name or id of the worker that runs the job or
+    ran it last. `q` is text, in either case, in id, job type, error or payload. `max_cost` takes
+    jobs whose analysis estimates at most that in `unit`, and no job without a cost.
+
+    `within` are the jobs that the caller may see; `private` those whose private error messages `q`
+    may search (None: all). A filter with only these two is empty.
     """
 
     status: Status | None = None
@@ -50,21 +50,21 @@ class JobFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every job there is matches."""
+        """Whether every job matches."""
         return not self.wishes
 
     @property
     def wishes(self) -> dict[str, object]:
-        """What was asked for, by field."""
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
+        """The conditions of the caller, by field."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {
             name: value
-            for name, value in said.items()
+            for name, value in values.items()
             if value is not None and name not in ("within", "private")
         }
 
     def check(self) -> JobFilter:
-        """This filter, or InvalidInput with the field and the rule it breaks."""
+        """This filter; InvalidInput names the field and the rule that it breaks."""
         if self.status is not None and self.status not in tuple(Status):
             raise InvalidInput("status", f"must be one of {', '.join(Status)}")
         if self.lane is not None:
@@ -86,7 +86,7 @@ class JobFilter:
             raise InvalidInput("older_than", "must be less than newer_than")
         _check_number(self.max_cost, "max_cost", LARGEST_AMOUNT)
         if self.unit is not None and self.max_cost is None:
-            raise InvalidInput("unit", "goes with max_cost")
+            raise InvalidInput("unit", "needs max_cost")
         if self.unit is None and self.max_cost is not None:
             raise InvalidInput("unit", "must be given with max_cost")
         return self
@@ -110,7 +110,7 @@ def _check_time(value: object, field: str) -> None:
     if not isinstance(value, datetime):
         raise InvalidInput(field, f"must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
-        raise InvalidInput(field, "must carry a time zone")
+        raise InvalidInput(field, "must have a time zone")
 
 
 def _check_number(value: object, field: str, most: float) -> None:

@@ -1,4 +1,4 @@
-"""How far a freeze came, and what a thaw did."""
+"""The progress of a freeze, and the result of a thaw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 class Thawed(NamedTuple):
-    """A lane that is no longer frozen: what it was before, and what it is now."""
+    """A lane that is no longer frozen: its state before the freeze, and now."""
 
     lane: str
     was_enabled: bool
@@ -16,7 +16,7 @@ class Thawed(NamedTuple):
 
 
 class HeldJob(NamedTuple):
-    """A job that still runs in a lane that drains."""
+    """A job that still runs in a draining lane."""
 
     id: UUID
     job_type: str
@@ -26,7 +26,7 @@ class HeldJob(NamedTuple):
 
 
 class LaneWatch(NamedTuple):
-    """What runs in a lane: how many jobs, and some of them, longest first."""
+    """The jobs that run in a lane: their number, and some of them, longest first."""
 
     lane: str
     enabled: bool
@@ -36,7 +36,7 @@ class LaneWatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """How far a freeze came: what still runs in each lane, and whether it was taken back."""
+    """The progress of a freeze: what still runs in each lane, and whether it was undone."""
 
     lanes: tuple[LaneWatch, ...]
     waited_s: float
@@ -48,7 +48,7 @@ class Freeze:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing runs in the lanes, and nothing starts until they are thawed."""
+        """Whether nothing runs in the lanes, and nothing starts until they are thawed."""
         return not self.running and not self.is_thawed
 
     def to_dict(self) -> dict[str, object]:

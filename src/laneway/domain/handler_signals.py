@@ -1,4 +1,4 @@
-"""What a handler raises to say how its attempt ends, other than by returning or failing."""
+"""Exceptions by which a handler decides how its attempt ends."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from laneway.errors import InvalidInput
 
 
 class PublicError(Exception):
-    """A failure with a message for everybody who may see the job: `raise PublicError("no page 7")`.
+    """A failure whose message all readers of the job see: `raise PublicError("no page 7")`.
 
-    Messages of other exceptions need jobs:debug, or the job's submitter. `raise PublicError(…) from
-    error` keeps the private cause in the traceback.
+    Only the job's submitter and readers with jobs:debug see messages of other exceptions. `raise
+    PublicError(…) from error` keeps the private cause in the traceback.
     """
 
 
@@ -24,9 +24,9 @@ class Retry(Exception):
 
 
 class Snooze(Exception):
-    """Come back after some seconds, without charge: `raise Snooze(60)`.
+    """Run again after some seconds, without charge: `raise Snooze(60)`.
 
-    The database pauses a job for 0.1 s at least, and longer the more often it came back uncharged.
+    The database pauses the job for at least 0.1 s, and longer after many uncharged attempts.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -43,7 +43,7 @@ class Cancel(Exception):
 
 
 def check_pause(seconds: object, field: str) -> float:
-    """A number of seconds to wait; below 0 counts as 0."""
+    """A number of seconds to wait; negative numbers count as 0."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or math.isnan(seconds):
         raise InvalidInput(field, f"must be a number of seconds, not {seconds!r}")
     return max(0.0, seconds)

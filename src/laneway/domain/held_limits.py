@@ -1,7 +1,7 @@
-"""The limits that code is inside of: its own task or thread took them, or the one that began it.
+"""The limits that the current task or thread holds, or the task that started it.
 
-Code that holds all of a limit and asks for one more waits for itself. A task that outlives the
-block it was started in does not: the block has given its limits back.
+Code that holds all of a limit and asks for one more would wait for itself. A task that outlives the
+block that started it does not: the block has released its limits.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ class _Block:
         self.is_open = True
 
 
-# Tasks copy the value when they begin, but all see the same blocks end.
+# Tasks copy the tuple when they start, but share its blocks and see them close.
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("laneway held limits", default=())
 
 
 def held_around(owner: Hashable, names: Collection[str]) -> dict[str, int]:
-    """How often the owner holds each of the limits around the code that asks; none at 0."""
+    """Counts of these limits that the owner holds around the calling code; no zeros."""
     held = (one.names for one in _blocks.get() if one.is_open and one.owner == owner)
     return dict(Counter(name for block in held for name in block if name in names))
 
 
 @contextmanager
 def inside(owner: Hashable, names: Iterable[str]) -> Iterator[None]:
-    """Mark the code inside, and tasks that it starts, as inside of the limits."""
+    """Mark the block, and tasks that it starts, as holding the limits."""
     block = _Block(owner, names)
     _blocks.set((*_blocks.get(), block))
     try:
         yield
     finally:
-        # Blocks may end in another order than they began, or in another task.
+        # Blocks may close in another order than they opened, or in another task.
         block.is_open = False
         _blocks.set(tuple(one for one in _blocks.get() if one.is_open))

@@ -1,4 +1,4 @@
-"""A job as every door shows it, and the job a submit carries."""
+"""Jobs as every interface shows them, and new jobs as submitted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAME_BYTES: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an attempt has come, in its own units."""
+    """The progress of an attempt, in the handler's units."""
 
     stage: str | None = None
     done: float | None = None
@@ -50,7 +50,7 @@ class Progress:
         message: str | None = None,
         stage: str | None = None,
     ) -> Progress:
-        """Progress with `percent` worked out where done and total tell it."""
+        """Progress with `percent`, if done and total are known."""
         percent = None
         if done is not None and total is not None and total > 0:
             percent = round(min(100.0, max(0.0, 100.0 * done / total)), 2)
@@ -68,7 +68,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line a handler logged."""
+    """One line that a handler logged."""
 
     at: datetime
     level: str
@@ -115,9 +115,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One row of work, under the names of the contract at every door.
+    """One job, with the same field names in every interface.
 
-    `duplicate` is True only on the answer to a submit that found this job by its `unique_key`.
+    `duplicate` is True only in the result of a submit that found this job by its `unique_key`.
     """
 
     id: UUID
@@ -164,12 +164,12 @@ class Job:
 
     @property
     def cost(self) -> Cost | None:
-        """What its analysis says it costs."""
+        """The cost that its analysis estimates."""
         return cost_of(self.analysis)
 
     @property
     def tries(self) -> int:
-        """How often it was started, by the retry budget: analyses and snoozes do not count."""
+        """Starts that the retry budget counts: without analyses and snoozes."""
         if self.approved_at is None:
             return 0
         has_started = self.status is Status.RUNNING or (
@@ -179,19 +179,19 @@ class Job:
 
     @property
     def why_ended(self) -> str:
-        """Who cancelled it and why, or the error it failed with; empty if it completed."""
+        """The reason and author of a cancel, or the error of a failure; else empty."""
         if self.status is Status.CANCELLED:
             by = f" by {self.cancelled_by}" if self.cancelled_by else ""
             return by + (f": {self.cancel_reason}" if self.cancel_reason else "")
         return f": {self.error.type}: {self.error.message}" if self.error else ""
 
     def public(self) -> Job:
-        """The job with its error as everybody who may see it reads it; without attempts."""
+        """The job with the public part of its error, and without attempts."""
         error = self.error.public() if self.error else None
         return replace(self, error=error, attempts=())
 
     def to_dict(self, *, debug: bool = True) -> dict[str, object]:
-        """The job as JSON values; `debug=False` leaves out what is private."""
+        """The job as JSON values; `debug=False` leaves out private ones."""
         shown: dict[str, object] = {
             "id": str(self.id),
             "job_type": self.job_type,
@@ -237,10 +237,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """What a submit carries; `payload` is JSON text already encoded by `domain.payload`.
+    """A job to submit; `payload` is JSON text that `domain.payload` has encoded.
 
-    None means "what the job type says". `delay` counts seconds on the database's clock; give it
-    or `run_at`, not both. `check()` refuses what no database row should hold.
+    None means the default of the job type. `delay` is in seconds by the database's clock; give it
+    or `run_at`, not both. `check()` refuses values that must not be stored.
     """
 
     id: UUID
@@ -251,8 +251,8 @@ class NewJob:
     delay: float | None = None
     unique_key: str | None = None
     concurrency_key: str | None = None
-    # What its handler, where that is at hand, says it needs first (analysis, approval or both), and
-    # how many seconds it may live.
+    # Set if the submitter has the handler: what it needs first (analysis, approval or both), and
+    # its maximum age in seconds.
     needs: str | None = None
     max_age: float | None = None
     workspace: str = DEFAULT_WORKSPACE
@@ -262,7 +262,7 @@ class NewJob:
     traceparent: str | None = None
 
     def check(self, limits: PayloadLimits = DEFAULT_LIMITS) -> NewJob:
-        """This job, or InvalidInput with the field and the rule it breaks."""
+        """This job; InvalidInput names the field and the rule that it breaks."""
         check_job_type(self.job_type)
         if self.priority is not None:
             check_priority(self.priority)
@@ -306,7 +306,7 @@ class JobIds:
     """
 
     def __init__(self, millis: int = 0, counter: int = 0) -> None:
-        """Goes on from these: the time and the counter of the last id."""
+        """Continue after an id with this time and counter."""
         self._lock = threading.Lock()
         self._millis = millis
         self._counter = counter
@@ -316,7 +316,7 @@ class JobIds:
 
     def take(self, count: int) -> list[int]:
         noise = os.urandom(6 + 4 * count)
-        # The top bit starts at 0, so that a busy millisecond has room to count.
+        # The top bit starts at 0, so that many ids fit in one millisecond.
         start = int.from_bytes(noise[:6], "big") >> 7
         tails = struct.unpack_from(f"!{count}I", noise, 6)
         now = time.time_ns() // 1_000_000
@@ -324,7 +324,7 @@ class JobIds:
             if now > self._millis:
                 self._millis, first = now, start
             else:
-                # The same millisecond, or a clock set back: go on from the last id.
+                # The same millisecond, or a clock that was set back: continue after the last id.
                 first = self._counter + 1
                 if (first + count - 1) >> 42:
                     self._millis, first = self._millis + 1, start
@@ -346,12 +346,12 @@ def _fresh_ids() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A child must neither count on from its parent's counter nor inherit a held lock.
+    # A child must neither continue its parent's counter nor inherit a held lock.
     os.register_at_fork(after_in_child=_fresh_ids)
 
 
 def json_time(at: datetime | None) -> str | None:
-    """As every JSON answer writes a time."""
+    """A time as JSON has it: ISO 8601 in UTC."""
     if at is None:
         return None
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -380,7 +380,7 @@ def _check_run_at(value: object) -> None:
     if not isinstance(value, datetime):
         raise InvalidInput("run_at", f"must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
-        raise InvalidInput("run_at", "must carry a time zone")
+        raise InvalidInput("run_at", "must have a time zone")
 
 
 def _check_tags(tags: Sequence[object]) -> None:

@@ -1,11 +1,11 @@
-"""The error of a failed attempt: what everybody who sees the job reads, and what is private."""
+"""The error of a failed attempt, with a public and a private part."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-# In place of a private message.
+# Shown instead of a private message.
 PRIVATE_MESSAGE: Final = (
     "the message is private: read it with jobs:debug, or as the job's submitter"
 )
@@ -13,9 +13,9 @@ PRIVATE_MESSAGE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """Why an attempt, or the job, failed.
+    """The error of an attempt or a job.
 
-    `is_public`: the message is text for everybody who may see the job, as that of a PublicError.
+    `is_public`: all readers of the job may see the message, as that of a PublicError.
     """
 
     type: str
@@ -30,6 +30,6 @@ class JobError:
         return {"type": self.type, "message": self.message, "traceback": self.traceback}
 
     def public(self) -> JobError:
-        """The error without what is private: the traceback, and the message unless it is public."""
+        """The error without its traceback, and without its message unless that is public."""
         message = self.message if self.is_public else PRIVATE_MESSAGE
         return replace(self, message=message, traceback=None)

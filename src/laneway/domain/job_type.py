@@ -10,11 +10,11 @@ from shlex import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedType:
-    """What everybody knows of a job type; without `is_known`, no worker that lives can run it.
+    """A job type as published; unless `is_known`, no live worker can run it.
 
-    `lane` is the one in force. `arguments` is a JSON Schema, None where any payload is taken.
-    `approval` is never, always or below: then a job whose analysis says no more than
-    `approval_below`, in `approval_unit`, needs no decision.
+    `lane` is the lane in force. `arguments` is a JSON Schema; None: any payload is accepted.
+    `approval` is never, always or below. With below, a job whose analysis estimates at most
+    `approval_below` in `approval_unit` needs no decision.
     """
 
     name: str
@@ -42,9 +42,9 @@ class PublishedType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """An application that publishes a job type, and when it was last seen to have it.
+    """An application that publishes a job type, and when it was last seen.
 
-    `is_stale`: it was not seen for days, and only its approval policy still binds another one.
+    `is_stale`: it was not seen for days, and only its approval policy still binds others.
     """
 
     job_type: str
@@ -64,5 +64,5 @@ class Publisher:
 
 
 def forgetting(application: str, job_type: str) -> str:
-    """The command that forgets what an application published of a job type."""
+    """The command that removes an application as publisher of a job type."""
     return f"laneway admin workers forget-publisher {quote(application)} --type {quote(job_type)}"

@@ -1,4 +1,4 @@
-"""Places in a JSON text that is nested too deeply for any parser, found without recursion."""
+"""Places in a JSON text that is too deep for parsers, found without recursion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from laneway.domain.text import json_path
 
-# A string that is never closed goes to the end: else each quote in it would be tried in turn.
+# An unclosed string extends to the end; otherwise each quote in it would be tried in turn.
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)'
 _TOKEN: Final = re.compile(rf"{_STRING}|[\[\]{{}},:]", re.DOTALL)
 _MEMBER: Final = re.compile(rf"{_STRING}|[\[\]{{}}:]|[-+.\w]++", re.DOTALL)
@@ -15,12 +15,12 @@ _LONGEST_KEY: Final = 100
 
 
 def deep_path(text: str | bytes, field: str, most: int) -> str:
-    """The path of the first array or object below `most` levels; the field itself if none is."""
+    """The path of the first array or object below `most` levels; else the field itself."""
     return json_path(field, _deep_place(str(text), most))
 
 
 def top_value(text: str, key: str) -> str | None:
-    """The text of a key's value at the top of an object, if it is a string, number or word."""
+    """The text of a key's value at the top of an object; None for arrays and objects."""
     depth, last, is_next = 0, "", False
     for token in _MEMBER.finditer(text):
         match token[0]:
@@ -64,9 +64,9 @@ def without_value(text: str, key: str) -> str:
 def _deep_place(text: str, most: int) -> list[str | int]:
     """Keys and indexes down to the first array or object below `most` levels.
 
-    Empty if there is none. Stops there, however long the text is.
+    Empty if there is none. The rest of the text is not read.
     """
-    # Of each open array its index, of each open object its key.
+    # The index in each open array, the key in each open object.
     place: list[str | int] = []
     string, is_key = "", False
     for token in _TOKEN.finditer(text):

@@ -1,6 +1,6 @@
-"""JSON Schemas that workers publish, checked when they come in.
+"""JSON Schemas that workers publish, checked on arrival.
 
-A schema is input like any other. `$ref` leads into `#/$defs` only, and parts that apply to one
+A schema is untrusted input. `$ref` may lead into `#/$defs` only, and the parts that apply to one
 value are counted with references expanded. `payload_check.py` checks payloads by them.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 from laneway.errors import InvalidInput
 
 MOST_BYTES: Final = 64 * 1024
-# Parts of a schema that are asked about one value, references expanded.
+# Parts of a schema that apply to one value, references expanded.
 MOST_PARTS: Final = 1_000
 _DEEPEST: Final = 100
 CACHED_BYTES: Final = 1024 * 1024
@@ -22,7 +22,7 @@ CACHED_BYTES: Final = 1024 * 1024
 TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
-    # 5.0 is an integer to JSON Schema but not to a handler's `int`: the doors must agree.
+    # 5.0 is an integer in JSON Schema but not for a handler's `int`: both must agree.
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
     "string": lambda value: isinstance(value, str),
@@ -35,7 +35,7 @@ _SINGLE: Final = (
     "propertyNames",
 )
 _NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs")
-# Those that are asked about the value itself, not about what is in it.
+# Keywords that apply to the value itself, not to its items or members.
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 _FOREIGN: Final = frozenset(
     {
@@ -63,7 +63,7 @@ def _is_type(value: object) -> bool:
     return all(isinstance(one, str) and one in TYPES for one in names)
 
 
-# What the value of a keyword must be.
+# The form that the value of a keyword must have.
 _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     **dict.fromkeys((*_LISTS, "enum"), lambda value: isinstance(value, list)),
     **dict.fromkeys(_NAMED, lambda value: isinstance(value, dict)),
@@ -81,7 +81,7 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 class _Cache:
-    """Schemas that were checked, by their text; the last used stay, up to a number of bytes."""
+    """Checked schemas by their text; the least recently used go, by bytes."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
@@ -108,7 +108,7 @@ cache: Final = _Cache()
 
 
 def read(text: str) -> Mapping[str, Any]:
-    """The schema of a JSON text, checked; InvalidInput names the rule that it breaks."""
+    """The checked schema of a JSON text; InvalidInput names the rule that it breaks."""
     found = cache.get(text)
     if found is None:
         size = len(text.encode())
@@ -124,28 +124,30 @@ def read(text: str) -> Mapping[str, Any]:
 
 
 class _Rules:
-    """What a schema must keep to before anything is checked by it."""
+    """The rules that a schema must meet before payloads are checked by it."""
 
     def __init__(self, root: Any) -> None:
         if not isinstance(root, dict):
             raise InvalidInput("schema", "must be a JSON object")
         self._root = root
         self._defs = root.get("$defs", {})
-        # Parts asked about one value, by the name of a definition; None: being counted.
+        # Parts that apply to one value, by the name of a definition; None: being counted.
         self._parts: dict[str, int | None] = {}
 
     def check(self) -> None:
-        # All of it before anything is counted, which follows references.
+        # Check everything first: counting follows references.
         found = list(self._check(self._root, 0))
         for schema in found:
             self._count(schema)
 
     def _check(self, schema: Any, depth: int) -> Iterator[Any]:
-        """Yields the parts that are asked about a value of their own."""
+        """Yield the parts that apply to another value than the part around them."""
         if isinstance(schema, bool):
             return
         if not isinstance(schema, dict):
-            raise InvalidInput("schema", "is no JSON Schema: a part is neither object nor boolean")
+            raise InvalidInput(
+                "schema", "is not a JSON Schema: a part is neither object nor boolean"
+            )
         if depth > _DEEPEST:
             raise InvalidInput("schema", f"is nested deeper than {_DEEPEST}")
         if depth == 0:
@@ -153,7 +155,7 @@ class _Rules:
         for key, value in schema.items():
             self._check_keyword(key, value)
             if key == "$defs" and schema is not self._root:
-                raise InvalidInput("schema", "has $defs elsewhere than at its root")
+                raise InvalidInput("schema", "has $defs outside its root")
             for part in _parts(key, value):
                 if key not in _IN_PLACE:
                     yield part
@@ -170,7 +172,9 @@ class _Rules:
             return
         is_right = _FORMS.get(key)
         if is_right is not None and not is_right(value):
-            raise InvalidInput("schema", f"is no JSON Schema: {key} is not as it must be")
+            raise InvalidInput(
+                "schema", f"is not a JSON Schema: the value of {key} has the wrong form"
+            )
 
     def _count_of(self, name: str) -> int:
         if name in self._parts:
@@ -183,7 +187,7 @@ class _Rules:
         return found
 
     def _count(self, schema: Any) -> int:
-        """How many parts are asked about one value, references expanded."""
+        """The number of parts that apply to one value, references expanded."""
         if not isinstance(schema, dict):
             return 1
         parts = 1
@@ -194,13 +198,13 @@ class _Rules:
                 parts += sum(map(self._count, _parts(key, schema[key])))
         if parts > MOST_PARTS:
             raise InvalidInput(
-                "schema", f"asks more than {MOST_PARTS} parts about one value, references expanded"
+                "schema", f"applies more than {MOST_PARTS} parts to one value, references expanded"
             )
         return parts
 
 
 def _parts(key: str, value: Any) -> list[Any]:
-    """The schemas that stand under a keyword."""
+    """The schemas below a keyword."""
     if key in _LISTS:
         return list(value)
     if key in _NAMED:
@@ -209,7 +213,7 @@ def _parts(key: str, value: Any) -> list[Any]:
 
 
 def definition_of(reference: Any) -> str:
-    """The name in `$defs` that a reference leads to; empty: it leads elsewhere."""
+    """The name in `$defs` that a reference leads to; empty if it leads elsewhere."""
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
         return ""
     name = reference.removeprefix("#/$defs/")

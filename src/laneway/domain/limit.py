@@ -1,4 +1,4 @@
-"""Limits: named resources with a ceiling, and the ranges their settings must keep to."""
+"""Limits: named resources with a ceiling, and the ranges of their settings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SCOPES: Final = ("cluster", "host", "process")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How often a named resource may be in use at once, and how often it may be taken per period.
+    """A named resource: how many may use it at once, and how many may start per period.
 
-    `max_concurrent`: None is unbounded, 0 lets nothing start. `scope` says what is counted
-    together: the whole cluster, each host, or each worker process.
+    `max_concurrent`: None is unbounded, with 0 nothing starts. `scope` is what counts together: the
+    whole cluster, each host, or each worker process.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Limit:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Limit:
-        """A new limit from untrusted settings; what is not named takes a new limit's defaults."""
+        """A new limit from untrusted settings; the others take their defaults."""
         return cls(**validate_limit_change(settings, new=True))  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
@@ -50,10 +50,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """A limit, how often it is held now, and how many due jobs of types that need it wait.
+    """A limit, how many hold it now, and how many due jobs of types that need it wait.
 
-    `busiest` is what the site with the most holds; `max_concurrent` counts for each site.
-    `holders` names some that hold it: jobs by type, and processes outside of jobs by host.
+    `busiest` is the count of the busiest site, because `max_concurrent` applies to each site.
+    `holders` names some holders: jobs by type, and processes outside of jobs by host.
     """
 
     limit: Limit
@@ -75,7 +75,7 @@ class LimitStatus:
 
 
 class Tuned(NamedTuple):
-    """A limit as it is now, and whether it was not there before."""
+    """A limit as it is now, and whether this change created it."""
 
     limit: Limit
     is_new: bool
@@ -89,15 +89,15 @@ SEEDED_LIMITS: Final[tuple[Limit, ...]] = (
 
 
 def check_limit_name(value: object, field: str = "name") -> str:
-    """A limit's name: the rules are those of lanes."""
+    """A limit's name, by the rules of lanes."""
     return check_lane_name(value, field)
 
 
 def validate_limit_change(change: Mapping[str, object], *, new: bool = False) -> dict[str, object]:
-    """The settings of a limit that a change names, checked; InvalidInput names field and rule.
+    """The checked settings of a limit that a change names; InvalidInput names field and rule.
 
-    A rate is two settings that come and go together. A change of an existing limit may not carry
-    `name`; a new limit (`new=True`) must.
+    A rate is two settings that are given together. A new limit (`new=True`) needs a `name`; a
+    change of an existing limit may not have one.
     """
     required = ("name",) if new else ()
     checked = validate_settings("limit", change, _CHECKS, _FIELDS, required=required)
@@ -110,7 +110,7 @@ def _check_rate(checked: Mapping[str, object]) -> None:
         if field in checked and (
             other not in checked or (checked[field] is None) != (checked[other] is None)
         ):
-            raise InvalidInput(other, f"must be given together with {field}; null takes both away")
+            raise InvalidInput(other, f"must be given together with {field}; null removes both")
 
 
 def _period(field: str, value: object) -> float:

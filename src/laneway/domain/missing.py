@@ -1,4 +1,4 @@
-"""The message about a name that does not exist: names that are like it, and how to create it."""
+"""Messages about a name that does not exist: similar names, and how to create it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _CREATED_BY: Final = {
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the known name that a wrong one may stand for."""
+    """The end of an error message: the known name that is most like a wrong one."""
     close = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def missing(kind: str, name: str) -> NotFound:
-    """The error about an object of that name; doors add `hint` for those who may see the others."""
+    """The error about a missing object; callers who may see the names get a `hint` too."""
     return NotFound(f"no {kind} {name}", kind=kind, name=name)
 
 
@@ -42,5 +42,5 @@ def hint(kind: str, name: str, known: Iterable[str]) -> str:
 
 
 def creation(kind: str, name: str) -> str:
-    """The command that creates it; names nothing else, so it is fit for everybody."""
+    """The command that creates it; safe for all readers, because it names nothing else."""
     return f"to create it: `{_CREATED_BY[kind].format(quote(visible(name)))}`"

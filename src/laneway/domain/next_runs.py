@@ -1,4 +1,4 @@
-"""When a schedule fires next, and what a clock change makes of it."""
+"""The next slots of a schedule, with notes on clock changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TICK: Final = timedelta(seconds=1)
 
 
 class Fire(NamedTuple):
-    """A slot to come; `note` tells what a clock change does to it."""
+    """A future slot; `note` describes the effect of a clock change on it."""
 
     at: datetime
     note: str | None
@@ -28,7 +28,7 @@ class Fire(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def fire_at(timing: Timing, slot: datetime) -> Fire:
-    """The slot with what is to be said of it."""
+    """The slot with its note."""
     return Fire(slot.astimezone(UTC), _note(timing, slot))
 
 
@@ -39,41 +39,41 @@ def fires_after(timing: Timing, moment: datetime, count: int = FIRES) -> tuple[F
 
 
 def _note(timing: Timing, slot: datetime) -> str | None:
-    """Told by the face of the clock: which times on it the expression means, whatever it skips."""
+    """The note of a slot, from the local times that the expression names."""
     zone = ZoneInfo(timing.timezone)
     local = slot.astimezone(zone)
     face = local.replace(tzinfo=None, fold=0)
     other = face.replace(tzinfo=zone, fold=1 - local.fold).astimezone(UTC)
     if other != slot:
-        return _twice(timing, local, other)
+        return _repeated_note(timing, local, other)
     before = _face_before(timing, face)
-    if before is None or _is_on_the_clock(before, zone):
+    if before is None or _exists(before, zone):
         return None
-    skipped = f"{_named(before)} does not exist, as the clock goes forward"
+    skipped = f"{_time_and_date(before)} does not exist, as the clock goes forward"
     if not _means(timing, face):
         return f"{skipped}: runs at {_time(face)}"
     if not is_fixed(timing):
-        # Those of every hour lose none in real time.
-        return None if timing.cron.split()[-4] == "*" else f"{skipped}: left out before this one"
+        # Expressions of every hour miss none in real time.
+        return None if timing.cron.split()[-4] == "*" else f"{skipped}: skipped before this one"
     starts_at_gap = (slot - _TICK).astimezone(zone).utcoffset() != local.utcoffset()
-    return f"{skipped}: this one stands for it too" if starts_at_gap else None
+    return f"{skipped}: this slot runs for it too" if starts_at_gap else None
 
 
-def _twice(timing: Timing, local: datetime, other: datetime) -> str:
-    twice = f"{_named(local)} comes twice, as the clock goes back"
+def _repeated_note(timing: Timing, local: datetime, other: datetime) -> str:
+    twice = f"{_time_and_date(local)} comes twice, as the clock goes back"
     if next_slot(timing, other - _TICK) != other:
         return f"{twice}: runs the {'second' if local.fold else 'first'} time"
     return f"{twice}: runs both times, this is the {'second' if local.fold else 'first'}"
 
 
-def _is_on_the_clock(face: datetime, zone: ZoneInfo) -> bool:
-    """Whether the clock of the zone ever shows it."""
+def _exists(face: datetime, zone: ZoneInfo) -> bool:
+    """Whether the clock of the zone ever shows this time."""
     shown = face.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
     return shown.replace(tzinfo=None, fold=0) == face
 
 
 def _means(timing: Timing, face: datetime) -> bool:
-    """Whether the expression, which may be moved to the end of a gap, names this time."""
+    """Whether the expression names this time, and was not moved to the end of a gap."""
     return next(CronSim(timing.cron, face - _TICK), None) == face
 
 
@@ -81,7 +81,7 @@ def _face_before(timing: Timing, face: datetime) -> datetime | None:
     return next(CronSim(timing.cron, face, reverse=True), None)
 
 
-def _named(face: datetime) -> str:
+def _time_and_date(face: datetime) -> str:
     return f"{_time(face)} on {face:%Y-%m-%d}"
 
 

@@ -1,4 +1,4 @@
-"""What an operator looks at first: lanes and their slots, who holds them, who is there."""
+"""The overview for operators: lanes, slots, active jobs and workers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from laneway.domain.lane import ANALYSIS_LANE, Lane
 if TYPE_CHECKING:
     from laneway.domain.job import Progress
 
-# Depths are counted no further.
+# Depths are counted up to this.
 DEPTH_BOUND: Final = 10_000
 
-# A worker says this often that it lives. One that missed it twice is silent, and then counts as
-# dead: statements have the same figure.
+# Workers report this often. One that missed two reports is silent, later it counts as dead; SQL has
+# the same figures.
 TOUCH_S: Final = 5.0
 SILENT_S: Final = 2 * TOUCH_S + 2.0
 DEAD_S: Final = 45.0
 
-# How a worker reaches the database: inside an application or server, with a login of its own, or
-# through a server.
+# A worker runs inside an application or server, connects to the database itself, or uses a server.
 Transport = Literal["in_process", "database", "grpc"]
 
 
 class Gate(NamedTuple):
-    """The pause gate: while it is shut, nothing is claimed."""
+    """The pause gate: while paused, nothing is claimed."""
 
     paused: bool
     paused_at: datetime | None
@@ -37,7 +36,7 @@ class Gate(NamedTuple):
 
 
 class ActiveJob(NamedTuple):
-    """Which job holds a slot since when."""
+    """A job that holds a slot."""
 
     lane: str
     id: UUID
@@ -57,7 +56,7 @@ class ActiveJob(NamedTuple):
 
     @property
     def tries(self) -> int | None:
-        """How often it was started, by the retry budget; None for an analysis."""
+        """Starts that the retry budget counts; None for an analysis."""
         return None if self.lane == ANALYSIS_LANE else self.retries + 1
 
 
@@ -65,7 +64,7 @@ WorkerState = Literal["live", "dead", "stopped"]
 
 
 class RoomUse(NamedTuple):
-    """Places of one kind in a worker process: taken, and all there are."""
+    """Places of one kind in a worker process: used and total."""
 
     used: int
     total: int
@@ -92,22 +91,21 @@ class WorkerRow(NamedTuple):
     is_live: bool
     running: int
     is_leader: bool
-    # By isolation, as it published them last, and `slots` where all kinds together are bounded;
-    # empty where it published nothing.
+    # By isolation, as last published; also `slots` if all kinds together are bounded.
     room: dict[str, RoomUse]
-    # It finishes what it has and takes no more jobs.
+    # It finishes its jobs and takes no more.
     is_stopping: bool = False
 
     @property
     def state(self) -> WorkerState:
-        """`dead`: not heard of lately, and it never said that it stops."""
+        """`dead`: it stopped reporting without a clean stop."""
         if self.is_live:
             return "live"
         return "dead" if self.stopped_at is None else "stopped"
 
 
 class OldSnapshot(NamedTuple):
-    """A transaction of somebody else that pins dead rows."""
+    """A transaction of another program that pins dead rows."""
 
     pid: int
     application: str
@@ -117,7 +115,7 @@ class OldSnapshot(NamedTuple):
 
 
 class Blocker(NamedTuple):
-    """A session that holds locks that claims need; `waiting` counts the sessions it holds up."""
+    """A session that holds locks that claims need; `waiting` counts the blocked sessions."""
 
     pid: int
     application: str
@@ -128,8 +126,8 @@ class Blocker(NamedTuple):
 
     def describe(self) -> str:
         state = f", {self.state}" if self.state else ""
-        who = f"{self.application or 'no name'}, {self.user}{state}"
-        return f"pid {self.pid} ({who}) has held locks that claims need for {self.age_s:.0f} s"
+        session = f"{self.application or 'no name'}, {self.user}{state}"
+        return f"pid {self.pid} ({session}) has held locks that claims need for {self.age_s:.0f} s"
 
 
 DepthIsCapped = Annotated[bool, Doc("There are more than `depth`")]
@@ -169,7 +167,7 @@ class LaneStatus:
 
     @property
     def depth(self) -> Annotated[int, Doc("Due jobs")]:
-        """Due jobs, counted no further than DEPTH_BOUND."""
+        """Due jobs, counted up to DEPTH_BOUND."""
         return min(DEPTH_BOUND, self._counted)
 
     @property
@@ -201,7 +199,7 @@ class LaneDetail(LaneStatus):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything an operator looks at first."""
+    """Everything that an operator looks at first."""
 
     gate: Gate
     lanes: list[LaneStatus]
@@ -238,8 +236,8 @@ class Overview:
 
 
 def active_progress(job: ActiveJob) -> Progress | None:
-    """How far an active job has come, if it said so."""
-    # Loads much that the help of commands does without.
+    """The progress of an active job, if it reported any."""
+    # Imported here, because the help of commands does not need it.
     from laneway.domain.job import Progress
 
     if (job.stage, job.done, job.total, job.message) == (None, None, None, None):
@@ -249,7 +247,7 @@ def active_progress(job: ActiveJob) -> Progress | None:
 
 def active_to_dict(job: ActiveJob) -> dict[str, object]:
     progress = active_progress(job)
-    asked = job.cancel_requested_at
+    requested = job.cancel_requested_at
     return {
         "id": str(job.id),
         "lane": job.lane,
@@ -261,13 +259,13 @@ def active_to_dict(job: ActiveJob) -> dict[str, object]:
         "claimed_at": job.claimed_at.isoformat(),
         "lease_until": job.lease_until.isoformat(),
         "held_s": round(float(job.held_s), 3),
-        "cancel_requested_at": asked.isoformat() if asked else None,
+        "cancel_requested_at": requested.isoformat() if requested else None,
         "progress": progress.to_dict() if progress else None,
     }
 
 
 def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
-    asked = worker.drain_requested_at
+    requested = worker.drain_requested_at
     return {
         "id": str(worker.id),
         "name": worker.name,
@@ -285,7 +283,7 @@ def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
         "state": worker.state,
         "is_stopping": worker.is_stopping,
         "is_leader": worker.is_leader,
-        "drain_requested_at": asked.isoformat() if asked else None,
+        "drain_requested_at": requested.isoformat() if requested else None,
         "drain_requested_by": worker.drain_requested_by,
         "started_at": worker.started_at.isoformat(),
         "seen_at": worker.seen_at.isoformat(),

@@ -1,4 +1,4 @@
-"""A part of a list."""
+"""One page of a list."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items in the order of their list; `next_cursor` asks for the page after, if there is one.
+    """Items in the order of their list; `next_cursor` requests the next page, if any.
 
-    A search that would take long ends before the page is full: `looked_back_to` says how far it
-    came, and `next_cursor` goes on from there.
+    A long search stops before the page is full, at `looked_back_to`; `next_cursor` continues it.
     """
 
     items: list[T]

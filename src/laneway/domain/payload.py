@@ -1,7 +1,7 @@
-"""JSON in and out of PostgreSQL: every value jsonb or Python would choke on is refused by name.
+"""JSON in and out of PostgreSQL: values that jsonb or Python cannot handle are refused by name.
 
-`encode` is for what comes in (payloads, results, checkpoints), `decode` for what is read back,
-also when a row was written behind our back.
+`encode` is for incoming values (payloads, results, checkpoints), `decode` for stored ones, which
+other programs may have written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from laneway.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class PayloadLimits:
-    """How large one payload, its parts, a batch of them, and a step's result may be."""
+    """The largest payload, its parts, a batch of payloads, and a step's result."""
 
     max_bytes: int = 1024 * 1024
     max_depth: int = 64
@@ -40,8 +40,7 @@ class PayloadLimits:
         for field in fields(self):
             if getattr(self, field.name) < 1:
                 raise InvalidInput(field.name, "must be at least 1")
-        # Below 17 the digits of an ordinary float would be too many; above 4300 Python refuses
-        # to read an integer at all.
+        # An ordinary float has up to 17 digits; above 4300 Python refuses to read an integer.
         if not 17 <= self.max_digits <= 4300:
             raise InvalidInput("max_digits", "must be between 17 and 4300")
 
@@ -63,8 +62,8 @@ _HINTS: Final = {
 }
 
 _ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-# A string as a whole, or outside of strings a number with a positive exponent.
-# Possessive, and to the end where it is never closed: no quote is tried twice.
+# A whole string, or outside of strings a number with a positive exponent. Possessive, and an
+# unclosed string extends to the end: no quote is tried twice.
 _EXPONENT: Final = re.compile(
     r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)|(?<![0-9.])(-?[0-9.]+e\+[0-9]+)', re.DOTALL
 )
@@ -77,7 +76,7 @@ def _make_encoder() -> Callable[[object], str]:
     encoder = json.JSONEncoder(
         ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
     )
-    # `encode` builds this anew for every value, which costs more than writing a small one.
+    # `encode` builds this again for every value, which costs more than writing a small one.
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return encoder.encode
@@ -90,10 +89,10 @@ _encode_json = _make_encoder()
 
 
 def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str = "payload") -> str:
-    """JSON text that PostgreSQL takes as jsonb and Python reads back, or InvalidInput.
+    """JSON text that PostgreSQL accepts as jsonb and Python reads back, or InvalidInput.
 
-    The value may be anything JSON has, or at the top a pydantic model or dataclass. The error
-    names the place and the rule: `payload.items[3].name: holds a NUL character …`.
+    The value has JSON types, or is a pydantic model or dataclass. The error names the place and the
+    rule: `payload.items[3].name: contains a NUL character …`.
     """
     try:
         if type(value) not in PLAIN:
@@ -102,8 +101,8 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
         if kinds is None or not kinds <= PLAIN:
             _refuse_first_problem(value, limits, field)
         text = _encode_json(value)
-        # The text tells cheaply when the tree is worth a walk: a NUL is always written as this
-        # escape, a long integer needs its digits, and a float beyond 1e16 has an exponent.
+        # The text shows cheaply whether the tree needs a walk: a NUL is always this escape, a long
+        # integer needs its digits, and a float beyond 1e16 has an exponent.
         is_written_out = "e+" in text and (kinds is None or not kinds <= _WITHOUT_FLOATS)
         if (
             is_written_out
@@ -129,16 +128,16 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
 
 
 class JsonText(str):
-    """A payload that `encode` has checked and written already."""
+    """A payload that `encode` has already checked and written."""
 
     __slots__ = ()
 
 
 def keep_text(text: str, value: object, *, limits: PayloadLimits, field: str) -> str:
-    """The text that a value was read from where nothing in it is rewritten, else as `encode`."""
+    """The text that a value was read from, if `encode` would not rewrite it; else `encode`."""
     data = text.encode()
-    # Without escapes, numbers that `encode` rounds or shortens, and what is not JSON, PostgreSQL
-    # stores the same.
+    # PostgreSQL stores the same value, except for escapes, for numbers that `encode` rounds or
+    # shortens, and for words that are not JSON.
     if (
         len(data) <= limits.max_bytes
         and not any(word in data for word in _REWRITTEN)
@@ -150,7 +149,7 @@ def keep_text(text: str, value: object, *, limits: PayloadLimits, field: str) ->
 
 
 def encode_result(value: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
-    """`encode` for what a handler returned."""
+    """`encode` for the result of a handler."""
     return "null" if value is None else encode(value, limits=limits, field="result")
 
 
@@ -159,8 +158,8 @@ def decode(
 ) -> object:
     """The value of a JSON text, under the same rules as `encode`; raises only InvalidInput.
 
-    Whatever `encode` accepted comes back, also in PostgreSQL's rendering, which puts a space
-    after each comma and colon and writes every number out in full.
+    It accepts everything that `encode` accepted, also as PostgreSQL writes it: with a space after
+    each comma and colon, and every number in full.
     """
     try:
         if isinstance(text, (bytes, bytearray, memoryview)):
@@ -194,12 +193,12 @@ def decode(
 
 
 def check_key(value: object, field: str, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
-    """A `unique_key` or idempotency key: text, 1 to 512 bytes (an index row must hold it)."""
+    """A `unique_key` or idempotency key: text of 1 to 512 bytes, to fit an index row."""
     return check_text(value, field, max_bytes=limits.key_bytes)
 
 
 def check_batch(texts: Sequence[str], limits: PayloadLimits = DEFAULT_LIMITS) -> None:
-    """Refuses a batch of encoded payloads with too many jobs or too many bytes in all."""
+    """Refuse a batch of encoded payloads with too many jobs or bytes."""
     if len(texts) > limits.batch_jobs:
         raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
     if sum(len(text) if text.isascii() else len(text.encode()) for text in texts) > (
@@ -211,7 +210,7 @@ def check_batch(texts: Sequence[str], limits: PayloadLimits = DEFAULT_LIMITS) ->
 
 
 class _BadNumber:
-    """Stands in a parsed tree where a number was that we do not take."""
+    """Replaces a refused number in a parsed tree."""
 
     __slots__ = ("rule",)
 
@@ -227,7 +226,7 @@ _parse = json.JSONDecoder(parse_constant=_bad_constant).decode
 
 
 class _ValuePath:
-    """Where a value sits in its tree; rendered only when it has to be named."""
+    """The path of a value in its tree, rendered only for an error."""
 
     __slots__ = ("key", "parent")
 
@@ -254,7 +253,7 @@ def _survey(value: object, limits: PayloadLimits, field: str) -> set[type] | Non
 def _refuse_first_problem(
     value: object, limits: PayloadLimits, field: str, *, weigh: bool = True
 ) -> None:
-    """Walks the whole tree in order and refuses the first value that breaks a rule, if any."""
+    """Walk the whole tree in order and refuse the first value that breaks a rule."""
     stack: list[tuple[object, _ValuePath | None, int]] = [(value, None, 1)]
     weight = 0
     while stack:
@@ -292,7 +291,7 @@ def _refuse_first_problem(
 
 
 def _blame(error: Exception, value: object, limits: PayloadLimits, field: str) -> InvalidInput:
-    """What to say of a value that could not be written: its first problem, else the error."""
+    """The error for a value that could not be written: its first problem, if any."""
     try:
         _refuse_first_problem(value, limits, field)
     except InvalidInput as problem:
@@ -313,7 +312,7 @@ def _scalar_problem(value: object, limits: PayloadLimits) -> str | None:
     if isinstance(value, float):
         if not isfinite(value):
             return "NaN and Infinity are not JSON numbers"
-        # Compared as an exact integer: PostgreSQL writes 1e308 as 309 digits.
+        # Compared with an exact integer: PostgreSQL writes 1e308 as 309 digits.
         return None if abs(value) < _bound(limits.max_digits) else _digits_rule(limits)
     if isinstance(value, _BadNumber):
         return value.rule
@@ -323,13 +322,13 @@ def _scalar_problem(value: object, limits: PayloadLimits) -> str | None:
 
 
 def _write_out(match: re.Match[str]) -> str:
-    """5e+16 as 50000000000000000.0: without a fraction jsonb would give back an integer."""
+    """5e+16 as 50000000000000000.0: without a fraction jsonb would return an integer."""
     number = match[1]
     return match[0] if number is None else format(Decimal(number), "f") + ".0"
 
 
 def _from_model(value: object, field: str) -> object:
-    """A pydantic model or dataclass as JSON values; anything else as it is."""
+    """A pydantic model or dataclass as JSON values; other values unchanged."""
     if isinstance(value, type) or not (
         is_dataclass(value) or hasattr(type(value), "__pydantic_serializer__")
     ):
@@ -343,7 +342,7 @@ def _from_model(value: object, field: str) -> object:
 
 
 def _parse_odd(text: str, limits: PayloadLimits) -> object:
-    """Parses a text that seems to hold a number out of range, so that its place can be named."""
+    """Parse a text that may contain a number out of range, so that its place can be named."""
     bound = _bound(limits.max_digits)
     bad = _BadNumber(_digits_rule(limits))
 
@@ -377,8 +376,8 @@ def _bound(max_digits: int) -> int:
     return int(10**max_digits)
 
 
-# Looked for from the first digit of a number only: from each of them, a payload of long numbers
-# would keep its reader for seconds.
+# Searched from the first digit of a number only: from each digit, a payload of long numbers would
+# take seconds.
 def _many_digits(max_digits: int) -> str:
     return f"(?<![0-9]{{2}})[0-9]{{{max_digits}}}"
 

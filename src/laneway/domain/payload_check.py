@@ -1,7 +1,7 @@
-"""Checks a payload by a published JSON Schema, in a bounded number of steps.
+"""Checks of payloads by a published JSON Schema, in a bounded number of steps.
 
-`json_schema.read` has checked the schema. Keywords that are not known here are left to the handler,
-which checks its arguments again.
+`json_schema.read` has checked the schema. Keywords unknown here are left to the handler, which
+checks its arguments again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_sc
 from laneway.domain.json_schema import NUMBERS, SIZES, TYPES, definition_of
 from laneway.domain.text import escape_text
 
-# Of checking one payload; the rest of a larger one is left to the handler.
+# For one payload; the handler checks the rest of a larger one.
 MOST_STEPS: Final = 100_000
 MOST_ERRORS: Final = 100
 RULE_CHARS: Final = 300
@@ -46,7 +46,7 @@ Path = tuple[str | int, ...]
 
 
 class SchemaViolation(NamedTuple):
-    """A place in a payload, and the keyword that does not hold there; of a choice, all of it."""
+    """A place in a payload, and the keyword that it violates; for a choice, all of them."""
 
     path: Path
     key: str
@@ -54,7 +54,7 @@ class SchemaViolation(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """For people; made when it is shown, for most are not."""
+        """The rule for people; built on demand, because most are not shown."""
         if self.key == "":
             return "is not allowed"
         if self.key == "required":
@@ -77,9 +77,9 @@ class _SpentError(Exception):
 
 
 def problems(schema: Mapping[str, Any], payload: object) -> list[SchemaViolation]:
-    """What is wrong with a payload by a schema that was `read`; the first 100."""
+    """The first 100 violations of a schema that `json_schema.read` returned."""
     found: list[SchemaViolation] = []
-    # What was found until all steps were used up is wrong all the same.
+    # Violations found before the steps ran out count.
     with suppress(_SpentError):
         PayloadCheck(schema).visit(schema, payload, (), found)
     return found[:MOST_ERRORS]
@@ -91,7 +91,7 @@ class PayloadCheck:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._defs = root.get("$defs", {})
         self._left = MOST_STEPS
-        # What enum and const allow, by the schema that they stand in.
+        # The values that enum and const allow, by the schema around them.
         self._keys: dict[tuple[int, str], frozenset[Any]] = {}
 
     def spend(self, steps: int) -> None:
@@ -100,7 +100,7 @@ class PayloadCheck:
             raise _SpentError
 
     def visit(self, schema: Any, value: Any, path: Path, into: list[SchemaViolation]) -> None:
-        """Add what is wrong with a value; only so much is kept."""
+        """Add the violations of a value, up to MOST_ERRORS."""
         if isinstance(schema, bool):
             self.spend(1)
             if not schema:
@@ -108,9 +108,9 @@ class PayloadCheck:
             return
         self.spend(1 + len(schema))
         for key, wanted in schema.items():
-            ask = _KEYWORDS.get(key)
-            if ask is not None and len(into) < MOST_ERRORS:
-                ask(self, _SchemaPlace(schema, key, wanted, path, into), value)
+            check_keyword = _KEYWORDS.get(key)
+            if check_keyword is not None and len(into) < MOST_ERRORS:
+                check_keyword(self, _SchemaPlace(schema, key, wanted, path, into), value)
 
     def holds(self, schema: Any, value: Any) -> bool:
         found: list[SchemaViolation] = []
@@ -128,7 +128,7 @@ class PayloadCheck:
         return found
 
     def key(self, value: Any) -> Any:
-        """Equal for values that JSON takes for equal: 1 and 1.0, but not 1 and true."""
+        """A key that is equal for equal JSON values: 1 and 1.0, but not 1 and true."""
         self.spend(1)
         if isinstance(value, bool):
             return value, "boolean"
@@ -140,7 +140,7 @@ class PayloadCheck:
 
 
 class _SchemaPlace(NamedTuple):
-    """A keyword of a schema, where in the payload it is asked, and where problems go."""
+    """A keyword of a schema, the place in the payload, and the list for violations."""
 
     schema: Any
     key: str
@@ -149,51 +149,51 @@ class _SchemaPlace(NamedTuple):
     into: list[SchemaViolation]
 
     def refuse(self, *names: str) -> None:
-        """The keyword does not hold, for the value or for what is named in it."""
+        """Add a violation of the keyword, by the value or by a member of it."""
         self.into.append(SchemaViolation((*self.path, *names), self.key, self.wanted))
 
 
-def _ask_reference(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_reference(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     check.visit(check.definition(at.wanted), value, at.path, at.into)
 
 
-def _ask_type(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_type(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     names = at.wanted if isinstance(at.wanted, list) else [at.wanted]
     if not any(TYPES[name](value) for name in names):
         at.refuse()
 
 
-def _ask_choice(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_choice(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if check.key(value) not in check.allowed(at.schema, at.key):
         at.refuse()
 
 
-def _ask_number(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_number(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if TYPES["number"](value) and not _compares(at.key, value, at.wanted):
         at.refuse()
 
 
-def _ask_size(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_size(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, _SIZED[at.key[3:]]):
         size = len(value)
         if size < at.wanted if at.key.startswith("min") else size > at.wanted:
             at.refuse()
 
 
-def _ask_pattern(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_pattern(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, str):
         check.spend(len(value) // 100)
         if not _matches(at.wanted, value):
             at.refuse()
 
 
-def _ask_unique(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
-    is_asked = at.wanted and isinstance(value, list)
-    if is_asked and len({check.key(one) for one in value}) < len(value):
+def _check_unique(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+    applies = at.wanted and isinstance(value, list)
+    if applies and len({check.key(one) for one in value}) < len(value):
         at.refuse()
 
 
-def _ask_items(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_items(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if not isinstance(value, list):
         return
     if at.key == "prefixItems":
@@ -204,7 +204,7 @@ def _ask_items(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
         check.visit(at.wanted, value[n], (*at.path, n), at.into)
 
 
-def _ask_contains(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_contains(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, list):
         count = sum(check.holds(at.wanted, one) for one in value)
         least = at.schema.get("minContains", 1)
@@ -212,7 +212,7 @@ def _ask_contains(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
             at.refuse()
 
 
-def _ask_required(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_required(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         check.spend(len(at.wanted))
         for name in at.wanted:
@@ -220,7 +220,7 @@ def _ask_required(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
                 at.refuse(name)
 
 
-def _ask_dependents(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_dependents(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if not isinstance(value, dict):
         return
     check.spend(len(at.wanted))
@@ -230,10 +230,10 @@ def _ask_dependents(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
         if at.key == "dependentSchemas":
             check.visit(needed, value, at.path, at.into)
         else:
-            _ask_required(check, at._replace(key="required", wanted=needed), value)
+            _check_required(check, at._replace(key="required", wanted=needed), value)
 
 
-def _ask_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         small, large = sorted((at.wanted, value), key=len)
         check.spend(len(small))
@@ -242,7 +242,7 @@ def _ask_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
                 check.visit(at.wanted[name], value[name], (*at.path, name), at.into)
 
 
-def _ask_pattern_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_pattern_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         check.spend(len(value) * len(at.wanted))
         for pattern, part in at.wanted.items():
@@ -251,7 +251,7 @@ def _ask_pattern_properties(check: PayloadCheck, at: _SchemaPlace, value: Any) -
                     check.visit(part, one, (*at.path, name), at.into)
 
 
-def _ask_additional(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_additional(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if not isinstance(value, dict) or at.wanted is True:
         return
     known, patterns = at.schema.get("properties", {}), at.schema.get("patternProperties", {})
@@ -265,18 +265,18 @@ def _ask_additional(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
             check.visit(at.wanted, one, (*at.path, name), at.into)
 
 
-def _ask_names(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_names(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, dict):
         for name in value:
             check.visit(at.wanted, name, (*at.path, name), at.into)
 
 
-def _ask_all(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_all(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     for part in at.wanted:
         check.visit(part, value, at.path, at.into)
 
 
-def _ask_some(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_some(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     found: list[SchemaViolation] = []
     held = 0
     for part in at.wanted:
@@ -297,37 +297,37 @@ def _ask_some(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
         at.into.append(SchemaViolation(at.path, at.key, found))
 
 
-def _ask_not(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_not(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if check.holds(at.wanted, value):
         at.refuse()
 
 
-def _ask_if(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_if(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     chosen = "then" if check.holds(at.wanted, value) else "else"
     if chosen in at.schema:
         check.visit(at.schema[chosen], value, at.path, at.into)
 
 
 _KEYWORDS: Final[dict[str, Callable[[PayloadCheck, _SchemaPlace, Any], None]]] = {
-    "$ref": _ask_reference,
-    "type": _ask_type,
-    **dict.fromkeys(("enum", "const"), _ask_choice),
-    **dict.fromkeys(NUMBERS, _ask_number),
-    **dict.fromkeys(SIZES, _ask_size),
-    "pattern": _ask_pattern,
-    "uniqueItems": _ask_unique,
-    **dict.fromkeys(("prefixItems", "items"), _ask_items),
-    "contains": _ask_contains,
-    "required": _ask_required,
-    **dict.fromkeys(("dependentRequired", "dependentSchemas"), _ask_dependents),
-    "properties": _ask_properties,
-    "patternProperties": _ask_pattern_properties,
-    "additionalProperties": _ask_additional,
-    "propertyNames": _ask_names,
-    "allOf": _ask_all,
-    **dict.fromkeys(("anyOf", "oneOf"), _ask_some),
-    "not": _ask_not,
-    "if": _ask_if,
+    "$ref": _check_reference,
+    "type": _check_type,
+    **dict.fromkeys(("enum", "const"), _check_choice),
+    **dict.fromkeys(NUMBERS, _check_number),
+    **dict.fromkeys(SIZES, _check_size),
+    "pattern": _check_pattern,
+    "uniqueItems": _check_unique,
+    **dict.fromkeys(("prefixItems", "items"), _check_items),
+    "contains": _check_contains,
+    "required": _check_required,
+    **dict.fromkeys(("dependentRequired", "dependentSchemas"), _check_dependents),
+    "properties": _check_properties,
+    "patternProperties": _check_pattern_properties,
+    "additionalProperties": _check_additional,
+    "propertyNames": _check_names,
+    "allOf": _check_all,
+    **dict.fromkeys(("anyOf", "oneOf"), _check_some),
+    "not": _check_not,
+    "if": _check_if,
 }
 
 
@@ -351,7 +351,7 @@ def _compares(key: str, value: float, wanted: float) -> bool:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """By an engine that takes linear time; what it cannot match by is left to the handler."""
+    """Match in linear time; patterns that this engine lacks are left to the handler."""
     matcher = _matcher(pattern)
     if matcher is None:
         return True

@@ -1,4 +1,4 @@
-"""A first look at a tree of JSON values: which types it holds and how deep it is."""
+"""A fast survey of a tree of JSON values: its types and its depth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _JUST_STR: Final = frozenset({str})
 
 
 class HeavyTree(Exception):
-    """The tree stands for a larger text than is allowed."""
+    """The JSON text of the tree would be too large."""
 
     def __init__(self, weight: int) -> None:
         super().__init__(weight)
@@ -21,11 +21,11 @@ class HeavyTree(Exception):
 
 
 def survey(value: object, max_depth: int, max_weight: int | None = None) -> set[type] | None:
-    """The types found in the tree, or None when its keys or depth break a rule.
+    """The types in the tree, or None if its keys or its depth break a rule.
 
-    Goes level by level: the work for each value is done in C, so that it costs little next to
-    writing the JSON. `max_weight` bounds the work, because a few shared lists can stand for an
-    endless text; HeavyTree: it is exceeded.
+    Goes level by level, so that the work for each value is done in C and costs little next to
+    writing the JSON. `max_weight` bounds the work, because a few shared lists can expand to an
+    endless text; beyond it, HeavyTree is raised.
     """
     kinds = {type(value)}
     level: list[object] = [value] if type(value) in _CONTAINERS else []
@@ -54,7 +54,7 @@ def survey(value: object, max_depth: int, max_weight: int | None = None) -> set[
 
 
 def _descends(value: object, max_depth: int) -> bool:
-    """Whether the first array or object in each leads deeper than that, as in a cycle."""
+    """Whether the first array or object of each level goes deeper, as in a cycle."""
     for _ in range(max_depth):
         children = value.values() if isinstance(value, dict) else value
         if not isinstance(children, Iterable):

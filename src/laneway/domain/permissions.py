@@ -1,4 +1,4 @@
-"""What a principal may do, and to which jobs: deny by default, grants only add."""
+"""Permissions of principals, and the jobs they cover: denied by default, grants only add."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
 
-from laneway.domain.bounds import NO_BOUNDS, UNBOUND, Bounds, GrantBounds, narrowest, widest
+from laneway.domain.bounds import (
+    BOUNDED,
+    NO_BOUNDS,
+    UNBOUND,
+    Bounds,
+    GrantBounds,
+    narrowest,
+    widest,
+)
 from laneway.errors import InvalidInput
 
 PERMISSIONS: Final = (
@@ -32,17 +40,17 @@ Scope = Literal["own", "workspace", "all"]
 
 
 def check_permissions(given: Iterable[str]) -> tuple[str, ...]:
-    """The permissions in their order, each once; refuses one there is not."""
+    """The permissions in their order, each once; InvalidInput names an unknown one."""
     chosen = set(given)
     for name in chosen:
         if name not in PERMISSIONS:
-            raise InvalidInput("permissions", f"{name!r} is none of {', '.join(PERMISSIONS)}")
+            raise InvalidInput("permissions", f"{name!r} is not one of {', '.join(PERMISSIONS)}")
     return tuple(name for name in PERMISSIONS if name in chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one role gives a principal, and where."""
+    """The permissions that one role gives a principal, and their scope."""
 
     permissions: frozenset[str]
     scope: Scope
@@ -53,12 +61,12 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Jobs that fulfil all of what is not None."""
+    """The jobs that match all values that are not None."""
 
     owner: str | None = None
     workspace: str | None = None
     lanes: frozenset[str] | None = None
-    # How much may be done with them, which changes nothing about which they are.
+    # Bounds on these jobs; they do not select jobs.
     bounds: Bounds = field(default=UNBOUND, compare=False)
 
     def holds(self, *, owner: str | None, workspace: str | None, lane: str | None) -> bool:
@@ -69,7 +77,7 @@ class Term:
         )
 
     def __and__(self, other: Term) -> Term | None:
-        """The jobs that both hold for, with the bounds of the first; None: there are none."""
+        """The jobs that match both, with the bounds of the first; None: there are none."""
         if None not in (self.owner, other.owner) and self.owner != other.owner:
             return None
         if None not in (self.workspace, other.workspace) and self.workspace != other.workspace:
@@ -85,7 +93,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The jobs a permission covers: those that any of the terms holds for."""
+    """The jobs that a permission covers: those that match any of the terms."""
 
     terms: tuple[Term, ...]
 
@@ -129,20 +137,20 @@ class Reach:
         return any(t.holds(owner=owner, workspace=workspace, lane=lane) for t in self.terms)
 
     def bounds(self, *, owner: str | None, workspace: str | None, lane: str | None) -> Bounds:
-        """How much is allowed with a job that is covered."""
+        """The bounds on a job that is covered."""
         return widest(
             t.bounds for t in self.terms if t.holds(owner=owner, workspace=workspace, lane=lane)
         )
 
     @property
     def least_bounds(self) -> Bounds:
-        """What is allowed with every job that is covered."""
+        """The bounds that hold for every job that is covered."""
         return narrowest(term.bounds for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An authenticated principal with what it was granted, narrowed by the token it came with."""
+    """An authenticated principal with its grants, narrowed by its token."""
 
     principal_id: UUID
     name: str
@@ -151,11 +159,11 @@ class Access:
     token_permissions: frozenset[str] | None = None
     token_lanes: frozenset[str] | None = None
     csrf: str | None = None
-    # Narrows what it may claim, and nothing else.
+    # Narrows only what it may claim.
     token_job_types: frozenset[str] | None = None
-    # All that any grant reaches into, where it gives anything on jobs; None: not only some.
+    # The workspaces of all grants that concern jobs; None: every workspace.
     workspaces: frozenset[str] | None = field(init=False, repr=False, compare=False)
-    # Asked several times for each request.
+    # A cache: each request asks several times.
     _reached: dict[str, Reach] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -168,16 +176,16 @@ class Access:
         object.__setattr__(self, "workspaces", some)
 
     def allows(self, permission: str) -> bool:
-        """Whether there is anything this permission covers."""
+        """Whether this permission covers anything."""
         return not self.reach(permission).is_empty
 
     def allows_everywhere(self, permission: str) -> bool:
-        """Whether it covers everything: for what belongs to no workspace and no lane."""
+        """Whether it covers everything, also what has no workspace and no lane."""
         is_narrowed = permission == CLAIM and self.token_job_types is not None
         return self.reach(permission).is_whole and not is_narrowed
 
     def reach(self, permission: str) -> Reach:
-        """The jobs it covers."""
+        """The jobs that the permission covers."""
         found = self._reached.get(permission)
         if found is None:
             found = self._reached[permission] = self._reach(permission)
@@ -200,3 +208,31 @@ class Access:
         if self.token_permissions is None:
             return grant.permissions
         return grant.permissions & self.token_permissions
+
+
+def excess(giver: Access, taker: Access) -> str | None:
+    """A permission that the taker would have beyond the giver's; None: there is none.
+
+    Callers cannot grant permissions that they do not hold.
+    """
+    for permission in PERMISSIONS:
+        own = giver.reach(permission).terms
+        for term in taker.reach(permission).terms:
+            if not any(_includes(each, term, permission) for each in own):
+                return permission
+    return CLAIM if taker.allows(CLAIM) and not _claims_within(giver, taker) else None
+
+
+def _claims_within(giver: Access, taker: Access) -> bool:
+    own, given = giver.token_job_types, taker.token_job_types
+    return own is None or (given is not None and given <= own)
+
+
+def _includes(wide: Term, narrow: Term, permission: str) -> bool:
+    """Whether `wide` covers every job of `narrow` and allows as much."""
+    return (
+        (wide.owner is None or wide.owner == narrow.owner)
+        and (wide.workspace is None or wide.workspace == narrow.workspace)
+        and (wide.lanes is None or (narrow.lanes is not None and narrow.lanes <= wide.lanes))
+        and (permission not in BOUNDED or wide.bounds.allows(narrow.bounds))
+    )

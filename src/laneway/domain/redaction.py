@@ -26,7 +26,7 @@ DEEPEST: Final = 64
 # A longer text is cut, head and tail kept, so that time stays bounded.
 LONGEST_TEXT: Final = 256 * 1024
 _CUT: Final = "\n… ({} characters left out) …\n"
-# Shorter ones may be part of any word.
+# Shorter passwords may be part of any word.
 _SHORTEST: Final = 4
 _LONGEST_WORD: Final = 16
 
@@ -61,7 +61,7 @@ _KEYWORD_SECRET: Final = re.compile(
 )
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _POSTGRESQL_URL: Final = re.compile(r"postgres(?:ql)?://[^\s'\"]+")
-# Names that sound secret and count something: `max_tokens=4096`, `token_count: 3`.
+# Names that sound secret but are counts: `max_tokens=4096`, `token_count: 3`.
 _COUNT_NAME: Final = re.compile(
     r"tokens\Z|tokens?[-_.]?(?:count|limit|budget|usage|type|s)\b|\A(?:max|num|n|total)[-_.]?tokens?",
     re.IGNORECASE,
@@ -73,7 +73,7 @@ _QUOTED: Final = {
     '"': re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL),
     "'": re.compile(r"'(?:[^'\\]|\\.)*+'?", re.DOTALL),
 }
-# A `;` ends it at the end of a word and before the next name: `password=x; next`, `Pwd=x;Db=y`.
+# A `;` ends a value at the end of a word or before a name: `password=x; next`, `Pwd=x;Db=y`.
 _VALUE: Final = re.compile(r"""(?:[^\s&"';]|;(?!\s|\Z|[\w .-]{1,32}=))++""")
 _ESCAPED: Final = re.compile(r"""\\["'][^"'\\]*+""")
 _HEADER_VALUE: Final = re.compile(r"""(?:[\w-]{1,20}\s++)?[^\s"';,]++(?:[;,]\s*+[^\s"';,]++)*+""")
@@ -82,10 +82,10 @@ _SCHEMES: Final = ("bearer", "basic", "negotiate")
 _SCHEME: Final = re.compile(
     rf"""(?<![\w+.-])({"|".join(_SCHEMES)})(\s++)([^\s'",;\\]++)""", re.IGNORECASE
 )
-# Of a command line: `--password x`, and as a list shows it: '--password', 'x'.
+# An option of a command line: `--password x`, also in a list: '--password', 'x'.
 _OPTION: Final = re.compile(r"""(?<![\w-])(--[\w-]++)((?:["'],)?\s++["']?)([^\s"'-][^\s"']*+)""")
-# Credentials of well-known services and Laneway's own, known by how they begin. They are looked for
-# in long runs only: most text has few of those.
+# Prefixes of credentials of well-known services and of Laneway. They are searched in long runs
+# only, which are rare.
 _OWN: Final = frozenset(PREFIXES.values())
 _RUN: Final = re.compile(r"(?<![A-Za-z0-9._-])[A-Za-z0-9._-]{19,}+")
 _TOKEN: Final = re.compile(
@@ -103,7 +103,7 @@ _WORD: Final = re.compile(r"""[^\s"'<>`]++""")
 
 
 class Redaction:
-    """Strikes out what looks like a secret, and the passwords of these connection strings."""
+    """Replaces what looks like a secret, and the passwords of these connection strings."""
 
     def __init__(self, dsns: Iterable[str | None] = ()) -> None:
         self._known: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Redaction:
         self.remember(dsns)
 
     def remember(self, dsns: Iterable[str | None]) -> None:
-        """Strike out the passwords of these connection strings too, wherever they stand."""
+        """Replace the passwords of these connection strings too, wherever they occur."""
         found = {secret for dsn in dsns if dsn for secret in _passwords(dsn)}
         self._known = tuple(sorted(found.union(self._known), key=len, reverse=True))
         self._words = tuple(re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in self._known)
@@ -122,7 +122,7 @@ class Redaction:
 
     def __call__(self, text: str) -> str:
         text = shortened(text, LONGEST_TEXT)
-        # Whole words first: a password like "secret" must not spoil the names that patterns know.
+        # Whole words first: a password like "secret" must not change names that patterns know.
         for pattern in self._words:
             text = pattern.sub(HIDDEN, text)
         if "-----BEGIN" in text:
@@ -141,14 +141,14 @@ class Redaction:
         return text
 
 
-# The redactor of this process: errors, log lines and progress pass it before they are stored.
+# The redactor of this process, for errors, log lines and progress before they are stored.
 redact: Final = Redaction()
 
 
 def shortened(text: str, most: int) -> str:
     """The text, or whole words of its head and tail if it is longer than `most` characters.
 
-    Half a word could be half a secret, which no pattern knows.
+    Half a word could be half a secret, which no pattern finds.
     """
     if len(text) <= most:
         return text
@@ -212,7 +212,7 @@ def _without_secrets(value: object, depth: int) -> object:
 
 
 def _without_userinfo(word: re.Match[str]) -> str:
-    """A word with the password of its URL struck out, up to the last @: it may hold one itself."""
+    """A word without the password of its URL, up to the last @, which may be part of it."""
     text = word[0]
     before, separator, rest = text.partition("://")
     userinfo, at, host = rest.rpartition("@")
@@ -226,7 +226,7 @@ def _without_userinfo(word: re.Match[str]) -> str:
 
 def _without_credential(found: re.Match[str]) -> str:
     scheme, blank, value = found.groups()
-    # "basic example", "Basic setup", "the bearer of news": words of a sentence.
+    # "basic example", "Basic setup", "the bearer of news" are prose.
     is_prose = scheme.islower() or scheme.lower() != "bearer"
     is_word = value.isalpha() and value[1:].islower() and len(value) < _LONGEST_WORD
     return found[0] if is_prose and is_word else f"{scheme}{blank}{HIDDEN}"
@@ -242,14 +242,14 @@ def _without_tokens(run: re.Match[str]) -> str:
 
 
 def _without_token(found: re.Match[str]) -> str:
-    """A token without all but its prefix; a name that only begins like one has no digit."""
+    """The prefix of a token; a name that only begins like a token has no digit."""
     prefix, rest = found.groups()
     is_name = prefix not in _OWN and not any(map(str.isdigit, rest))
     return found[0] if is_name else f"{prefix}{HIDDEN}"
 
 
 def _without_values(text: str) -> Iterator[str]:
-    """The text, with the values of secret names struck out: name=value, "name": "value" …"""
+    """The text without the values of secret names: name=value, "name": "value" …"""
     place = 0
     while (found := _NAMED.search(text, place)) is not None:
         yield text[place : found.end()]
@@ -278,7 +278,7 @@ def _unquoted(name: str, first: str) -> re.Pattern[str]:
 
 
 def _passwords(dsn: str) -> set[str]:
-    """As they are written, and as they are meant."""
+    """The passwords as written, and unquoted."""
     found = set()
     for keyword in re.finditer(
         rf"(?:{_DSN_SECRETS})\s*=\s*('(?:[^'\\]|\\.)*'?|[^\s&'\"]+)", dsn, re.I

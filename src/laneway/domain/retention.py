@@ -1,4 +1,4 @@
-"""How long finished jobs of a type are kept."""
+"""The retention of finished jobs of a type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Age = float | timedelta | None
 class Retention:
     """Ages in seconds (or as a timedelta) after which finished jobs are removed; None: never.
 
-    `count`: of all finished jobs of the type, only the newest so many are kept besides.
+    `count`: in addition, only so many of the newest finished jobs of the type are kept.
     """
 
     completed: Age = WEEK

@@ -1,4 +1,4 @@
-"""A job as somebody sees it who decides about it."""
+"""A job as approvers see it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from laneway.domain.job import Job
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A job with all that was decided about it, and the seal to approve it by as it is shown.
+    """A job with its decisions, and the seal by which to approve exactly what is shown.
 
-    `traceparent` (W3C Trace Context) is the span that submitted it, where one did.
+    `traceparent` (W3C Trace Context) is the span that submitted it, if any.
     """
 
     job: Job

@@ -1,4 +1,4 @@
-"""Schedules: what they submit and when, and what becomes of slots that nobody served in time."""
+"""Schedules: settings, slots, and the rules for missed slots."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MISSED: Final = ("skip", "coalesce", "catch_up")
 GRACE: Final = timedelta(seconds=60)
 CHECK_NAME_BYTES: Final = 128
 CATCH_UP_RANGE: Final = (1, 1000)
-# How many slots one transaction records.
+# Slots that one transaction records.
 BATCH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One turn of a schedule and what came of it."""
+    """One slot of a schedule and its outcome."""
 
     slot: datetime
     manual: bool
@@ -51,7 +51,7 @@ class Slot:
 
 
 class RunNow(NamedTuple):
-    """The answer to a run now: submitted, failed or asked."""
+    """The result of a run now: submitted, failed or asked."""
 
     answer: str
     slot: datetime
@@ -62,9 +62,9 @@ class RunNow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A rule that submits jobs of a type on a cron, where it stands, and its newest slot.
+    """A rule that submits jobs of a type on a cron, its next slot and its newest one.
 
-    `as_of` is the database's clock when it was read.
+    `as_of` is the database's clock at the time of the read.
     """
 
     name: str
@@ -92,30 +92,30 @@ class Schedule:
 
     @property
     def words(self) -> str:
-        """The cron in plain words, or as it is written where no short sentence is true."""
+        """The cron expression in plain words, if a short sentence describes it."""
         return words(self.cron, self.timezone)
 
     @property
     def next_fires(self) -> tuple[Fire, ...]:
-        """The next three; none while it is stopped."""
+        """The next three slots; none while it is disabled."""
         if not self.enabled or self.next_at is None:
             return ()
         try:
             timing = cron_.parse(self.cron, self.timezone)
         except InvalidInput:
-            # Written past the checks: the scheduler will stop it.
+            # Written without the checks: the scheduler will disable it.
             return ()
         now = self.next_at if self.as_of is None else self.as_of
         if now <= self.next_at:
             return (fire_at(timing, self.next_at), *fires_after(timing, self.next_at, FIRES - 1))
         if self.missed == "skip" and now - self.next_at > GRACE:
             return fires_after(timing, now)
-        # Due: it fires as soon as a worker is there, for all that are due by then.
+        # Due: it fires as soon as a worker is there, for all slots due by then.
         return (fire_at(timing, self.next_at), *fires_after(timing, now, FIRES - 1))
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Schedule:
-        """A new schedule from untrusted settings; what is not named takes its default."""
+        """A new schedule from untrusted settings; the others take their defaults."""
         checked = validate_schedule_change(settings, new=True)
         return cls(**checked)  # type: ignore[arg-type]
 
@@ -159,12 +159,12 @@ def check_schedule_name(value: object, field: str = "name") -> str:
 
 
 def check_check_name(value: object, field: str = "check_name") -> str:
-    """The name under which workers know a check."""
+    """The name of a check that workers have."""
     return check_text(value, field, max_bytes=CHECK_NAME_BYTES)
 
 
 def encode_payload(payload: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
-    """The payload of a schedule's jobs as JSON; one that is text already was checked."""
+    """The payload of a schedule's jobs as JSON; JSON text was checked before."""
     if isinstance(payload, JsonText):
         return str(payload)
     if isinstance(payload, StoredJson):
@@ -175,10 +175,10 @@ def encode_payload(payload: object, limits: PayloadLimits = DEFAULT_LIMITS) -> s
 def validate_schedule_change(
     change: Mapping[str, object], *, new: bool = False, limits: PayloadLimits = DEFAULT_LIMITS
 ) -> dict[str, object]:
-    """The settings that a change names, checked; InvalidInput names field and rule.
+    """The checked settings that a change names; InvalidInput names field and rule.
 
-    A change of an existing schedule may not carry `name`; a new one (`new=True`) must, and
-    `job_type` and `cron`.
+    A new schedule (`new=True`) needs `name`, `job_type` and `cron`. A change of an existing one may
+    not have a `name`.
     """
     checks: dict[str, Check] = {
         **_CHECKS,
@@ -202,7 +202,7 @@ def _missed(field: str, value: object) -> str:
 
 
 def _job_field(field: str, value: object) -> object:
-    """As a submit takes it."""
+    """A field that a submit has too, by the same rule."""
     if field == "tags":
         if not isinstance(value, (list, tuple)):
             raise InvalidInput(field, "must be a list of texts")
@@ -228,13 +228,13 @@ _CHECKS: Final[dict[str, Check]] = {
 _FIELDS: Final = frozenset(field.name for field in fields(Schedule))
 
 
-# Which slots have their turn ------------------------------------------------------------------
+# Slots that are due --------------------------------------------------------------------------
 
 
 class FirePlan(NamedTuple):
-    """Slots to fire now, oldest first, what is said of them, and where the schedule stands then.
+    """Slots to fire now, oldest first, with their note, and the next slot after them.
 
-    `missed_at` is the newest of the slots that nobody will fire, `missed` says how many.
+    `missed_at` is the newest of the slots that never fire; `missed` counts them in words.
     """
 
     slots: tuple[datetime, ...]
@@ -253,11 +253,11 @@ def decide(
     most: int = BATCH,
     last: datetime | None = None,
 ) -> FirePlan:
-    """What to do at `now` about a schedule whose first slot without an outcome is `first`.
+    """The plan at `now` for a schedule whose first slot without an outcome is `first`.
 
-    skip: slots at most a minute late. coalesce: the newest. catch_up: the newest `catch_up`.
-    At most `most` at a time; what is left has its turn next. Slots up to `last` have passed before,
-    by a clock that was set back since: they are made up only if they are at most a minute late.
+    skip fires slots at most a minute late, coalesce the newest one, catch_up the newest `catch_up`.
+    At most `most` fire at a time; the rest follow. Slots up to `last` passed before the clock was
+    set back; they fire only if they are at most a minute late.
     """
     if last is not None and first <= last:
         passed = min(now - GRACE, last)
@@ -290,10 +290,10 @@ def decide(
 def replanned(
     timing: Timing, planned: datetime, last: datetime | None, since: datetime, now: datetime
 ) -> datetime | None:
-    """Where a schedule stands after the clock was set back; None: where it was planned for.
+    """The next slot of a schedule after the clock was set back; None: as planned.
 
-    It comes round again for slots of the last minute too, in case the clock was ahead as they came;
-    but not for those before it was last changed, at `since`.
+    Slots of the last minute fire again, because the clock may have been ahead when they passed;
+    but not slots before `since`, the last change of the schedule.
     """
     following = cron_.next_slot(timing, now)
     if following is None or following >= planned:

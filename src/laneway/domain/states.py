@@ -1,7 +1,7 @@
-"""The life of a job: one table of transitions, and nothing else decides.
+"""The state machine of a job, in one table of transitions.
 
-The CHECK constraints of the schema and `docs/state-machine.md` are renderings of `TRANSITIONS`;
-tests hold all three equal.
+The CHECK constraints of the schema and `docs/state-machine.md` render `TRANSITIONS`; tests compare
+all three.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class Status(StrEnum):
-    """Where a job is in its life."""
+    """The status of a job."""
 
     PENDING = "pending"
     AWAITING_APPROVAL = "awaiting_approval"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 class Verb(StrEnum):
-    """What moves a job from one status to the next."""
+    """A verb that moves a job from one status to the next."""
 
     SUBMIT = "submit"
     ANALYSIS_DONE = "analysis_done"
@@ -44,7 +44,7 @@ class Verb(StrEnum):
 
 
 class Transition(NamedTuple):
-    """One row of the table: `before` is None for a job that does not exist yet."""
+    """One row of the table; `before` is None for a new job."""
 
     before: Status | None
     verb: Verb
@@ -81,13 +81,13 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         _PENDING,
         Verb.ANALYSIS_FAILED,
         _PENDING,
-        f"an error or a lapsed lease, and fewer than {ANALYSIS_TRIES} tries are spent",
+        f"an error or a lapsed lease, and fewer than {ANALYSIS_TRIES} tries were made",
     ),
     Transition(
         _PENDING,
         Verb.ANALYSIS_FAILED,
         _FAILED,
-        f"all {ANALYSIS_TRIES} tries are spent, or the failure is final",
+        f"all {ANALYSIS_TRIES} tries were made, or the failure is final",
     ),
     Transition(_PENDING, Verb.ANALYSIS_FAILED, _CANCELLED, f"{_CANCEL}; not tried again"),
     Transition(_PENDING, Verb.RELEASE, _PENDING, _UNCHARGED),
@@ -99,7 +99,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         _PENDING,
         Verb.CANCEL,
         _CANCELLED,
-        "at once while its analysis waits; else once that stopped or raised `Cancel`",
+        "at once while its analysis waits; otherwise when that stops or raises `Cancel`",
     ),
     Transition(_PENDING, Verb.MAX_AGE, _FAILED, f"older than `max_age`, and {_NO_CANCEL}"),
     Transition(_PENDING, Verb.MAX_AGE, _CANCELLED, f"older than `max_age`, but {_CANCEL}"),
@@ -116,13 +116,13 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         "`attempt` + 1",
     ),
     Transition(
-        _APPROVED, Verb.CLAIM, _PENDING, "its job type asks for an analysis now, and it has none"
+        _APPROVED, Verb.CLAIM, _PENDING, "its job type now needs an analysis, and it has none"
     ),
     Transition(
         _APPROVED,
         Verb.CLAIM,
         _AWAITING,
-        "its job type asks for approval now, nobody has decided, and no analysis is missing",
+        "its job type now needs an approval, which it does not have, and no analysis is missing",
     ),
     Transition(_APPROVED, Verb.CANCEL, _CANCELLED, "at once; the job never starts"),
     Transition(_APPROVED, Verb.MAX_AGE, _FAILED, "older than its job type's `max_age`"),
@@ -135,7 +135,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         _RUNNING,
         Verb.LAPSE,
         _APPROVED,
-        f"lease lapsed or work stale; {_BUDGET}; not charged where others were lost with it",
+        f"lease lapsed or work stale; {_BUDGET}; not charged if others were lost with it",
     ),
     Transition(_RUNNING, Verb.LAPSE, _FAILED, f"lease lapsed or work stale; {_SPENT}"),
     Transition(
@@ -166,7 +166,12 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
             Transition(
                 ended, Verb.RETRY, _APPROVED, "this payload was approved or needs no approval"
             ),
-            Transition(ended, Verb.RETRY, _AWAITING, "not approved as it is, and policy does not"),
+            Transition(
+                ended,
+                Verb.RETRY,
+                _AWAITING,
+                "neither approved as it is nor by policy",
+            ),
             Transition(
                 ended, Verb.RETRY, _PENDING, "never analysed, or changed since it was approved"
             ),
@@ -181,13 +186,13 @@ _ALLOWED: Final = frozenset((row.before, row.verb) for row in TRANSITIONS)
 
 _MEANING: Final[dict[Status, str]] = {
     _PENDING: "submitted; its analysis (plan, cost estimate) waits or runs, leased and fenced "
-    f"like a run, {ANALYSIS_TRIES} tries of its own",
+    f"like a run, with {ANALYSIS_TRIES} separate tries",
     _AWAITING: "waits for a person or a policy",
     _APPROVED: "claimable as soon as `run_at` has passed",
     _RUNNING: "one worker holds the lease of the current attempt",
-    _COMPLETED: "the handler's result was accepted; terminal for good",
-    _FAILED: "the retry budget is spent, or it grew too old; terminal until an operator's retry",
-    _CANCELLED: "cancelled, rejected or expired; terminal until an operator's retry",
+    _COMPLETED: "the handler's result was accepted; terminal",
+    _FAILED: "the retry budget is spent, or the job is too old; terminal until a retry",
+    _CANCELLED: "cancelled, rejected or expired; terminal until a retry",
 }
 
 
@@ -199,12 +204,12 @@ def label_of(status: Status, approved_by: str | None) -> str:
 
 
 def can(status: Status | None, verb: Verb | str) -> bool:
-    """Whether the verb has any row in the table for this status (None: not submitted yet)."""
+    """Whether the table has a row for this status (None: new) and verb."""
     return (status, verb) in _ALLOWED
 
 
 def next_statuses(status: Status | None, verb: Verb | str | None = None) -> frozenset[Status]:
-    """Where a job may go from here, by this verb or (without one) by any."""
+    """The statuses that may follow, by this verb or by any."""
     return frozenset(
         row.after for row in TRANSITIONS if row.before is status and verb in (None, row.verb)
     )
@@ -244,8 +249,8 @@ def render_markdown() -> str:
         "",
         "## Transitions",
         "",
-        "At most one terminal write is accepted per attempt, and nothing but an operator's retry",
-        "leaves a terminal status. Over a retry `attempt` goes on growing, `retries` starts at 0.",
+        "At most one terminal write is accepted per attempt, and only an operator's retry leaves a",
+        "terminal status. After a retry `attempt` continues to grow, and `retries` restarts at 0.",
         "",
         "| from | verb | to | when |",
         "| --- | --- | --- | --- |",

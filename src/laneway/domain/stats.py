@@ -1,4 +1,4 @@
-"""What happened to jobs over time."""
+"""Statistics of jobs over time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from uuid import UUID
 class Point(NamedTuple):
     """Jobs of one type (None: all) in one lane within one bucket of time, which begins `at`.
 
-    The waits are of jobs that started for the first time and have ended since, the runs of those
-    that ended; None: there is none.
+    Waits are of jobs that started for the first time and have ended, runs of jobs that ended.
     """
 
     at: datetime
@@ -28,14 +27,14 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Points oldest first; when `is_capped`, more jobs have ended than were looked at."""
+    """Points, oldest first; if `is_capped`, more jobs have ended than were read."""
 
     points: list[Point]
     is_capped: bool
 
 
 class Failure(NamedTuple):
-    """Jobs of one type in one lane that failed by one type of error (None: none was told)."""
+    """Jobs of one type in one lane that failed with one type of error (None: unknown)."""
 
     lane: str
     job_type: str
@@ -53,7 +52,7 @@ class Failure(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """The most frequent first; when `is_capped`, more jobs have ended than were looked at."""
+    """Failures, most frequent first; if `is_capped`, more jobs have ended than were read."""
 
     items: list[Failure]
     is_capped: bool

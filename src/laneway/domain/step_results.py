@@ -1,6 +1,6 @@
-"""What a function returns, as JSON and back: what is kept today is what a later attempt gets.
+"""Results of steps as JSON and back, so that a later attempt gets the same value.
 
-A type hint decides how it is read back, by the rules of `Arguments`; without one it is plain JSON.
+A type hint decides how a result is read back, by the rules of `Arguments`; otherwise it is JSON.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput
 
-UNSAID: Final = inspect.Signature.empty
+UNSET: Final = inspect.Signature.empty
 _NAME: Final = "result"
 _PLACE: Final = f"payload.{_NAME}"
 _AWAITED: Final = (collections.abc.Awaitable, collections.abc.Coroutine)
 
 
 class StepResults:
-    """The results of one function: written, and read back as its hint says."""
+    """Encodes and decodes the results of one function by its return hint."""
 
     __slots__ = ("_field", "_limits", "_shape")
 
@@ -34,39 +34,39 @@ class StepResults:
         self._field = field
         self._limits = replace(limits, max_bytes=limits.step_bytes)
         self._shape = None
-        if hint is not UNSAID:
-            with _Named(field):
+        if hint is not UNSET:
+            with _InField(field):
                 self._shape = _shape(hint)
 
     @classmethod
     def of(
         cls, field: str, fn: Callable[..., Any], hint: Any, limits: PayloadLimits
     ) -> StepResults:
-        """By the hint given, else by the one the function has."""
-        return cls(field, _hint(field, fn) if hint is UNSAID else hint, limits)
+        """Results by the given hint, else by the function's own."""
+        return cls(field, _hint(field, fn) if hint is UNSET else hint, limits)
 
     def encode(self, value: object) -> str:
-        """JSON text that `decode` takes back, or InvalidInput that names the place."""
+        """JSON text that `decode` accepts, or InvalidInput that names the place."""
         if self._shape is not None:
-            with _Named(self._field):
+            with _InField(self._field):
                 value = self._shape.encode({_NAME: value})[_NAME]
         text = "null" if value is None else encode(value, limits=self._limits, field=self._field)
-        # What cannot be read back must not be kept.
+        # A result that cannot be read back must not be stored.
         self.decode(text)
         return text
 
     def decode(self, text: str) -> Any:
-        """The value of a text that was kept, however large it was allowed to be then."""
+        """The value of a stored text, even if the limits are smaller now."""
         roomy = replace(self._limits, max_bytes=4 * len(text))
         value = decode(text, roomy, field=self._field)
         if self._shape is None:
             return value
-        with _Named(self._field):
+        with _InField(self._field):
             return self._shape.validate({_NAME: value})[_NAME]
 
 
-class _Named:
-    """Names the function's result in errors that name the payload it is checked as."""
+class _InField:
+    """Replaces the field of InvalidInput, which names a payload, by the field of the result."""
 
     __slots__ = ("_field",)
 
@@ -96,7 +96,7 @@ def _cached_shape(hint: Any) -> Arguments:
 
 
 def _hint(field: str, fn: Callable[..., Any]) -> Any:
-    """The return hint of a function, of what it awaits if it is one for that; UNSAID if none."""
+    """The return hint of a function, of the awaited value for coroutines; UNSET if none."""
     code: Any = fn
     while isinstance(code, partial):
         code = code.func
@@ -105,10 +105,10 @@ def _hint(field: str, fn: Callable[..., Any]) -> Any:
     code = inspect.unwrap(code)
     code = getattr(code, "__func__", code)
     try:
-        said = getattr(code, "__annotations__", {}).get("return", UNSAID)
-        if said is UNSAID or isinstance(code, type):
-            return UNSAID
-        holder = types.SimpleNamespace(__annotations__={"return": said})
+        written = getattr(code, "__annotations__", {}).get("return", UNSET)
+        if written is UNSET or isinstance(code, type):
+            return UNSET
+        holder = types.SimpleNamespace(__annotations__={"return": written})
         hint = typing.get_type_hints(
             holder, globalns=getattr(code, "__globals__", {}), include_extras=True
         )["return"]

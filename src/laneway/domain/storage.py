@@ -1,4 +1,4 @@
-"""The database as its keepers see it."""
+"""The database as administrators see it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laneway.domain.overview import OldSnapshot
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """A table with its indexes; the rows are what the server guesses, dead ones wait for vacuum."""
+    """A table with its indexes; row counts are the server's estimates."""
 
     name: str
     bytes: int
@@ -31,10 +31,10 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The server's version, where the schema stands against this code, sizes, what holds it back.
+    """Versions of server and schema, sizes, and the oldest transaction that pins dead rows.
 
-    `schema_version` is the newest migration applied that this code knows; `pending` are missing,
-    `unknown` are of newer code, `changed` are other than this code has them.
+    `schema_version` is the newest applied migration that this code knows. Of the others, `pending`
+    are missing, `unknown` come from newer code, and `changed` differ from this code's.
     """
 
     server_version: str

@@ -1,4 +1,4 @@
-"""Large JSON that was read from the database and is passed on as text, without being parsed."""
+"""Large JSON from the database, passed on as text without parsing."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 
 from laneway.domain.json_scan import depths, has_bracket_in_string, has_long_number
 
-# Smaller values are parsed: that takes less than a millisecond, and programs can use them.
+# Smaller values are parsed, which takes less than a millisecond.
 LARGE: Final = 32 * 1024
-# Longer integers are not read by every parser.
+# Some parsers do not read longer integers.
 _MOST_DIGITS: Final = 1000
-# Parsers read some two hundred.
+# Parsers read about two hundred levels.
 _DEEPEST: Final = 90
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)', re.DOTALL)
 
 
 class StoredJson:
-    """JSON text as PostgreSQL writes it, in UTF-8; an answer with it copies it."""
+    """JSON text as PostgreSQL writes it, in UTF-8; responses copy it."""
 
     __slots__ = ("text",)
 
@@ -26,7 +26,7 @@ class StoredJson:
 
 
 def stored_json(text: str) -> StoredJson | None:
-    """Large JSON as it is; None where it is small, or its depth or numbers are endless."""
+    """The text if it is large; None if it is small, too deep, or has too long numbers."""
     if len(text) <= LARGE:
         return None
     data = text.encode()

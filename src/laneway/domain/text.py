@@ -1,4 +1,4 @@
-"""Text that PostgreSQL can hold and a terminal can show: refused by rule, or escaped."""
+"""Text that PostgreSQL can store and a terminal can show: checks and escapes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from laneway.errors import InvalidInput
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
-# Controls, formats (bidirectional too), blanks other than the space, private use, non-characters.
-# A list, and not str.isprintable: it is the same in SQL (definitions/names.sql) and every Python.
+# Controls, formats (also bidirectional), blanks other than the space, private use, non-characters.
+# Not str.isprintable: this list is the same in SQL (definitions/names.sql) and every Python.
 _UNPRINTABLE: Final = re.compile(
     "[\u0000-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e"
     "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff"
@@ -22,12 +22,12 @@ _UNPRINTABLE: Final = re.compile(
 _PATH_CHARS: Final = 200
 _KEY_CHARS: Final = 60
 
-_NUL_RULE: Final = "holds a NUL character (U+0000), which PostgreSQL cannot store"
-_SURROGATE_RULE: Final = "holds a lone surrogate, which is not valid Unicode text"
+_NUL_RULE: Final = "contains a NUL character (U+0000), which PostgreSQL cannot store"
+_SURROGATE_RULE: Final = "contains a lone surrogate, which is not valid Unicode text"
 
 
 def escape_text(text: str) -> str:
-    """Any text made safe for PostgreSQL: NUL to a visible `\\u0000`, lone surrogates to U+FFFD."""
+    """The text for PostgreSQL: NUL as a visible `\\u0000`, lone surrogates as U+FFFD."""
     if "\x00" in text:
         text = text.replace("\x00", "\\u0000")
     if not text.isascii():
@@ -36,26 +36,26 @@ def escape_text(text: str) -> str:
 
 
 def visible(text: object) -> str:
-    """Text on one line, with control characters written out instead of obeyed."""
-    said = str(text)
-    if said.isprintable():
-        return said
-    return "".join(c if c.isprintable() else _written_out(c) for c in said)
+    """Text on one line, with control characters escaped."""
+    line = str(text)
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else _escaped(c) for c in line)
 
 
-def _written_out(character: str) -> str:
+def _escaped(character: str) -> str:
     if character in "\r\n\t":
         return " "
     return character.encode("unicode_escape").decode("ascii")
 
 
 def is_printable(text: str) -> bool:
-    """Whether a name has no character that nobody sees, or that changes how others are shown."""
+    """Whether a name has no invisible character, and none that changes how others are shown."""
     return (text.isascii() and text.isprintable()) or _UNPRINTABLE.search(text) is None
 
 
 def check_text(value: object, field: str, *, max_bytes: int) -> str:
-    """A non-empty text PostgreSQL can hold, of at most `max_bytes` bytes of UTF-8."""
+    """A non-empty text that PostgreSQL can store, of at most `max_bytes` bytes of UTF-8."""
     if not isinstance(value, str):
         raise InvalidInput(field, f"must be text, not {type(value).__name__}")
     if not value:
@@ -69,7 +69,7 @@ def check_text(value: object, field: str, *, max_bytes: int) -> str:
 
 
 def check_name(value: object, field: str, *, max_bytes: int) -> str:
-    """The name of whoever acts: text without white space around it, as no eye sees that."""
+    """An actor's name: text without white space around it, which would be invisible."""
     name = check_text(value, field, max_bytes=max_bytes)
     if name != name.strip():
         raise InvalidInput(field, "must not begin or end with a blank")
@@ -77,7 +77,7 @@ def check_name(value: object, field: str, *, max_bytes: int) -> str:
 
 
 def text_problem(text: str) -> str | None:
-    """The rule a text breaks, if any."""
+    """The rule that a text breaks, if any."""
     if "\x00" in text:
         return _NUL_RULE
     if not text.isascii() and _SURROGATE.search(text):

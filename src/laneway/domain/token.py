@@ -1,4 +1,4 @@
-"""Secrets: what they look like, and what of them is kept."""
+"""Secrets of tokens, sessions and links: their form, and the digest that is stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 Purpose = Literal["token", "session", "link", "csrf"]
 
-# So that a scanner knows a leaked one, and a person which kind it is.
+# Scanners recognize a leaked secret by its prefix, people its kind.
 PREFIXES: Final[dict[Purpose, str]] = {
     "token": "lw_",
     "session": "lws_",
@@ -23,25 +23,25 @@ _RANDOM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Secret(NamedTuple):
-    """A secret to show once, and its digest to keep."""
+    """A secret to show once, and its digest to store."""
 
     text: str
     digest: bytes
 
     @property
     def hint(self) -> str:
-        """The beginning, by which a person tells tokens apart."""
+        """The beginning, by which people distinguish tokens."""
         return self.text[:HINT_CHARS]
 
 
 def new_secret(purpose: Purpose = "token") -> Secret:
-    """256 random bits behind their prefix."""
+    """A new secret: 256 random bits after their prefix."""
     text = PREFIXES[purpose] + secrets.token_urlsafe(_BYTES)
     return Secret(text, _digest(text))
 
 
 def digest_of(text: object, purpose: Purpose = "token") -> bytes | None:
-    """What finds a secret again; None for what cannot be one."""
+    """The stored digest of a secret; None if the text cannot be one."""
     prefix = PREFIXES[purpose]
     if not isinstance(text, str) or not text.startswith(prefix):
         return None
@@ -49,5 +49,5 @@ def digest_of(text: object, purpose: Purpose = "token") -> bytes | None:
 
 
 def _digest(text: str) -> bytes:
-    # Plain SHA-256 is enough: nobody guesses 256 random bits.
+    # Plain SHA-256 is enough: 256 random bits cannot be guessed.
     return sha256(text.encode("ascii")).digest()

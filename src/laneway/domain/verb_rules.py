@@ -1,4 +1,4 @@
-"""What an operator's verb means in the state it met, the same at every door."""
+"""Rules of operators' verbs by the state of the job, the same in every interface."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from laneway.errors import InvalidInput, NotFound, Refused
 
 REASON_BYTES: Final = 2000
 LONGEST_PAGE: Final = 200
-# A cancel that is meant for jobs that wait, or for those that run.
+# A cancel only for waiting, or only for running jobs.
 CancelOnly = Literal["waiting", "running"]
 
 
 def check_words(by: str | None, reason: str | None) -> None:
-    """Refuses names and reasons that no row should hold."""
+    """Refuse names and reasons that must not be stored."""
     if by is not None:
         check_name(by, "by", max_bytes=2 * NAME_BYTES)
     if reason is not None:
@@ -26,13 +26,13 @@ def check_words(by: str | None, reason: str | None) -> None:
 
 
 def check_page(limit: object) -> None:
-    """Refuses a page of no or too many rows."""
+    """Refuse a page of no or too many rows."""
     if type(limit) is not int or not 1 <= limit <= LONGEST_PAGE:
         raise InvalidInput("limit", f"must be a whole number from 1 to {LONGEST_PAGE}")
 
 
 def position(cursor: str | None) -> int | None:
-    """The id a page ends before; None: the page starts at the newest."""
+    """The id before which a page begins; None: it begins with the newest."""
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
@@ -40,8 +40,8 @@ def position(cursor: str | None) -> int | None:
     return min(int(cursor), 2**63 - 1)
 
 
-def met(job_id: UUID, found_in: str | None) -> Status:
-    """The state a verb met; NotFound when there was no such job."""
+def found_status(job_id: UUID, found_in: str | None) -> Status:
+    """The status that a verb found; NotFound if the job does not exist."""
     if found_in is None:
         raise NotFound(f"no job {job_id}")
     return Status(found_in)
@@ -50,48 +50,48 @@ def met(job_id: UUID, found_in: str | None) -> Status:
 def after_cancel(
     job_id: UUID, found_in: str | None, asked: object = None, only: CancelOnly | None = None
 ) -> Status:
-    """The state after a cancel: cancelled, or what it was while its worker (`asked`) stops it.
+    """The status after a cancel: cancelled, or unchanged while its worker (`asked`) stops it.
 
-    Refused when it had ended before, was not what the cancel was `only` for, or is in the hands of
-    an open transaction.
+    Refused if the job had ended, if the cancel is `only` for other jobs, or if an open transaction
+    may end the job.
     """
     if found_in == "busy":
-        raise Refused(f"job {job_id} may be about to end, in a transaction still open: try again")
-    found = met(job_id, found_in)
+        raise Refused(f"job {job_id} may be about to end in an open transaction: try again")
+    found = found_status(job_id, found_in)
     if only == "running" and found is not Status.RUNNING:
         raise Refused(f"job {job_id} is {found}: only running jobs are cancelled here")
     if only == "waiting" and found is Status.RUNNING:
         raise Refused(f"job {job_id} is running: cancel it first")
     if found in TERMINAL:
-        raise Refused(f"job {job_id} has ended already: it is {found}")
+        raise Refused(f"job {job_id} has already ended: it is {found}")
     return Status.CANCELLED if asked is None else found
 
 
 def check_decision(by: object, comment: object) -> None:
-    """Refuses a decision of nobody, and a comment that no row should hold."""
+    """Refuse a decision without an author, and a comment that must not be stored."""
     check_name(by, "by", max_bytes=2 * NAME_BYTES)
     if comment is not None:
         check_text(comment, "comment", max_bytes=REASON_BYTES)
 
 
 def check_rejection(by: object, reason: object) -> None:
-    """Refuses a rejection of nobody, or without a reason."""
+    """Refuse a rejection without an author or a reason."""
     check_name(by, "by", max_bytes=2 * NAME_BYTES)
     check_text(reason, "reason", max_bytes=REASON_BYTES)
 
 
 REFUSALS: Final = {
     "two_person": "needs the approval of another person than its submitter, "
-    "or than who wrote its schedule",
-    "changed": "is no longer what you were shown: look at it again",
+    "or than the author of its schedule",
+    "changed": "has changed since it was shown to you: look at it again",
 }
 
 
 def after_decision(job_id: UUID, found_in: str | None, refusal: str | None, verb: str) -> None:
-    """Returns when the decision was taken; NotFound or Refused says why it was not."""
-    found = met(job_id, found_in)
+    """Return if the decision was accepted; else raise NotFound or Refused."""
+    found = found_status(job_id, found_in)
     if found is not Status.AWAITING_APPROVAL:
-        raise Refused(f"job {job_id} is {found}: {verb} takes jobs that await an approval")
+        raise Refused(f"job {job_id} is {found}: {verb} takes jobs that wait for an approval")
     if refusal is not None:
         raise Refused(f"job {job_id} {REFUSALS[refusal]}")
 
@@ -100,7 +100,7 @@ State = dict[str, object]
 
 
 def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple[State, State]:
-    """Before and after a cancel, as the audit tells it."""
+    """The audited states before and after a cancel."""
     after: State = {"status": status.value, "reason": reason and redact(reason)}
     if status is not Status.CANCELLED:
         after["cancel_requested"] = True
@@ -108,7 +108,7 @@ def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple
 
 
 def decided(status: Status, comment: str | None) -> tuple[State, State]:
-    """Before and after a decision, as the audit tells it."""
+    """The audited states before and after a decision."""
     return {"status": Status.AWAITING_APPROVAL.value}, {
         "status": status.value,
         "comment": comment and redact(comment),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final
 
-from laneway.domain.event import Cursor, Event, LogPosition, Snapshot, has_private_error, shown
+from laneway.domain.event import Cursor, Event, LogPosition, Snapshot, has_private_error, job_at
 from laneway.domain.job import Job
 from laneway.domain.json_writer import write_json
 
@@ -61,7 +61,7 @@ class Rendering:
 
 def _data(event: Event, job: Job | None, *, debug: bool) -> dict[str, Any]:
     if job is not None:
-        return shown(event, job, debug=debug)
+        return job_at(event, job, debug=debug)
     if event.name == "jobs.changed":
         return {
             "change": event.state.get("change"),

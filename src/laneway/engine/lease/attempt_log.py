@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from laneway.domain.approval import spoken
+from laneway.domain.approval import display_name
 from laneway.domain.claim import Claim
 from laneway.domain.text import visible
 from laneway.engine.process.log_throttle import LogThrottle, Suppressed
@@ -61,7 +61,7 @@ class FailureLog:
             log.log(
                 logging.ERROR if is_last else logging.WARNING,
                 "%s %s: attempt %s failed: %s; %s",
-                spoken(job_type),
+                display_name(job_type),
                 run.claim.job_id,
                 run.claim.attempt,
                 _error(verdict),
@@ -72,7 +72,7 @@ class FailureLog:
         log.log(
             logging.ERROR if suppressed.errors else logging.WARNING,
             "%s: %s more attempts failed, %s of them for good; last error: %s",
-            spoken(job_type),
+            display_name(job_type),
             f"{suppressed.count:,}",
             f"{suppressed.errors:,}",
             _error(suppressed.last),
@@ -90,7 +90,7 @@ class LossLog:
             log.log(
                 _level(answer),
                 "%s %s: attempt %s was %s",
-                spoken(job_type),
+                display_name(job_type),
                 claim.job_id,
                 claim.attempt,
                 _REASONS[answer],
@@ -105,7 +105,7 @@ class LossLog:
         log.log(
             _level(answer),
             "%s: %s more attempts were %s",
-            spoken(job_type),
+            display_name(job_type),
             f"{suppressed.count:,}",
             _REASONS[answer],
         )

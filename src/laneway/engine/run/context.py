@@ -20,7 +20,7 @@ from uuid import UUID
 from laneway.domain.held_limits import held_around, inside
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
-from laneway.domain.step_results import UNSAID
+from laneway.domain.step_results import UNSET
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
 from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, after_finish
@@ -216,7 +216,7 @@ class Context(_Common):
         self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = ..., **kwargs: Any
     ) -> T: ...
     async def step(
-        self, name: str, fn: Callable[..., Any], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
+        self, name: str, fn: Callable[..., Any], /, *args: Any, returns: Any = UNSET, **kwargs: Any
     ) -> Any:
         """Run fn once per job and store its result; later attempts get it without a call.
 
@@ -330,7 +330,7 @@ class SyncContext(_Common):
         self._channel.ask_blocking("flush")
 
     def step(
-        self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = UNSAID, **kwargs: Any
+        self, name: str, fn: Callable[..., T], /, *args: Any, returns: Any = UNSET, **kwargs: Any
     ) -> T:
         """Run fn once per job and store its result; later attempts get it without a call."""
         self.check()

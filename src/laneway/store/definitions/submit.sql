@@ -90,7 +90,7 @@ begin
         return 'max_retries: 0 to 32767';
     end if;
     if p_two_person and p_created_by is null then
-        return 'created_by: must be given, jobs of this type are approved by somebody else';
+        return 'created_by: must be given, because another person approves jobs of this type';
     end if;
     return null;
 end $$;
